@@ -1,0 +1,60 @@
+# Two commands: `make dream` shows it at work, `make test` proves it.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+EXAMPLE := .example
+UV_VERSION := 0.13.8
+
+.PHONY: help install lock dream test check format bench clean
+
+help:
+	@echo "make dream    install, run the main job on the example workspace, show what came out"
+	@echo "make test     install, run the tests"
+	@echo "make check    format, lint, types, import contracts"
+	@echo "make bench    the figures of the README"
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dreamd needs Python 3.11 or newer: make PYTHON=python3.11")'
+	@test -x $(UV) || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
+	@echo "installing into $(VENV) (about 800 MB, half a minute)"
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip sync --quiet --require-hashes --compile-bytecode requirements.lock
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# No address stands in the lock: it installs from whatever index the machine has.
+lock:
+	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	    --all-extras --group dev --python-version 3.11 pyproject.toml -o requirements.lock
+
+dream: install
+	@rm -rf $(EXAMPLE) && cp -R docs/example $(EXAMPLE)
+	@DREAMD_DREAM__CONTEXT_WINDOW=128000 $(BIN)/dreamd dream $(EXAMPLE)
+	@echo && echo "----- $(EXAMPLE)/MEMORY.md -----" && cat $(EXAMPLE)/MEMORY.md
+	@keywords=$$(sed -n 's/.*→ search: `\(.*\)`.*/\1/p' $(EXAMPLE)/MEMORY.md | head -n 1); \
+	    echo "----- dreamd search \"$$keywords\" (the first crystal pointer) -----"; \
+	    $(BIN)/dreamd search --workspace $(EXAMPLE) --limit 2 "$$keywords"
+
+test: install
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+BENCHMARKS := retrieval pointers dream_overhead search_latency cold_start redaction
+
+bench: install
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+clean:
+	rm -rf $(EXAMPLE) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""What the README measures: each module prints a table."""

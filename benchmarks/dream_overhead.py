@@ -1,0 +1,232 @@
+"""What a dream costs beside its model: the same 30 new notes in stores of growing size, node by node.
+
+    python -m benchmarks.dream_overhead [--sizes 1000 10000 100000] [--runs 5] [--stores FOLDER]
+
+MEMORY.md stands at its budget, so every dream evicts lines, verifies their pointers and those in the file. No model
+is configured: the synthesis is the extractive one. All runs are in one process; what it imports is timed apart. A
+folder given with --stores keeps the stores for the next time (100,000 crystals take some minutes to index).
+"""
+
+import argparse
+import cProfile
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from benchmarks.workload import Workload, fill
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from daemon.compose import Store
+    from daemon.progress import Step
+    from state.stores.embeddings import Embedder
+    from state.stores.workspace import Workspace
+
+NOTES = 30
+SEED = 7
+WARM_UP = 3  # dreams that fill MEMORY.md
+_IMPORTED = (
+    "chromadb",
+    "langgraph.graph",
+    "langgraph.checkpoint.sqlite",
+    "onnxruntime",
+    "tokenizers",
+    "daemon.dreaming",
+)
+_PHASES = ("absorb", "embed", "index", "gather", "reflect", "synthesize", "guard", "evict", "commit", "rest")
+
+
+@dataclass(slots=True)
+class TimedEmbedder:
+    """An embedder that adds up the seconds and the calls."""
+
+    inner: "Embedder"
+    seconds: float = 0.0
+    calls: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        began = time.perf_counter()
+        try:
+            return self.inner.embed(texts)
+        finally:
+            self.seconds += time.perf_counter() - began
+            self.calls += 1
+
+
+@dataclass(slots=True)
+class Run:
+    """One dream: seconds by phase, and what of them was embedding."""
+
+    opening: float
+    phases: dict[str, float]
+    processor: float
+    embedding: float
+    embeddings: int
+    evicted: int
+    pointers: int
+
+    @property
+    def total(self) -> float:
+        """From the notes in the log to the new MEMORY.md, with the stores open."""
+        return sum(self.phases.values())
+
+
+@dataclass(slots=True)
+class Clock:
+    """Wall time between marks, and the processor time at the beginning."""
+
+    phases: dict[str, float] = field(default_factory=dict)
+    last: float = field(default_factory=time.perf_counter)
+    used: float = field(default_factory=time.process_time)
+
+    def mark(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self.last
+        self.last = now
+
+
+def imported() -> float:
+    """Seconds to import what a dream needs."""
+    began = time.perf_counter()
+    for module in _IMPORTED:
+        import_module(module)
+    return time.perf_counter() - began
+
+
+def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cProfile.Profile | None = None) -> Run:
+    """One dream over the notes of this batch."""
+    from daemon.absorbing import absorb_notes
+    from daemon.compose import clock, owned
+    from daemon.config import Config
+    from daemon.dreaming import Mode, dream_now
+    from state.dream import Reason
+    from state.update import Fate
+
+    began = time.perf_counter()
+    with owned(workspace, Config(), "benchmark") as store:
+        embedder = timed(store)
+        index = store.index()
+        opening = time.perf_counter() - began
+        for note in workload.notes(batch, NOTES, clock()):
+            store.segments.append(note)
+        with profile or nullcontext():
+            times = Clock()
+            # What dream_now does first, one by one; it then finds it done.
+            absorb_notes(store, clock())
+            times.mark("absorb")
+            store.crystals.vectors.embed_pending(embedder)
+            times.mark("embed")
+            while index and store.crystals.vectors.index_pending(index):
+                pass
+            times.mark("index")
+
+            def told(step: "Step") -> None:
+                times.mark(step.node)
+
+            outcome = dream_now(store, Reason.MANUAL, Mode.AUTO, told)
+            times.mark("rest")
+            processor = time.process_time() - times.used
+        gone = sum(death.fate is Fate.EVICTED for death in outcome.dream.deaths)
+        pointers = len(outcome.dream.pointers)
+    return Run(opening, times.phases, processor, embedder.seconds, embedder.calls, gone, pointers)
+
+
+def timed(store: "Store") -> TimedEmbedder:
+    """The store's embedder from now on."""
+    inner = store.embedder()
+    if inner is None:
+        raise SystemExit("; ".join(store.notices))
+    embedder = TimedEmbedder(inner)
+    store._embedder = embedder  # noqa: SLF001
+    return embedder
+
+
+def prepared(folder: Path, workload: Workload, size: int) -> "Workspace":
+    """A workspace with so many crystals, and a MEMORY.md at its budget."""
+    from daemon.compose import owned
+    from daemon.config import Config
+    from state.stores.workspace import init_workspace
+
+    workspace = init_workspace(folder / f"{size}")
+    with owned(workspace, Config(), "benchmark") as store:
+        fill(store, workload, size)
+        first = store.lineage.last_version()
+    for batch in range(first, max(first, WARM_UP)):
+        dreamt(workspace, workload, batch)
+    return workspace
+
+
+def measured(workspaces: "dict[int, Workspace]", workload: Workload, first: int, runs: int) -> dict[int, list[Run]]:
+    """The runs by size. The sizes take turns, so that a machine that is busy for a while is so for all of them."""
+    results: dict[int, list[Run]] = {size: [] for size in workspaces}
+    for run in range(runs):
+        for size, workspace in workspaces.items():
+            results[size].append(dreamt(workspace, workload, first + run))
+    return results
+
+
+def table(results: dict[int, list[Run]]) -> None:
+    sizes = list(results)
+    base = sizes[0]
+
+    def row(name: str, values: list[float]) -> None:
+        print(f"{name:28}" + "".join(f"{value:10.3f}" for value in values) + f"{values[-1] / (values[0] or 1):9.2f}")
+
+    print(f"{'seconds, median':28}" + "".join(f"{size:10,}" for size in sizes) + f"   last/{base:,}")
+    for phase in _PHASES:
+        row(phase, [median(run.phases.get(phase, 0.0) for run in results[size]) for size in sizes])
+    row("the dream", [median(run.total for run in results[size]) for size in sizes])
+    row("  best run", [min(run.total for run in results[size]) for size in sizes])
+    row("  without embedding", [median(run.total - run.embedding for run in results[size]) for size in sizes])
+    row("  processor time", [median(run.processor for run in results[size]) for size in sizes])
+    row("  of it embedding", [median(run.embedding for run in results[size]) for size in sizes])
+    row("opening the stores", [median(run.opening for run in results[size]) for size in sizes])
+    for name in ("embeddings", "evicted", "pointers"):
+        counts = [int(median(getattr(run, name) for run in results[size])) for size in sizes]
+        print(f"{name:28}" + "".join(f"{count:10}" for count in counts))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--stores", type=Path, help="keep the stores here; used again when they are there")
+    parser.add_argument("--profile", type=Path, help="write a profile of one more dream at each size to FILE-SIZE")
+    given = parser.parse_args()
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    print(f"imports {imported():.2f} s")
+    workload = Workload(SEED)
+    with tempfile.TemporaryDirectory() if given.stores is None else nullcontext(given.stores) as folder:
+        workspaces = {size: prepared(Path(folder), workload, size) for size in given.sizes}
+        first = max(map(versions, workspaces.values()))
+        table(measured(workspaces, workload, first, given.runs))
+        for size in given.sizes if given.profile else ():
+            profile = cProfile.Profile()
+            dreamt(workspaces[size], workload, first + given.runs, profile)
+            profile.dump_stats(f"{given.profile}-{size}")
+
+
+def versions(workspace: "Workspace") -> int:
+    """How many dreams it had: the next batch of notes is new to it."""
+    return sum(1 for _ in workspace.history.glob("*.json"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""How long a search takes as a workspace grows, without the embedding of the query.
+
+    python -m benchmarks.search_latency [--sizes 1000 10000 100000] [--stores FOLDER]
+
+Synthetic texts and vectors (`benchmarks.workload`) in SQLite with FTS5 and in ChromaDB; each query asks in words of
+one of the texts. A folder given with --stores keeps the stores for the next time (100,000 crystals take some minutes
+to index).
+"""
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from statistics import quantiles
+from typing import TYPE_CHECKING
+
+from benchmarks.workload import BEGINNING, Workload
+from state.question import content
+from state.ranking import Filters
+from state.stores import lexical
+from state.stores.crystals import Crystals
+from state.stores.database import open_database
+from state.stores.search import CANDIDATES, Searcher
+from state.stores.vectors import VectorIndex, open_index
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+QUERIES = 200
+SEED = 7
+_BATCH = 2_000
+
+
+class Prepared:
+    """An embedder that knows the vectors beforehand."""
+
+    name = "prepared"
+    width = 384
+
+    def __init__(self) -> None:
+        self.vectors: dict[str, NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        import numpy as np
+
+        return np.stack([self.vectors[text] for text in texts])
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A store of one size, and what is asked of it."""
+
+    crystals: Crystals
+    index: VectorIndex
+    embedder: Prepared
+    queries: list[str]
+
+
+@contextmanager
+def filled(folder: Path, size: int) -> Iterator[Filled]:
+    """The store in the folder, brought to this size."""
+    folder.mkdir(parents=True, exist_ok=True)
+    connection = open_database(folder / "state.db")
+    crystals, embedder, workload = Crystals(connection), Prepared(), Workload(SEED)
+    for start in range(crystals.count(), size, _BATCH):
+        batch = list(workload.crystals(start, min(_BATCH, size - start)))
+        vectors = workload.vectors(start, [theme for _, theme in batch])
+        embedder.vectors = {one.indexed_text: vector for (one, _), vector in zip(batch, vectors, strict=True)}
+        crystals.upsert(one for one, _ in batch)
+        crystals.vectors.embed_pending(embedder, _BATCH)
+    index, _ = open_index(folder / "crystals", "crystals", crystals.vectors)
+    crystals.vectors.index_pending(index, size)
+    try:
+        yield Filled(crystals, index, embedder, _queries(workload, embedder, size))
+    finally:
+        index.close()
+        connection.close()
+
+
+def _queries(workload: Workload, embedder: Prepared, size: int) -> list[str]:
+    """Questions in the words of stored texts, their vectors prepared."""
+    rng = random.Random(SEED)
+    queries = []
+    for number in rng.sample(range(size), QUERIES):
+        text, theme = workload.text("turn", number)
+        words = content(text)
+        query = f"What happened with the {' '.join(rng.sample(words, min(len(words), rng.randint(3, 7))))}?"
+        embedder.vectors[query] = workload.vectors(number, [theme])[0]
+        queries.append(query)
+    return queries
+
+
+def timed(queries: Sequence[str], ask: Callable[[str], object]) -> str:
+    """The median and the 95th percentile in milliseconds."""
+    seconds = []
+    for query in queries:
+        began = time.perf_counter()
+        ask(query)
+        seconds.append(time.perf_counter() - began)
+    cuts = quantiles(seconds, n=20)
+    return f"{cuts[9] * 1000:.0f} / {cuts[18] * 1000:.0f}"
+
+
+def measure(store: Filled, size: int) -> list[str]:
+    """One cell for each column of the table."""
+    crystals, queries = store.crystals, store.queries
+    now = BEGINNING + timedelta(minutes=7 * size)
+    searcher = Searcher(crystals, store.embedder, store.index)
+    alone = Searcher(crystals, store.embedder)
+    recent = Filters(since=now - timedelta(minutes=7 * size // 20))
+
+    def words(query: str) -> dict[int, float]:
+        asked = lexical.affordable(lexical.frequency(crystals.connection, content(query)))
+        return lexical.nearest(crystals.connection, asked, CANDIDATES)
+
+    timed(queries[:20], lambda query: searcher.search(query, now))
+    return [
+        timed(queries, lambda query: searcher.search(query, now)),
+        timed(queries, lambda query: searcher.search(query, now, filters=Filters(session="session-3"))),
+        timed(queries, lambda query: searcher.search(query, now, filters=recent)),
+        timed(queries, lambda query: Searcher(crystals).search(query, now)),
+        timed(queries[:50], lambda query: alone.search(query, now)),
+        timed(queries, words),
+        timed(queries, lambda query: store.index.nearest(store.embedder.vectors[query], CANDIDATES)),
+    ]
+
+
+COLUMNS = (
+    "memory_search",
+    "one session",
+    "the last 5 %",
+    "no model",
+    "no ChromaDB",
+    "FTS5 alone",
+    "ChromaDB alone",
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--stores", type=Path)
+    arguments = parser.parse_args()
+    print("milliseconds, p50 / p95, without the embedding of the query")
+    print(f"| crystals | {' | '.join(COLUMNS)} |")
+    print("|---" * (len(COLUMNS) + 1) + "|")
+    with tempfile.TemporaryDirectory() as temporary:
+        for size in arguments.sizes:
+            with filled((arguments.stores or Path(temporary)) / str(size), size) as store:
+                print(f"| {size:,} | {' | '.join(measure(store, size))} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""When, for whom, and with which concrete things."""

@@ -1,0 +1,7 @@
+"""`python -m daemon` is `dreamd`."""
+
+import sys
+
+from daemon.cli import main
+
+sys.exit(main())

@@ -1,0 +1,186 @@
+"""What is new becomes crystals: pending notes, and transcripts from where they were left."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from daemon.compose import Store, clock
+from daemon.transcripts.crystals import crystals_of
+from daemon.transcripts.reading import read_turns
+from daemon.transcripts.turn import Watermark
+from state.codec import decode, encode
+from state.crystal import Crystal, Origin, Source, Trust
+from state.curiosity import Cause, questions_in
+from state.errors import ConfigError, DreamdError
+from state.feelings import feelings_in
+from state.hormones import Feeling, spike_note, valence
+from state.redaction import redact
+from state.salience import salience
+from state.scratch import Note, parse_notes
+from state.scratch import decode as scratch_text
+from state.stores.database import transaction
+from state.stores.segments import QUIET_SECONDS
+from state.stores.system import told as named_failure
+
+# After three hours an eighth of what was felt is left, or less.
+FELT_FOR = timedelta(hours=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Absorbed:
+    """What one pass over the sources found; `problems` are lines that could not be read."""
+
+    notes: int = 0
+    turns: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
+    """The crystal of a note, without its secrets."""
+    text = redacted(store, note.text)
+    digest = hashlib.sha256(note.text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Crystal(
+        text=text,
+        origin=Origin.SCRATCH,
+        created_at=note.at,
+        kind=salience(text, Trust.AGENT).kind,
+        importance=note.importance,
+        trust=Trust.AGENT,
+        source=Source(file, note.first_line, note.last_line, digest) if file else None,
+        valence=valence(store.feelings.levels(now)),
+    )
+
+
+def redacted(store: Store, text: str) -> str:
+    """The text as it may be remembered."""
+    secrets = store.config.secrets
+    return redact(text, secrets.allow).text if secrets.redact else text
+
+
+def absorb_notes(store: Store, now: datetime) -> int:
+    """Make a crystal of every pending note that has none yet; returns how many were new.
+
+    Their words raise hormones, and a hormone that rises above .7 writes its own note.
+    """
+    pairs = [(note, note_crystal(store, note, "", now)) for note in _settled_notes(store)]
+    known = {crystal.id for crystal in store.crystals.get([crystal.id for _, crystal in pairs])}
+    new = {crystal.id: (note, crystal) for note, crystal in pairs if crystal.id not in known}
+    store.remember([crystal for _, crystal in new.values()])
+    for note, crystal in new.values():
+        for question in questions_in(crystal.text):
+            store.questions.raise_(question, Cause.QUESTION, now)
+        if not note.auto:
+            feel(store, feelings_in(crystal.text), crystal.text, note.at, now)
+    return len(new)
+
+
+def _settled_notes(store: Store) -> list[Note]:
+    """The pending notes, without a last line that is being written: half a note is no memory."""
+    notes = [note for segment in store.segments.pending(clock()) for note in segment.notes]
+    scratch = store.workspace.scratch
+    content = store.disk.read_if_there(scratch)
+    if content is None:
+        return notes
+    with named_failure(scratch):
+        changed = scratch.stat().st_mtime
+    if not content.endswith(b"\n") and abs(clock().timestamp() - changed) < QUIET_SECONDS:
+        content = content[: content.rfind(b"\n") + 1]
+    return notes + list(parse_notes(scratch_text(content), datetime.fromtimestamp(changed, UTC)))
+
+
+def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, now: datetime) -> None:
+    """Raise the events of something said at that time; what is long past is felt no more.
+
+    Each hormone that rises above .7 leaves one automatic note in the scratch log.
+    """
+    events = tuple(feelings)
+    if not events or now - at > FELT_FOR:
+        return
+    levels, spiked = store.feelings.feel(events, cause[:200], min(at, now))
+    for hormone in spiked:
+        text = spike_note(hormone, levels.level(hormone), events, cause)
+        store.segments.append(Note(text=text, at=now, importance=0.8, auto=True))
+
+
+def transcript_files(store: Store) -> list[Path]:
+    """The transcripts that the configuration names. Raises ConfigError for a glob that leads out of the workspace."""
+    found = {path for pattern in store.config.sources.transcripts for path in _matching(store, pattern)}
+    return sorted(found)
+
+
+def _matching(store: Store, pattern: str) -> list[Path]:
+    root = store.workspace.root
+    if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
+        raise ConfigError(
+            f"sources.transcripts: {pattern!r} is no glob inside the workspace; write it as in 'chats/*.md'"
+        )
+    try:
+        found = [path for path in root.glob(pattern) if path.is_file()]
+    except ValueError as error:
+        raise ConfigError(
+            f"sources.transcripts: {pattern!r} is no glob ({error}); write it as in 'chats/*.md'"
+        ) from error
+    return [path for path in found if ".dreamd" not in path.relative_to(root).parts]
+
+
+def absorb_transcripts(
+    store: Store, files: Iterable[Path], now: datetime, told: Callable[[str], None] = lambda _: None
+) -> Absorbed:
+    """Read what is new in these files; a file that has not changed is not opened.
+
+    A file that cannot be read is a problem that is named, and the others are read.
+    """
+    turns, problems = 0, list[str]()
+    for path in files:
+        try:
+            count, found = _absorb_file(store, path, now)
+        except DreamdError as error:
+            problems.append(str(error))
+            continue
+        turns += count
+        problems += found
+        if count:
+            told(f"{path.name}: {count} turns")
+    return Absorbed(turns=turns, problems=tuple(problems))
+
+
+def _absorb_file(store: Store, path: Path, now: datetime) -> tuple[int, list[str]]:
+    name = _name(store, path)
+    with named_failure(path):
+        status = path.stat()
+    connection = store.crystals.connection
+    row = connection.execute("SELECT * FROM watermarks WHERE file = ?", (name,)).fetchone()
+    if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
+        return 0, []
+    mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
+    turns, problems, complete = 0, list[str](), False
+    while not complete:
+        reading = read_turns(path, mark)
+        complete, mark = reading.complete, reading.watermark
+        crystals = [_named(crystal, name) for crystal in crystals_of(reading.turns, store.config.secrets.allow)]
+        problems += [str(problem) for problem in reading.problems]
+        # The crystals and how far they reach are one transaction: a kill repeats a batch, it never skips one.
+        with transaction(connection):
+            store.remember(crystals)
+            connection.execute(
+                "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
+                (name, status.st_size if complete else -1, status.st_mtime_ns, encode(mark)),
+            )
+        turns += len(reading.turns)
+        for crystal in crystals:
+            if crystal.trust is Trust.OWNER:
+                feel(store, feelings_in(crystal.text), crystal.text, crystal.created_at, now)
+    return turns, problems
+
+
+def _named(crystal: Crystal, file: str) -> Crystal:
+    """With its file as the workspace knows it."""
+    return replace(crystal, source=replace(crystal.source, file=file)) if crystal.source else crystal
+
+
+def _name(store: Store, path: Path) -> str:
+    real = path.resolve()
+    root = store.workspace.root
+    return str(real.relative_to(root)) if real.is_relative_to(root) else str(real)

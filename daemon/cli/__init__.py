@@ -1,0 +1,108 @@
+"""`dreamd` on the command line.
+
+Each command is a module with `add(parser)` and `run(arguments) -> exit status`; only the one that was asked for is
+imported, and it imports what is heavy when it runs: `note` and `bootstrap` are called at every turn of an agent.
+argparse rather than typer for the same reason (100 ms). Results go to stdout, everything else to stderr.
+"""
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+from daemon.cli.failures import debugging, failure, report
+from daemon.cli.parsing import Parser
+from state.errors import UsageError
+
+COMMANDS = {
+    "init": "create a workspace, take in an existing MEMORY.md, show how to connect an agent",
+    "note": "append a note to the scratch log",
+    "bootstrap": "print what an agent reads at session start",
+    "dream": "dream now: fold what is new into MEMORY.md",
+    "search": "search the long-term memory",
+    "status": "pending notes, the last dream, crystals, spend, problems",
+    "history": "list the versions of MEMORY.md",
+    "diff": "show what changed between versions",
+    "restore": "bring back an earlier version",
+    "why": "show where a line comes from",
+    "review": "show, approve or reject proposals",
+    "feel": "raise a hormone event",
+    "mood": "show the hormone levels",
+    "ingest": "read transcripts into the long-term memory",
+    "doctor": "check everything and say what to do",
+}
+_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status.
+
+    0 done, 1 failed, 2 usage, 3 nothing to do, 4 rejected by a guard, 5 busy. Whatever goes wrong is one line on
+    stderr, and with `--json` also an object on stdout; DREAMD_DEBUG=1 shows where.
+    """
+    words = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character must not stop a command that has already done its work.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+    except SystemExit as end:  # argparse has shown the help
+        return int(end.code or 0)
+    except KeyboardInterrupt:
+        sys.stderr.write("dreamd: interrupted; what was done stands, run the command again to go on\n")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return _BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 - the one place where whatever rises is told
+        if debugging():
+            traceback.print_exc()
+        return report(failure(error), as_json="--json" in words)
+    return status
+
+
+def _run(words: Sequence[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(_help())
+        return 0 if words else UsageError.exit_status
+    name, *rest = words
+    if name == "--version":
+        sys.stdout.write(f"dreamd {_version()}\n")
+        return 0
+    if name not in COMMANDS:
+        raise UsageError(f"there is no command {name!r}; 'dreamd --help' lists them")
+    command = import_module(f"daemon.cli.{name}")
+    parser = Parser(prog=f"dreamd {name}", description=command.__doc__)
+    command.add(parser)
+    return int(command.run(parser.parse_args(rest)))
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    rows = "".join(f"  {name:<{width}}  {what}\n" for name, what in COMMANDS.items())
+    return (
+        "usage: dreamd COMMAND …\n\n"
+        "The daemon that keeps an AI agent's MEMORY.md alive, and cannot lose a line of it.\n\n"
+        f"{rows}\n'dreamd COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 nothing to do, "
+        "4 rejected by a guard, 5 busy.\n"
+    )
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("dreamd")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _discard_output() -> None:
+    """Whoever read the output has gone: what is left of it must not fail again when Python ends."""
+    import os
+
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())

@@ -1,0 +1,31 @@
+"""Check everything and say what to do: configuration, model, files, disk, stores, indexes, pointers."""
+
+import argparse
+import os
+
+from daemon.cli.parsing import takes_folder, takes_json, workspace_of
+from daemon.cli.terminal import out, show_json
+
+_STYLES = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Which workspace."""
+    takes_folder(parser)
+    takes_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print each finding; 1 when there is a problem. Nothing is asked of the network."""
+    workspace = workspace_of(arguments)
+    from daemon.doctor import Level, examine
+
+    findings = []
+    for finding in examine(workspace, arguments.config, os.environ):
+        findings.append(finding)
+        if not arguments.json:
+            advice = f"; {finding.advice}" if finding.advice else ""
+            out(f"{finding.level:<8} {finding.about:<13} {finding.what}{advice}", _STYLES[finding.level])
+    if arguments.json:
+        show_json(findings)
+    return 1 if any(finding.level is Level.PROBLEM for finding in findings) else 0

@@ -1,0 +1,133 @@
+"""Dream now: fold what is new into MEMORY.md. Shows each step as it runs."""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from daemon.cli.parsing import config_of, takes_folder, takes_json, workspace_for_dream
+from daemon.cli.terminal import counted, out, say, show_json, tell_notices, working
+from daemon.cli.unified import show_unified, unified
+
+if TYPE_CHECKING:
+    from daemon.config import Config
+    from daemon.dreaming import Mode, Outcome
+    from daemon.progress import Step
+    from state.dream import Dream
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Why, and whether for real."""
+    parser.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
+    parser.add_argument(
+        "--reason", choices=("manual", "session-end"), default="manual", help="for the ledger; default %(default)s"
+    )
+    takes_folder(parser)
+    takes_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """One dream, or what it would be."""
+    config = config_of(arguments)
+    workspace = workspace_for_dream(arguments)
+    from daemon.compose import owned
+    from daemon.dreaming import Mode, dream_now
+    from state.dream import Reason
+
+    mode = Mode.DRY if arguments.dry_run else Mode(config.dream.mode)
+    reason = Reason.SESSION_END if arguments.reason == "session-end" else Reason.MANUAL
+    with owned(workspace, config, "dreamd dream") as store:
+        try:
+            with working("dreaming…") as tell:
+                outcome = dream_now(store, reason, mode, _steps(tell, mode))
+        finally:
+            tell_notices(store.notices)
+    tell_notices(outcome.dream.problems)
+    if arguments.json:
+        show_json(outcome)
+    elif mode is Mode.DRY:
+        dream = outcome.dream
+        show_unified(unified(dream.before, dream.after, "as it is", "after this dream"))
+        say(_how(dream, config))
+    else:
+        _show(outcome, config)
+    return 0
+
+
+def _steps(tell: Callable[[str], None], mode: "Mode") -> "Callable[[Step], None]":
+    """Says each step with the time since the one before; what is not committed is not said to be."""
+    began = time.monotonic()
+
+    def told(step: "Step") -> None:
+        nonlocal began
+        now = time.monotonic()
+        if step.node != "commit" or mode == "auto":
+            tell(f"  {step.node:<10} {now - began:5.1f} s  {step.figures}")
+        began = now
+
+    return told
+
+
+def _show(outcome: "Outcome", config: "Config") -> None:
+    dream = outcome.dream
+    if outcome.mode == "propose":
+        out(f"proposal {dream.id} waits; 'dreamd review {dream.id} --approve' commits it", "bold")
+    else:
+        out(f"version {dream.number}, {len(_text(dream)):,} characters", "bold")
+    if dream.merged is not None:
+        out("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
+    for row, style in changes(dream):
+        out(f"  {row}", style)
+    for refusal in outcome.refused:
+        out(f"  refused by {refusal.guard} ({refusal.scope}): {refusal.figures}", "yellow")
+    out(_how(dream, config))
+    if outcome.pending and outcome.mode == "auto":
+        out(f"{counted(outcome.pending, 'note')} pending: what came meanwhile")
+
+
+def changes(dream: "Dream") -> Iterator[tuple[str, str]]:
+    """What was added, revised and evicted, a row for each, with the style that it has on a terminal.
+
+    A line that came and left in the same dream, since there was no room for it, is only counted.
+    """
+    from state.update import Fate
+
+    gone = {death.id: death for death in dream.deaths}
+    passing = gone.keys() & {birth.id for birth in dream.births}
+    by_line = {pointer.line: pointer.keywords for pointer in dream.pointers if pointer.line}
+    for birth in dream.births:
+        if birth.id in passing:
+            continue
+        if birth.replaces:
+            old = "; ".join(gone[line].text if line in gone else line for line in birth.replaces)
+            yield f"~ {birth.section}: {birth.text} (was: {old})", "cyan"
+        else:
+            yours = " (yours)" if birth.trust == "owner" and not birth.evidence else ""
+            yield f"+ {birth.section}: {birth.text}{yours}", "green"
+    for death in dream.deaths:
+        if death.id in passing:
+            continue
+        if death.fate is Fate.EVICTED:
+            keywords = by_line.get(death.id)
+            where = f"search: {keywords}" if keywords else "its crystal"
+            yield f"- {death.section}: {death.text} (to {where})", "red"
+        elif death.fate is Fate.DELETED:
+            yield f"- {death.section}: {death.text} (you deleted it)", "red"
+    unshown = [gone[line] for line in passing if gone[line].section != "Crystal Pointers"]
+    if unshown:
+        yield f"{counted(len(unshown), 'line')} had no room and went straight to crystals", "dim"
+
+
+def _how(dream: "Dream", config: "Config") -> str:
+    usage = dream.usage
+    if not usage.calls:
+        why = "no model configured" if config.model.name is None else "the model gave no answer"
+        return f"{dream.author} ({why}), {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
+    price = f"${usage.usd:.4f}" if usage.usd else "price not known"
+    author = dream.author if dream.author == usage.model else f"{dream.author} after {usage.model}"
+    paid = f"{counted(usage.calls, 'call')}, {usage.tokens:,} tokens, {price}"
+    return f"{author}: {paid}, {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
+
+
+def _text(dream: "Dream") -> str:
+    return dream.after if dream.merged is None else dream.merged

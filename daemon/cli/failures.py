@@ -1,0 +1,60 @@
+"""What went wrong, as one line that says what to do, and as an exit status."""
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from state.errors import DreamdError, StorageError, UsageError
+from state.stores.system import told
+
+_DEBUG = "DREAMD_DEBUG"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The end of a command that did not do what it was asked for."""
+
+    message: str
+    code: str
+    exit_status: int
+
+
+def debugging() -> bool:
+    """Whether tracebacks are wanted."""
+    return os.environ.get(_DEBUG, "") not in ("", "0")
+
+
+def failure(error: Exception) -> Failure:
+    """How this error is told."""
+    if not isinstance(error, DreamdError):
+        error = _understood(error)
+    return Failure(" ".join(str(error).split()), error.code, error.exit_status)
+
+
+def report(failed: Failure, *, as_json: bool) -> int:
+    """Tell it; returns the exit status."""
+    sys.stderr.write(f"dreamd: {failed.message}\n")
+    if as_json:
+        error = {"error": failed.message, "code": failed.code, "details": {}}
+        sys.stdout.write(json.dumps(error, ensure_ascii=False) + "\n")
+    return failed.exit_status
+
+
+def _understood(error: Exception) -> DreamdError:
+    import sqlite3
+
+    if isinstance(error, OSError):
+        try:
+            with told(Path(os.fsdecode(error.filename or "the disk"))):
+                raise error
+        except DreamdError as known:
+            return known
+    if isinstance(error, sqlite3.Error):
+        from state.stores.database import explained
+
+        return StorageError(explained(error, Path("a database in .dreamd")))
+    if isinstance(error, UnicodeDecodeError):
+        return UsageError(f"byte {error.start} of what was read is not UTF-8; give UTF-8 text")
+    return DreamdError(f"a defect: {type(error).__name__}: {error}; {_DEBUG}=1 shows where, please report it")

@@ -1,0 +1,39 @@
+"""Append a note to the scratch log; the next dream folds it in."""
+
+import argparse
+import json
+import sys
+from datetime import UTC, datetime
+
+from daemon.cli.parsing import takes_json, takes_workspace, workspace_of
+from state.scratch import DEFAULT_IMPORTANCE, Note
+from state.stores.segments import Segments
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The note, and how much it matters."""
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="the note; - reads it from stdin")
+    parser.add_argument(
+        "--importance", type=float, default=DEFAULT_IMPORTANCE, metavar="0–1", help="default %(default)s"
+    )
+    takes_workspace(parser)
+    takes_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Append it durably, then print its stamp. The workspace's lock is not needed."""
+    workspace = workspace_of(arguments)
+    text = _stdin() if arguments.text == ["-"] else " ".join(arguments.text)
+    note = Segments(workspace).append(Note(text, datetime.now(UTC), arguments.importance))
+    stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if arguments.json:
+        said = {"at": stamp, "importance": note.importance, "text": note.text}
+        sys.stdout.write(json.dumps(said, ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(f"{stamp}\n")
+    return 0
+
+
+def _stdin() -> str:
+    # Whatever bytes come: the log shows those that are no UTF-8 as escapes, and the note is kept.
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")

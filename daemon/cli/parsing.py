@@ -1,0 +1,81 @@
+"""Arguments that commands share, and what they mean."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from state.errors import UsageError
+from state.stores.workspace import Workspace, find_workspace, init_workspace, open_workspace
+
+if TYPE_CHECKING:
+    from daemon.config import Config
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose complaints are UsageErrors, so that they end as every other one: in one line, or as JSON."""
+
+    def __init__(self, *, prog: str, description: str | None = None) -> None:
+        super().__init__(prog=prog, description=description, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the complaint."""
+        raise UsageError(f"{message}; see '{self.prog} --help'")
+
+
+def takes_workspace(parser: argparse.ArgumentParser) -> None:
+    """`--workspace` and `--config`."""
+    parser.add_argument(
+        "-w",
+        "--workspace",
+        type=Path,
+        metavar="DIR",
+        help="the workspace (else $DREAMD_WORKSPACE, else the nearest one from the working directory up)",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
+
+
+def takes_folder(parser: argparse.ArgumentParser) -> None:
+    """The workspace as the first argument, or as an option."""
+    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the workspace")
+    takes_workspace(parser)
+
+
+def takes_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def named_folder(arguments: argparse.Namespace) -> Path | None:
+    """The folder that was named, by argument, option or DREAMD_WORKSPACE."""
+    folder: Path | None = getattr(arguments, "folder", None)
+    option: Path | None = arguments.workspace
+    if folder is not None and option is not None and folder.absolute() != option.absolute():
+        raise UsageError(f"two workspaces are named, {folder} and {option}; name one")
+    variable = os.environ.get("DREAMD_WORKSPACE")
+    return folder or option or (Path(variable) if variable else None)
+
+
+def workspace_of(arguments: argparse.Namespace) -> Workspace:
+    """The workspace that is meant. Raises UsageError when there is none."""
+    folder = named_folder(arguments)
+    return open_workspace(folder) if folder is not None else find_workspace(Path.cwd())
+
+
+def workspace_for_dream(arguments: argparse.Namespace) -> Workspace:
+    """The workspace that is meant; a folder that has a memory and is no workspace yet becomes one."""
+    folder = named_folder(arguments) or Path.cwd()
+    if folder.is_dir() and not Workspace(folder).state.exists() and _has_memory(Workspace(folder)):
+        return init_workspace(folder)
+    return workspace_of(arguments)
+
+
+def config_of(arguments: argparse.Namespace) -> "Config":
+    """The configuration. Raises ConfigError."""
+    from daemon.config import load
+
+    return load(arguments.config)
+
+
+def _has_memory(folder: Workspace) -> bool:
+    return folder.document.is_file() or folder.scratch.is_file()

@@ -1,0 +1,104 @@
+"""What a person sees: results on stdout, talk on stderr; colour and motion on terminals alone."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TextIO
+
+# What could move the cursor, recolour the screen or turn the reading direction is shown, not done.
+_COMMANDS = (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SHOWN = {code: ascii(chr(code))[1:-1] for code in _COMMANDS if chr(code) not in "\n\t"}
+
+
+def safe(text: str) -> str:
+    """The text with nothing in it that a terminal would obey."""
+    return text.translate(_SHOWN)
+
+
+def out(text: str, style: str = "") -> None:
+    """A line of the result; `style` is one of rich's, for terminals."""
+    if style and _is_lively(sys.stdout):
+        from rich.console import Console
+        from rich.text import Text
+
+        Console(file=sys.stdout, highlight=False).print(Text(safe(text), style), soft_wrap=True)
+    else:
+        sys.stdout.write(safe(text) + "\n")
+
+
+def say(text: str) -> None:
+    """A line that is not part of the result."""
+    sys.stderr.write(safe(text) + "\n")
+
+
+def tell_notices(notices: Iterable[str]) -> None:
+    """What a person should know; each once."""
+    for notice in dict.fromkeys(notices):
+        say(f"notice: {notice}")
+
+
+def show_json(value: object) -> None:
+    """The value (frozen values, lists, plain data) as JSON on stdout."""
+    from state.codec import plain
+
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
+
+
+def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Rows under headers; the last column may be long."""
+    if _is_lively(sys.stdout):
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for header in headers:
+            table.add_column(header)
+        for row in rows:
+            table.add_row(*(Text(safe(cell)) for cell in row))
+        Console(file=sys.stdout, highlight=False).print(table)
+        return
+    widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
+    for row in (headers, *rows):
+        out("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """`what` goes on. Yields how to say a line meanwhile; on a terminal something moves."""
+    if not _is_lively(sys.stderr):
+        yield say
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stderr, highlight=False)
+    with console.status(Text(safe(what))):
+        yield lambda line: console.print(Text(safe(line)), soft_wrap=True)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: no notes, 1 note, 2 notes."""
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s" if number else f"no {noun}s"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """How long ago, in words: "now", "5 min ago", "3 h ago", "12 d ago"."""
+    span = duration((now - moment).total_seconds())
+    return "now" if span == "0 s" else f"{span} ago"
+
+
+def duration(seconds: float) -> str:
+    """A span in its largest unit that fits: s, min, h, d."""
+    seconds = max(0.0, seconds)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size or (seconds >= size and unit == "min"):
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
+
+
+def _is_lively(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM") != "dumb"

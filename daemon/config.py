@@ -1,0 +1,132 @@
+"""Configuration: one frozen model, one documented file, the environment above it.
+
+`config.yaml` at the top of the repository lists every key with its default; a test holds the two together. A user's
+file is merged over the defaults, `DREAMD_SECTION__KEY` variables over the file. Keys of model providers are read by
+litellm from the environment and never stand in the file.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from daemon.layers import layers
+from state.errors import ConfigError
+
+# A list in the file is a tuple here.
+Texts = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class ModelSection(_Section):
+    """Which model synthesizes."""
+
+    name: str | None = None
+    api_base: str | None = None
+    timeout_seconds: float = Field(default=120, gt=0)
+    max_output_tokens: int = Field(default=4000, ge=256)
+    on_failure: Literal["keep", "extractive"] = "keep"
+
+
+class DreamSection(_Section):
+    """When a dream runs, and for which reader it writes."""
+
+    interval_minutes: float = Field(default=120, gt=0)
+    min_chunks: int = Field(default=5, ge=1)
+    context_window: int = Field(default=200_000, ge=1_000)
+    mode: Literal["auto", "propose"] = "auto"
+
+
+class LimitsSection(_Section):
+    """Ceilings; past one, the dream ends cleanly."""
+
+    calls_per_dream: int = Field(default=5, ge=0)
+    tokens_per_dream: int = Field(default=60_000, ge=0)
+    usd_per_dream: float = Field(default=0.50, ge=0)
+    usd_per_day: float = Field(default=5.00, ge=0)
+    tokens_per_day: int = Field(default=1_000_000, ge=0)
+    wall_seconds_per_dream: float = Field(default=900, gt=0)
+
+
+class HormonesSection(_Section):
+    """The levels that hormones fall back to."""
+
+    dopamine_baseline: float = Field(default=0.15, ge=0, le=1)
+    cortisol_baseline: float = Field(default=0.02, ge=0, le=1)
+    oxytocin_baseline: float = Field(default=0.20, ge=0, le=1)
+
+
+class SourcesSection(_Section):
+    """Transcripts that every dream reads, as globs inside the workspace."""
+
+    transcripts: Texts = ("transcripts/**/*",)
+
+
+class EmbeddingsSection(_Section):
+    """Where the vectors come from."""
+
+    download: bool = False
+
+
+class SecretsSection(_Section):
+    """Redaction of secrets; `allow` lists texts that only look like one."""
+
+    redact: bool = True
+    allow: Texts = ()
+
+
+class Config(_Section):
+    """All of the configuration."""
+
+    model: ModelSection = ModelSection()
+    dream: DreamSection = DreamSection()
+    limits: LimitsSection = LimitsSection()
+    hormones: HormonesSection = HormonesSection()
+    sources: SourcesSection = SourcesSection()
+    embeddings: EmbeddingsSection = EmbeddingsSection()
+    secrets: SecretsSection = SecretsSection()
+
+
+def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration: defaults, then the user's file, then the environment.
+
+    `path` is the file named on the command line; without it `DREAMD_CONFIG`, else ~/.config/dreamd/config.yaml if
+    there is one. Raises ConfigError naming the key and what it may be.
+    """
+    merged, origins = layers(path, os.environ if environment is None else environment)
+    try:
+        return Config.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(_explained(error, origins)) from error
+
+
+def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(step) for step in first["loc"])
+    origin = origins.get(key) or origins.get(key.partition(".")[0]) or "the configuration"
+    if first["type"] == "extra_forbidden":
+        allowed = sorted(_fields(first["loc"][:-1]))
+        return f"{origin}: there is no key '{key}'; here these are known: {', '.join(allowed)}"
+    return f"{origin}: {key} is {first['input']!r}, but {_lowered(first['msg'])}"
+
+
+def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:
+    section: Any = Config
+    for step in path:
+        section = section.model_fields[str(step)].annotation
+    return tuple(section.model_fields)
+
+
+def _lowered(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def day_start(now: datetime) -> datetime:
+    """When the day of the daily ceilings began: midnight UTC."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -1,0 +1,277 @@
+"""One dream from beginning to end: is it worth its cost, run it, and write down how it ended."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from daemon.absorbing import absorb_notes, absorb_transcripts, transcript_files
+from daemon.compose import Store, clock
+from daemon.config import day_start
+from daemon.first_contact import migrate
+from daemon.memory import DryMemory, ProposingMemory, WorkspaceMemory
+from daemon.progress import Step, tell
+from graphs.ports import Answer, Model, Ports
+from graphs.steps import Dreaming
+from state.codec import decode, encode
+from state.dream import Dream, Reason
+from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError
+from state.spend import Limits
+from state.stores.ledger import Call, Run
+from state.update import Refusal
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    from daemon.metering import Call as PaidCall
+
+# Asked for by hand, or at the end of a session, one new note is enough.
+_IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR}
+
+
+class Mode(StrEnum):
+    """What becomes of a dream."""
+
+    AUTO = "auto"
+    PROPOSE = "propose"
+    DRY = "dry"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a dream ended. `pending` notes came while it ran."""
+
+    dream: Dream
+    mode: Mode
+    refused: tuple[Refusal, ...]
+    resumed: bool
+    pending: int
+
+
+def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], None] = lambda _: None) -> Outcome:
+    """One dream now.
+
+    Raises NothingToDoError when there is too little that is new (the ledger says so), RejectedError when the guards
+    refused it (nothing is consumed), and whatever the model or the disk failed with (likewise).
+    """
+    now = clock()
+    if mode is not Mode.DRY:
+        store.journal.recover()  # a store that stays open: what its last dream had decided and failed to finish
+    unfinished = store.ledger.unfinished() if mode is not Mode.DRY else None
+    if unfinished is not None and (outcome := _resumed(store, unfinished, mode, told)) is not None:
+        return outcome
+    dream = f"{now:%Y%m%dT%H%M%S%f}Z"
+    if mode is not Mode.DRY:
+        migrate(store, now)
+        found = absorb_transcripts(store, transcript_files(store), now, lambda line: told(Step("ingest", line)))
+        for problem in found.problems:
+            store.notices.append(problem)
+        notes = absorb_notes(store, now)
+        store.segments.sweep(now)
+        if notes or found.turns:
+            told(Step("absorb", f"{notes} new notes, {found.turns} new turns"))
+        if vectors := store.embed():
+            told(Step("embed", f"{vectors} new vectors"))
+        _require_input(store, dream, reason, now)
+        store.ledger.begin(dream, reason.value, now)
+    elif not _new(store):
+        raise NothingToDoError("there is nothing new since the last dream; add a note with 'dreamd note'")
+    start: Dreaming = {"dream": dream, "reason": reason.value, "now": now.isoformat()}
+    return _run(store, dream, start, mode, told, resumed=False)
+
+
+def approve(store: Store, dream: str) -> Dream:
+    """Commit a waiting proposal.
+
+    Raises RejectedError when MEMORY.md has a newer version than the one it was made for.
+    """
+    proposal = store.ledger.proposal(dream)
+    record = decode(Dream, proposal.record, f"proposal {proposal.dream}")
+    # Decided before a crash: the commit was finished since, or is now.
+    if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
+        store.ledger.decide(record.id, "outdated")
+        raise RejectedError(
+            f"proposal {record.id} was made for version {record.number - 1} and there is a newer one; "
+            "its notes are pending, run 'dreamd dream'"
+        )
+    done = WorkspaceMemory(store).commit(record)
+    store.ledger.decide(record.id, "approved")
+    store.ledger.end(record.id, "committed", "approved", clock(), done.number)
+    return done
+
+
+def decline(store: Store, dream: str) -> str:
+    """Reject a waiting proposal; its notes stay pending. Returns its id."""
+    proposal = store.ledger.proposal(dream)
+    store.ledger.decide(proposal.dream, "rejected")
+    store.ledger.end(proposal.dream, "rejected", "by the owner", clock())
+    return proposal.dream
+
+
+def _new(store: Store) -> int:
+    """Notes and crystals that no dream has taken in; before the first one, the old MEMORY.md too."""
+    seeds = 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
+    return seeds + max(store.crystals.undreamt_count(), len(store.segments.pending_notes()))
+
+
+def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
+    if store.config.dream.mode == "propose" and (waiting := store.ledger.proposals()):
+        raise NothingToDoError(f"proposal {waiting[0].dream} waits; decide it with 'dreamd review' first")
+    new = _new(store)
+    wanted = 1 if reason in _IMPATIENT else store.config.dream.min_chunks
+    if new >= wanted:
+        return
+    detail = f"{new} new, {wanted} wanted"
+    store.ledger.skip(dream, reason.value, detail, now)
+    if new == 0:
+        raise NothingToDoError("there is nothing new since the last dream; add a note with 'dreamd note'")
+    raise NothingToDoError(f"only {detail} (dream.min_chunks); 'dreamd dream' by hand needs one")
+
+
+def _resumed(store: Store, run: Run, mode: Mode, told: Callable[[Step], None]) -> Outcome | None:
+    """Go on with a dream that was killed; None when it had not begun, or can no longer be finished."""
+    with _checkpoints(store) as saver:
+        checkpoint = saver.get_tuple({"configurable": {"thread_id": run.id}})
+    values: dict[str, Any] = checkpoint.checkpoint["channel_values"] if checkpoint else {}
+    based_on = json.loads(values["snapshot"])["based_on"] if "snapshot" in values else None
+    version = store.lineage.version_of(run.id)
+    if version is not None:
+        store.ledger.end(run.id, "committed", "finished after an interruption", clock(), version)
+        store.notices.append(f"the interrupted dream {run.id} had committed version {version}")
+        _forget(store, run.id)
+        return None
+    if based_on is None or based_on != store.lineage.last_version():
+        how = "before it had read anything" if based_on is None else "and overtaken by a newer version"
+        store.ledger.end(run.id, "failed", f"interrupted {how}", clock())
+        _forget(store, run.id)
+        return None
+    told(Step("resume", f"dream {run.id} was interrupted; it goes on"))
+    return _run(store, run.id, None, mode, told, resumed=True)
+
+
+def _run(
+    store: Store, dream: str, start: Dreaming | None, mode: Mode, told: Callable[[Step], None], *, resumed: bool
+) -> Outcome:
+    from graphs.dream import build
+
+    memory = {Mode.DRY: DryMemory, Mode.PROPOSE: ProposingMemory, Mode.AUTO: WorkspaceMemory}[mode](store)
+    ports = Ports(
+        memory, _model(store, dream), clock, store.config.model.on_failure, store.config.limits.calls_per_dream > 1
+    )
+    config: RunnableConfig = {"configurable": {"thread_id": dream}}
+    values: dict[str, Any] = {}
+    try:
+        if mode is Mode.DRY:
+            for update in build(ports).stream(start, config, stream_mode="updates"):
+                tell(update, values, told)
+        else:
+            with _checkpoints(store) as saver:
+                graph = build(ports, saver)
+                values |= graph.get_state(config).values if resumed else {}
+                for update in graph.stream(start, config, stream_mode="updates", durability="sync"):
+                    tell(update, values, told)
+    except (FencedError, sqlite3.OperationalError):
+        raise  # the next dream goes on with this run: it is the next owner's, or state.db was full or busy
+    except Exception as error:
+        # What is decided is finished by the next dream, which then ends this run.
+        if mode is not Mode.DRY and not store.journal.decided(dream):
+            code = error.code if isinstance(error, DreamdError) else type(error).__name__
+            store.ledger.end(dream, "failed", f"{code}: {error}", clock())
+            _forget(store, dream)
+        raise
+    try:
+        return _concluded(store, dream, values, mode, resumed=resumed)
+    finally:
+        if mode is not Mode.DRY:
+            _forget(store, dream)
+
+
+def _concluded(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, resumed: bool) -> Outcome:
+    refusals = tuple(decode(Refusal, one) for one in values.get("refusals", []))
+    if mode is not Mode.DRY:
+        store.ledger.reject(dream, refusals, clock())
+    if values.get("outcome") == "refused":
+        reason = next((str(one) for one in values.get("feedback", [])), "a guard refused it")
+        if mode is not Mode.DRY:
+            store.ledger.end(dream, "rejected", reason, clock())
+        raise RejectedError(
+            f"the dream was refused ({reason}); MEMORY.md stands as it was and every note is pending. "
+            "'dreamd status' shows the figures"
+        )
+    record = decode(Dream, values["record"])
+    if mode is Mode.AUTO:
+        store.ledger.end(dream, "committed", "", clock(), record.number)
+    elif mode is Mode.PROPOSE:
+        store.ledger.end(dream, "proposed", "waits for 'dreamd review'", clock())
+    return Outcome(record, mode, refusals, resumed, len(store.segments.pending_notes()))
+
+
+def _model(store: Store, dream: str) -> Model | None:
+    """The configured model behind its ceilings; None when none is configured."""
+    section, limits = store.config.model, store.config.limits
+    if section.name is None:
+        return None
+    from daemon.metering import Metered
+    from daemon.model import LitellmModel
+    from daemon.retrying import Retrying
+
+    def record(call: "PaidCall") -> None:
+        spend = call.spend
+        kept = Call(call.digest, call.answer.model, encode(call.answer), call.usable, spend.tokens, spend.usd)
+        store.ledger.record_call(dream, kept, clock())
+
+    def replay(digest: str) -> Answer | None:
+        known = store.ledger.replay(dream, digest)
+        return decode(Answer, known) if known is not None else None
+
+    model = LitellmModel(
+        section.name,
+        api_base=section.api_base,
+        timeout_seconds=section.timeout_seconds,
+        max_output_tokens=section.max_output_tokens,
+    )
+    metered = Metered(
+        model,
+        Limits(**limits.model_dump()),
+        record=record,
+        replay=replay,
+        today=lambda: store.ledger.spent(since=day_start(clock())),
+        before=store.ledger.spent(dream=dream),
+    )
+    return Retrying(metered)
+
+
+def _forget(store: Store, dream: str) -> None:
+    """Drop the checkpoints of a dream that has ended."""
+    with _checkpoints(store) as saver:
+        saver.delete_thread(dream)
+
+
+@contextmanager
+def _checkpoints(store: Store) -> "Iterator[Any]":
+    """The checkpoints of dreams under way. A damaged file of them costs at most an answer that is paid again."""
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    path = store.workspace.checkpoints / "dreams.db"
+    with ExitStack() as stack:
+        try:
+            saver = _opened(stack, SqliteSaver.from_conn_string(str(path)))
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            store.notices.append(f"{path} was damaged ({error}) and is begun anew")
+            for part in (path, path.with_name("dreams.db-wal"), path.with_name("dreams.db-shm")):
+                store.disk.remove(part)
+            saver = _opened(stack, SqliteSaver.from_conn_string(str(path)))
+        yield saver
+
+
+def _opened(stack: ExitStack, opening: "AbstractContextManager[SqliteSaver]") -> "SqliteSaver":
+    saver = stack.enter_context(opening)
+    saver.setup()
+    return saver

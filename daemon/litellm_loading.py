@@ -1,0 +1,39 @@
+"""litellm, loaded late and kept quiet.
+
+Its import takes 4 s and, left alone, reads a stray `.env` of the working directory, fetches a price table and
+prints. Chosen over a client of our own because any provider is then one name in the
+configuration.
+"""
+
+import functools
+import importlib
+import logging
+import os
+from typing import Any, TypeAlias
+
+Foreign: TypeAlias = Any
+"""litellm, or one of its objects: its types are not followed."""
+
+_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # the table in the package, not the one on the web
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
+    "LITELLM_LOCAL_BLOG_POSTS": "True",
+    "LITELLM_MODE": "PRODUCTION",  # in its other mode it loads .env of the working directory
+    "HF_HUB_OFFLINE": "1",  # else a tokenizer is looked up on the hub, with 23 s of retries
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "httpcore")
+
+
+@functools.cache
+def load_litellm() -> Foreign:
+    """The module. Nothing was fetched for it, and it neither prints, logs, nor reports usage to anybody."""
+    os.environ.update(_ENVIRONMENT)
+    os.environ.pop("LITELLM_LOG", None)  # its debug log has prompts and keys in it
+    litellm: Foreign = importlib.import_module("litellm")
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.drop_params = False  # with it a 422 is sent twice, and comes back as None
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return litellm

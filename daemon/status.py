@@ -1,0 +1,257 @@
+"""How a workspace is: one value for every window (command line, HTTP, MCP).
+
+Read beside whatever owner is at work: state.db is opened for reading only, no lock is taken, nothing heavy is
+imported, and a workspace that has never dreamt has a status as well.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from socket import gethostname
+from urllib.parse import quote
+
+from daemon.config import Config, day_start
+from state.errors import CeilingError, DreamdError, StorageError
+from state.scratch import Note
+from state.spend import Spend
+from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained
+from state.stores.files import Disk
+from state.stores.ledger import Ledger, Run
+from state.stores.lineage import Lineage
+from state.stores.lock import Holder, holder
+from state.stores.segments import Segments
+from state.stores.workspace import Workspace
+from state.update import Refusal
+
+NO_DAEMON = "by hand; no daemon runs"
+LONGEST_WAIT = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class LastDream:
+    """The last run that was more than a skip. `version` is None when it committed none; dollars 0: not known."""
+
+    id: str
+    at: datetime
+    reason: str
+    outcome: str
+    detail: str
+    version: int | None
+    model: str
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Notes that no dream has consumed, and how long the oldest waits, in seconds."""
+
+    notes: int
+    oldest_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What models cost since midnight UTC, and the ceilings of a day. `breaker` says why it is open; else empty."""
+
+    calls: int
+    tokens: int
+    usd: float
+    tokens_per_day: int
+    usd_per_day: float
+    breaker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not as it should be, and what to do about it."""
+
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept."""
+
+    workspace: str
+    at: datetime
+    version: int
+    characters: int
+    last_dream: LastDream | None
+    next_dream: str
+    pending: Pending
+    crystals: dict[str, int]
+    waiting_embeddings: int
+    proposals: tuple[str, ...]
+    spending: Spending
+    rejections: tuple[Refusal, ...]
+    holder: Holder | None
+    problems: tuple[Problem, ...]
+
+
+def status(workspace: Workspace, config: Config, now: datetime) -> Status:
+    """The status now. Raises StorageError when state.db cannot be read."""
+    known = _read(workspace, now)
+    notes, characters, illegible = _files(workspace)
+    pending = _pending(notes, now)
+    owner = present_holder(workspace)
+    return Status(
+        workspace=str(workspace.root),
+        at=now,
+        version=known.version,
+        characters=characters,
+        last_dream=known.last_dream,
+        next_dream="when its proposal is decided ('dreamd review')" if known.proposals else NO_DAEMON,
+        pending=pending,
+        crystals=known.crystals,
+        waiting_embeddings=known.waiting_embeddings,
+        proposals=known.proposals,
+        spending=_spending(config, known.spent, known.last_dream, now),
+        rejections=known.rejections,
+        holder=owner,
+        problems=(*illegible, *_problems(workspace, known, pending, owner)),
+    )
+
+
+def present_holder(workspace: Workspace) -> Holder | None:
+    """Who holds the workspace; what a killed process left in the lock file is nobody."""
+    who = holder(workspace)
+    if who is None or who.host != gethostname():
+        return who
+    with suppress(OSError, IndexError):
+        # The start time tells a process from a later one with its number (proc(5), field 22 of stat).
+        fields = (
+            Path(f"/proc/{who.pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        )
+        return who if fields[19] == str(who.ticks) else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What state.db says."""
+
+    version: int = 0
+    last_dream: LastDream | None = None
+    crystals: dict[str, int] = field(default_factory=dict)
+    waiting_embeddings: int = 0
+    proposals: tuple[str, ...] = ()
+    spent: Spend = field(default_factory=Spend)
+    rejections: tuple[Refusal, ...] = ()
+
+
+def _read(workspace: Workspace, now: datetime) -> _Known:
+    path = workspace.database
+    if not path.exists():
+        return _Known()
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
+        ) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            if schema > SCHEMA_VERSION:
+                raise StorageError(f"{path}: written by a newer dreamd (schema {schema}); upgrade this one")
+            connection.execute("BEGIN")  # one moment for all that follows
+            return _known(connection, now) if schema else _Known()
+    except sqlite3.Error as error:
+        raise StorageError(explained(error, path)) from error
+
+
+def _known(connection: sqlite3.Connection, now: datetime) -> _Known:
+    ledger, lineage = Ledger(connection), Lineage(connection)
+    run = ledger.last_dream()
+    waiting = connection.execute("SELECT count(*) FROM to_embed").fetchone()[0]
+    stages = connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle")
+    return _Known(
+        version=lineage.last_version(),
+        last_dream=_last_dream(run, ledger, lineage) if run else None,
+        crystals={row[0]: row[1] for row in stages},
+        waiting_embeddings=waiting,
+        proposals=tuple(proposal.dream for proposal in ledger.proposals()),
+        spent=ledger.spent(since=day_start(now)),
+        rejections=tuple(ledger.rejections(run.id)) if run else (),
+    )
+
+
+def _last_dream(run: Run, ledger: Ledger, lineage: Lineage) -> LastDream:
+    spend = ledger.spent(dream=run.id)
+    committed = next((one for one in lineage.versions(1) if one.number == run.version), None)
+    return LastDream(
+        id=run.id,
+        at=run.ended_at or run.started_at,
+        reason=run.reason,
+        outcome=run.outcome,
+        detail=run.detail,
+        version=run.version,
+        model=committed.model if committed else "",
+        tokens=spend.tokens,
+        usd=spend.usd,
+    )
+
+
+def _spending(config: Config, spent: Spend, last: LastDream | None, now: datetime) -> Spending:
+    limits = config.limits
+    breaker = ""
+    if spent.calls and spent.usd >= limits.usd_per_day:
+        breaker = "limits.usd_per_day is reached; it opens again at midnight UTC"
+    elif spent.calls and spent.tokens >= limits.tokens_per_day:
+        breaker = "limits.tokens_per_day is reached; it opens again at midnight UTC"
+    elif last and last.detail.startswith(f"{CeilingError.code}: ") and last.at >= day_start(now):
+        breaker = last.detail.removeprefix(f"{CeilingError.code}: ")
+    return Spending(spent.calls, spent.tokens, spent.usd, limits.tokens_per_day, limits.usd_per_day, breaker)
+
+
+def _pending(notes: tuple[Note, ...], now: datetime) -> Pending:
+    oldest = min((note.at for note in notes), default=now)
+    return Pending(len(notes), max(0.0, (now - oldest).total_seconds()))
+
+
+def _files(workspace: Workspace) -> tuple[tuple[Note, ...], int, tuple[Problem, ...]]:
+    """The pending notes, the length of MEMORY.md, and a problem for each of the two that cannot be read."""
+    notes: tuple[Note, ...] = ()
+    characters, problems = 0, list[Problem]()
+    try:
+        notes = Segments(workspace).pending_notes()
+    except DreamdError as error:
+        problems.append(_problem(error))
+    try:
+        content = Disk(workspace.root).read_if_there(workspace.document) or b""
+        characters = len(content.decode(errors="replace"))
+    except DreamdError as error:
+        problems.append(_problem(error))
+    return notes, characters, tuple(problems)
+
+
+def _problem(error: DreamdError) -> Problem:
+    """What an error says, in its two halves."""
+    what, _, advice = str(error).partition("; ")
+    return Problem(what, advice)
+
+
+def _is_unsettled(workspace: Workspace) -> bool:
+    """Whether a commit was cut off while it wrote; of a MEMORY.md that cannot be reached nothing is known."""
+    try:
+        return Disk(workspace.root).displaced(workspace.document) is not None
+    except DreamdError:
+        return False
+
+
+def _problems(workspace: Workspace, known: _Known, pending: Pending, owner: Holder | None) -> Iterator[Problem]:
+    if workspace.state.stat().st_mode & 0o077:
+        yield Problem(f"{workspace.state} is open to other users", f"run 'chmod 700 {workspace.state}'")
+    if known.version and not os.path.lexists(workspace.document):
+        yield Problem("MEMORY.md is missing", f"'dreamd restore {known.version}' brings it back")
+    if known.last_dream and known.last_dream.outcome == "running" and owner is None:
+        advice = "'dreamd dream' goes on with it and pays for nothing twice"
+        yield Problem(f"dream {known.last_dream.id} was interrupted", advice)
+    if owner is None and _is_unsettled(workspace):
+        yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it")
+    if pending.oldest_seconds > LONGEST_WAIT.total_seconds():
+        yield Problem(f"a note has waited for {pending.oldest_seconds / 3600:.0f} hours", "run 'dreamd dream'")

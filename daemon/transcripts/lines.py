@@ -1,0 +1,60 @@
+"""Lines of a file that may be huge, growing, or no text at all, each with its place; memory stays bounded."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+LINE_BYTES = 8 * 1024 * 1024
+_STEP = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`raw` with its line end, from `start` up to `end` (offsets in bytes); `number` counts from 1.
+
+    Of a line longer than the cap `raw` is the beginning and `too_long` is True.
+    """
+
+    number: int
+    start: int
+    end: int
+    raw: bytes
+    too_long: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the line has its line end: an unended last line may still be being written."""
+        return self.raw.endswith(b"\n")
+
+
+def lines_from(file: BinaryIO, start: int = 0, number: int = 1, cap: int = LINE_BYTES) -> Iterator[Line]:
+    """The lines of an open file from offset `start`, which is the beginning of line `number`."""
+    file.seek(start)
+    while raw := file.readline(cap):
+        end = start + len(raw)
+        too_long = len(raw) == cap and not raw.endswith(b"\n")
+        if too_long:
+            end, ended = _skip(file, end)
+            raw = raw[:200] + (b"\n" if ended else b"")
+        yield Line(number, start, end, raw, too_long)
+        start, number = end, number + 1
+
+
+def _skip(file: BinaryIO, end: int) -> tuple[int, bool]:
+    """Read on to the end of a line. Its offset, and whether the line has a line end."""
+    while rest := file.readline(_STEP):
+        end += len(rest)
+        if rest.endswith(b"\n"):
+            return end, True
+    return end, False
+
+
+def digest_before(file: BinaryIO, end: int, span: int) -> str:
+    """SHA-256 of the last `span` bytes before offset `end`, in hexadecimal."""
+    start = max(0, end - span)
+    file.seek(start)
+    found = hashlib.sha256()
+    while (left := end - file.tell()) > 0 and (block := file.read(min(left, _STEP))):
+        found.update(block)
+    return found.hexdigest()

@@ -1,0 +1,219 @@
+"""Fitting the budget: fading lines become verified crystal pointers.
+
+A line that leaves is first a crystal. Its pointer's keywords are run through the search: the crystal must be among
+the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. Every
+dream verifies the pointers in the file again and mends those that no longer resolve. Pointers beyond twenty
+retire: their crystals stay, found by search.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from graphs.ports import Trial
+from graphs.sheet import MAX_OLD_LINES, Sheet
+from state.crystal import Crystal, Trust
+from state.document import SectionName
+from state.dream import PointerLine, Snapshot, Standing
+from state.hormones import section_weight
+from state.injection import is_quoted, quote, reads_as_instruction
+from state.pointer import (
+    FIRST,
+    MAX_POINTERS,
+    TOPIC_CHARACTERS,
+    candidates,
+    choose,
+    parse_pointer,
+    render_pointer,
+    topic_of,
+)
+from state.question import content
+from state.update import Action, Fate, Operation, Refusal
+from state.words import content_terms
+
+MAX_ROUNDS = 6
+# Pointers are to leave most of the file to lines.
+POINTERS_SHARE = 0.25
+POINTER_CHARACTERS = 80
+# Nor is the owner's own text to push every line out.
+LEAST_SHARE = 0.25
+COUNTED = {SectionName.NICHE, SectionName.SKILLS}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How long the file may be, and how many characters of it may be pointers."""
+
+    characters: int
+    pointers: int
+
+
+class Archive(Protocol):
+    """The port of this node: search as if some more crystals were stored."""
+
+    def trial(self, crystals: Sequence[Crystal]) -> AbstractContextManager[Trial]: ...
+
+
+def evict(snapshot: Snapshot, sheet: Sheet, operations: Sequence[Operation], archive: Archive) -> None:
+    """Carry out the evictions of the synthesis, evict until it fits, then mend the pointers that stay in the file.
+
+    Changes the sheet; what cannot be verified stays, with a refusal.
+    """
+    room = room_for(snapshot, sheet)
+    wanted = {one.lines[0]: one.text for one in operations if one.action is Action.EVICT}
+    leaving = [line for line in sheet.lines if line.id in wanted]
+    if leaving:
+        with archive.trial([*sheet.crystals, *(sheet.crystal_of(line) for line in leaving)]) as trial:
+            for line in leaving:
+                _to_pointer(sheet, line, topic_for(line, wanted[line.id]), trial)
+    for _ in range(MAX_ROUNDS):
+        retire_spare_pointers(room, sheet)
+        fading = _enough(snapshot, room, sheet)
+        if not fading:
+            break
+        with archive.trial([*sheet.crystals, *(sheet.crystal_of(line) for line in fading)]) as trial:
+            moved = [_to_pointer(sheet, line, topic_for(line), trial) for line in fading]
+        if not any(moved):
+            break
+    retire_spare_pointers(room, sheet)
+    _mend(snapshot, sheet, archive)
+    retire_spare_pointers(room, sheet)
+    while sheet.characters > room.characters and sheet.pointers:
+        _retire(sheet, _least_used(sheet))
+    if sheet.characters > snapshot.budget:
+        figures = (
+            f"{sheet.characters:,} characters, the budget is {snapshot.budget:,}; what is left is pinned or yours"
+        )
+        sheet.refuse(Refusal("budget", "operation", figures))
+
+
+def room_for(snapshot: Snapshot, sheet: Sheet) -> Room:
+    """The budget; more, when headings, pinned lines and the owner's own text leave less than a quarter of it."""
+    movable = [line.text for line in (*sheet.lines, *sheet.old_text) if not line.pinned]
+    fixed = sheet.characters - sum(len(text) + 3 for text in movable)
+    lines = max(snapshot.budget - fixed, int(LEAST_SHARE * snapshot.budget))
+    return Room(max(snapshot.budget, fixed + lines), int(POINTERS_SHARE * lines))
+
+
+def retire_spare_pointers(room: Room, sheet: Sheet) -> None:
+    """At most 20 pointers, in a quarter of the room, stay in the file: the least used go, the oldest first."""
+    while len(sheet.pointers) > MAX_POINTERS or _pointed(sheet) > room.pointers:
+        _retire(sheet, _least_used(sheet))
+
+
+def topic_for(line: Standing, said: str = "") -> str:
+    """The topic of a line's pointer: what was said, when it names the line and orders nothing, else the line's own.
+
+    An order that is not the owner's stands in the topic as a quotation, as it does in the line.
+    """
+    for text in (said, line.text) if content_terms(said) & content_terms(line.text) else (line.text,):
+        topic = topic_of(text)
+        if line.trust is Trust.OWNER or not (is_quoted(text) or reads_as_instruction(topic)):
+            return topic
+    inner = line.text[1:].rpartition('" (')[0] if is_quoted(line.text) else line.text
+    return quote(inner, line.trust, TOPIC_CHARACTERS)
+
+
+def fading_order(snapshot: Snapshot, lines: Sequence[Standing]) -> list[Standing]:
+    """The lines in the order in which they may leave.
+
+    By importance within the hormones' weight of their section, then the oldest first; what code counts (The Niche,
+    Emerging Skills) last, since the next dream would write it again. Pinned lines and pointers are not among them.
+    """
+    free = [line for line in lines if not line.pinned and line.section is not SectionName.POINTERS]
+    return sorted(
+        free,
+        key=lambda line: (
+            line.section in COUNTED,
+            round(line.importance * section_weight(snapshot.hormones, line.section.value), 2),
+            line.born_at,
+            line.id,
+        ),
+    )
+
+
+def _enough(snapshot: Snapshot, room: Room, sheet: Sheet) -> list[Standing]:
+    """So many lines, in their order, that the document fits when each has become a pointer.
+
+    Old text from before the first dream goes first, a bounded number of lines a dream.
+    """
+    excess = sheet.characters - room.characters
+    free = room.pointers - _pointed(sheet)
+    tried = sheet.unmovable
+    old = [line for line in sheet.old_text if line.id not in tried and not line.pinned][
+        : max(0, MAX_OLD_LINES - sheet.old_left)
+    ]
+    ordered = old + [line for line in fading_order(snapshot, sheet.lines) if line.id not in tried]
+    chosen: list[Standing] = []
+    for line in ordered:
+        if excess <= 0:
+            break
+        chosen.append(line)
+        excess -= len(line.text)
+        # Once their room is taken, a new pointer pushes an old one out.
+        if free >= POINTER_CHARACTERS and len(sheet.pointers) + len(chosen) <= MAX_POINTERS:
+            excess += POINTER_CHARACTERS
+            free -= POINTER_CHARACTERS
+    return chosen
+
+
+def _to_pointer(sheet: Sheet, line: Standing, topic: str, trial: Trial) -> bool:
+    """Put a verified pointer in the place of a line. Without one the line stays and the refusal says so."""
+    crystal = sheet.crystal_of(line)
+    keywords = _keywords(line.text, crystal.id, trial)
+    if keywords is None:
+        figures = f"no words of {line.id} lead the search to it among {FIRST}; it stays"
+        sheet.keep(line, Refusal("pointer", "operation", figures))
+        return False
+    sheet.remove(line, Fate.EVICTED, crystal)
+    sheet.point(PointerLine(topic, keywords, crystal.id, line.id))
+    return True
+
+
+def _keywords(text: str, crystal: str, trial: Trial) -> str | None:
+    # Of stop words, which stand in most of a large store, no pointer is made: they need no counting.
+    ranked = candidates(text, trial.frequency(content(text)))
+    return choose(ranked, lambda words: crystal in trial.first(words, FIRST))
+
+
+def _mend(snapshot: Snapshot, sheet: Sheet, archive: Archive) -> None:
+    """Verify the pointers that stay in the file; one that no longer resolves gets other words, or retires.
+
+    Those that this dream made are verified already.
+    """
+    staying = [pointer for pointer in snapshot.pointers if pointer in sheet.pointers]
+    if not staying:
+        return
+    texts = {crystal.id: crystal.text for crystal in sheet.pointed}
+    with archive.trial(sheet.crystals) as trial:
+        for pointer in staying:
+            if pointer.crystal in trial.first(pointer.keywords, FIRST):
+                continue
+            text = texts.get(pointer.crystal)
+            keywords = _keywords(text, pointer.crystal, trial) if text else None
+            _retire(sheet, pointer)
+            if keywords is not None:
+                sheet.point(PointerLine(pointer.topic, keywords, pointer.crystal, pointer.line, pointer.uses))
+
+
+def _pointed(sheet: Sheet) -> int:
+    return sum(len(render_pointer(pointer.topic, pointer.keywords)) + 3 for pointer in sheet.pointers)
+
+
+def _least_used(sheet: Sheet) -> PointerLine:
+    return min(sheet.pointers, key=lambda pointer: pointer.uses)
+
+
+def _retire(sheet: Sheet, pointer: PointerLine) -> None:
+    line = next(
+        (
+            line
+            for line in sheet.lines
+            if line.section is SectionName.POINTERS
+            and (parsed := parse_pointer(line.text)) is not None
+            and parsed[1] == pointer.keywords
+        ),
+        None,
+    )
+    sheet.retire(pointer, line, render_pointer(pointer.topic, pointer.keywords))

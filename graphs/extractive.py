@@ -1,0 +1,229 @@
+"""The synthesis without a model: deterministic, from importance, recency and hormones.
+
+It writes nothing that was not said: a new line is the first sentences of one input. A note that changes a standing
+line revises it, one that repeats a standing line is taken in silently, any other becomes a line of its section.
+It answers with the same operations as a model and passes the same guards.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from state.contradiction import contradicts
+from state.curiosity import questions_in
+from state.document import SectionName
+from state.dream import Draft, Evidence, Kind, Snapshot, Standing
+from state.hormones import section_weight
+from state.injection import defang
+from state.update import Action, Operation
+from state.words import content_terms, jaccard, normalise
+
+AUTHOR = "extractive"
+LINE_CHARACTERS = 240
+REPEATS = 0.8
+MAX_FROM_CRYSTALS = 12
+LEAST_OF_CRYSTALS = 0.7
+MAX_GAPS = 5
+MAX_OLD_TEXT = 10
+RECENCY_DAYS = 3.0
+
+_ANSWER = re.compile(
+    r"^(yes|no|ok|okay|sure|approved|agreed|right|then|and|but|thanks?|good|great|fine)\b", re.IGNORECASE
+)
+_AUTOMATIC = "Hormonal event:"
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
+_ABOUT_THE_USER = re.compile(
+    r"\b(user|owner|prefers?|prefer to|likes?|dislikes?|hates?|loves?|favou?rite|birthday|timezone|time zone|"
+    r"name is|'s name|pronouns?|asked (?:me )?(?:to )?(?:never|always)|wants? (?:me|us|short|long)|trusts?|"
+    r"thanked)\b",
+    re.IGNORECASE,
+)
+_ABOUT_THE_AGENT = re.compile(
+    r"^(?:I|As an agent|The agent|My)\b.*\b(am|learn(?:ed|t)|tend|work|should|better|best|approach|style|strength|"
+    r"weakness|improve|become|becoming)",
+    re.IGNORECASE,
+)
+_ABOUT_THE_NICHE = re.compile(
+    r"\b(usdc|marketplace|listed skill|published (?:a |the )?skill|buyers?|reputation|earnings?|earned)\b",
+    re.IGNORECASE,
+)
+
+
+def extract(snapshot: Snapshot, pieces: Sequence[Evidence] | None = None) -> Draft:
+    """Operations for these inputs (all of the snapshot's by default), the weightiest first.
+
+    Of two inputs that contradict each other the newer one counts. Every note among them is named as consumed.
+    """
+    chosen = _chosen(snapshot, snapshot.evidence if pieces is None else pieces)
+    made: list[tuple[Evidence, Operation]] = []
+    for piece in chosen:
+        made = [
+            (other, operation)
+            for other, operation in made
+            if other.at >= piece.at or not contradicts(operation.text, piece.text)
+        ]
+        taken = {line for _, operation in made for line in operation.lines}
+        standing = [line for line in snapshot.lines if line.id not in taken]
+        operation = _operation(piece, standing, [operation for _, operation in made])
+        if operation is not None:
+            made.append((piece, operation))
+    consumed = tuple(piece.id for piece in chosen if piece.kind is Kind.NOTE)
+    return Draft(tuple(operation for _, operation in made), consumed, author=AUTHOR)
+
+
+def section_for(piece: Evidence) -> SectionName:
+    """The section that an input belongs to."""
+    if piece.kind is Kind.GAP or _is_question(piece.text):
+        return SectionName.GAPS
+    if _ABOUT_THE_NICHE.search(piece.text):
+        return SectionName.NICHE
+    if _ABOUT_THE_AGENT.search(piece.text):
+        return SectionName.PHENOTYPE
+    if piece.about in {"preference", "relationship"} or _ABOUT_THE_USER.search(piece.text):
+        return SectionName.BOND
+    if piece.kind is Kind.INSIGHT and piece.about == "skill":
+        return SectionName.PHENOTYPE
+    return SectionName.CONTEXT
+
+
+def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
+    """The first sentences of a text that fit the limit, at least one, cut at a word when even that does not."""
+    flat = " ".join(text.split())
+    kept = ""
+    for sentence in _SENTENCE.split(flat):
+        if kept and len(kept) + 1 + len(sentence) > limit:
+            break
+        kept = f"{kept} {sentence}".strip()
+    if len(kept) <= limit:
+        return kept
+    cut = kept[: limit - 1]
+    return (cut.rsplit(" ", 1)[0] if " " in cut else cut).rstrip(",;: ") + "…"
+
+
+def weight(piece: Evidence, snapshot: Snapshot) -> float:
+    """How much an input matters now: importance, recency (half at three days), and the hormones of its section."""
+    age_days = max(0.0, (snapshot.now - piece.at).total_seconds() / 86_400)
+    recency = 0.5 + 0.5 * math.pow(2.0, -age_days / RECENCY_DAYS)
+    return piece.importance * recency * section_weight(snapshot.hormones, section_for(piece).value)
+
+
+def _chosen(snapshot: Snapshot, pieces: Sequence[Evidence]) -> list[Evidence]:
+    # Questions come last: most of them stand in a note.
+    ranked = sorted(pieces, key=lambda piece: (piece.kind is Kind.GAP, -weight(piece, snapshot), piece.id))
+    limits = {Kind.CRYSTAL: MAX_FROM_CRYSTALS, Kind.GAP: MAX_GAPS, Kind.OLD_TEXT: MAX_OLD_TEXT}
+    chosen = []
+    for piece in ranked:
+        if piece.kind in {Kind.SKILL, Kind.FEED}:
+            continue  # counted lines, written by `counted_operations`
+
+        if piece.kind in limits:
+            if limits[piece.kind] == 0 or (piece.kind is Kind.CRYSTAL and not _stands_alone(piece)):
+                continue
+            limits[piece.kind] -= 1
+        chosen.append(piece)
+    return chosen
+
+
+def _operation(piece: Evidence, standing: Sequence[Standing], made: Sequence[Operation]) -> Operation | None:
+    """What this input asks for; None when a line or an earlier operation says it already, or it says nothing."""
+    text = defang(condensed(piece.text))
+    if _says_nothing(piece, text) or _said_by(made, standing, piece, text):
+        return None
+    for line in standing:
+        if contradicts(line.text, text) or _says_more(text, line.text):
+            untouchable = line.pinned or line.section in {SectionName.POINTERS, SectionName.SKILLS}
+            return None if untouchable else Operation(Action.REVISE, line.section, text, (line.id,), (piece.id,))
+    return Operation(Action.ADD, section_for(piece), text, (), (piece.id,))
+
+
+def _says_more(text: str, old: str) -> bool:
+    """Whether a text says all that an old line says, and a little more about it."""
+    terms, known = content_terms(text), content_terms(old)
+    return len(known) >= 3 and known < terms and len(terms) <= 2 * len(known)
+
+
+def _says_nothing(piece: Evidence, text: str) -> bool:
+    # An automatic note is a mood, not a memory: it coloured what was remembered with it.
+    return piece.text.startswith(_AUTOMATIC) or (not content_terms(text) and len(text) < 3)
+
+
+def _said_by(made: Sequence[Operation], standing: Sequence[Standing], piece: Evidence, text: str) -> bool:
+    """Whether an operation or a line repeats the text; or an operation, by a newer input, says otherwise."""
+    known, key = content_terms(text), normalise(piece.text)
+    said = [*(operation.text for operation in made), *(line.text for line in standing)]
+    if piece.kind is Kind.GAP and any(key in normalise(one) for one in said):
+        return True
+    if any(contradicts(operation.text, text) for operation in made):
+        return True
+    return any(
+        jaccard(known, content_terms(one)) >= REPEATS and not contradicts(one, text) and not _says_more(text, one)
+        for one in said
+    )
+
+
+def _stands_alone(piece: Evidence) -> bool:
+    """Whether a turn of a conversation is worth a line by itself, without the turns around it."""
+    return piece.importance >= LEAST_OF_CRYSTALS and not _ANSWER.match(piece.text)
+
+
+def _is_question(text: str) -> bool:
+    """Whether a text is there for the question in it, which opens it or is most of it."""
+    questions = questions_in(text)
+    if not questions:
+        return False
+    bare = text.strip()
+    opens = bare.startswith(questions[0][:20]) or bare.casefold().startswith("open question")
+    return opens or len(questions[0]) >= 0.6 * len(bare)
+
+
+def counted_operations(snapshot: Snapshot) -> tuple[Operation, ...]:
+    """The lines that code counts: The Niche from its feed, Emerging Skills from their occurrences.
+
+    A counted line takes the place of the one that it counted before; it is known by the words before its colon
+    or arrow.
+    """
+    operations = []
+    for piece in snapshot.evidence:
+        if piece.kind not in {Kind.SKILL, Kind.FEED}:
+            continue
+        section = SectionName.SKILLS if piece.kind is Kind.SKILL else SectionName.NICHE
+        before = next(
+            (
+                line
+                for line in snapshot.lines
+                if line.section is section and _counted(line.text) == _counted(piece.text)
+            ),
+            None,
+        )
+        if before is None:
+            operations.append(Operation(Action.ADD, section, piece.text, (), (piece.id,)))
+        elif before.text != piece.text and not before.pinned:
+            operations.append(Operation(Action.REVISE, section, piece.text, (before.id,), (piece.id,)))
+    return tuple(operations)
+
+
+def folded_in(snapshot: Snapshot, draft: Draft, least_importance: float = 0.7) -> Draft:
+    """The draft, with what a model left unsaid: an important note that it neither cited nor named gets its line."""
+    named = set(draft.consumed) | {cite for operation in draft.operations for cite in operation.cites}
+    unsaid = [
+        piece
+        for piece in snapshot.evidence
+        if piece.kind is Kind.NOTE and piece.id not in named and piece.importance >= least_importance
+    ]
+    if not unsaid:
+        return draft
+    taken = {line for operation in draft.operations for line in operation.lines}
+    left = replace(snapshot, lines=tuple(line for line in snapshot.lines if line.id not in taken))
+    more = extract(left, unsaid)
+    said = [content_terms(operation.text) for operation in draft.operations]
+    new = tuple(
+        operation
+        for operation in more.operations
+        if all(jaccard(content_terms(operation.text), other) < REPEATS for other in said)
+    )
+    return replace(draft, operations=draft.operations + new, consumed=draft.consumed + more.consumed)
+
+
+def _counted(text: str) -> str:
+    return re.split(r"→|:", text, maxsplit=1)[0].strip().casefold()

@@ -1,0 +1,49 @@
+"""Choosing what reaches the model: everything has a limit, and no kind of memory starves another."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from state.dream import Evidence, Kind, Snapshot
+
+# Of the model's context: room is left for the prompt, the standing lines and the answer.
+SHARE_OF_CONTEXT = 0.4
+CHARACTERS_PER_TOKEN = 3
+MAX_PIECE_CHARACTERS = 2_000
+DEFAULT_CONTEXT_TOKENS = 16_000
+MAX_CHARACTERS = 60_000
+
+
+def capped(snapshot: Snapshot, context_tokens: int | None) -> Snapshot:
+    """The snapshot with as many inputs as the model's context holds: notes first, then by importance.
+
+    A long input is cut; its crystal is whole. What does not fit is not lost: a note that is left out stays unseen
+    by this synthesis and is a crystal all the same, and a crystal that is left out comes again in the next dream.
+    """
+    tokens = context_tokens or DEFAULT_CONTEXT_TOKENS
+    room = min(MAX_CHARACTERS, int(tokens * CHARACTERS_PER_TOKEN * SHARE_OF_CONTEXT))
+    kept: list[Evidence] = []
+    for piece in sorted(snapshot.evidence, key=_order):
+        short = piece if len(piece.text) <= MAX_PIECE_CHARACTERS else replace(piece, text=_cut(piece.text))
+        if len(short.text) + 80 > room:
+            continue
+        room -= len(short.text) + 80
+        kept.append(short)
+    return replace(snapshot, evidence=tuple(sorted(kept, key=_by_id)))
+
+
+def numbered(kind: Kind, pieces: Sequence[Evidence], start: int = 1) -> tuple[Evidence, ...]:
+    """The pieces with ids of their kind: N1, N2 and so on."""
+    return tuple(replace(piece, id=f"{kind.value}{number}") for number, piece in enumerate(pieces, start))
+
+
+def _cut(text: str) -> str:
+    return text[: MAX_PIECE_CHARACTERS - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _order(piece: Evidence) -> tuple[int, float, int]:
+    first = {Kind.FEED: 0, Kind.SKILL: 0, Kind.NOTE: 1, Kind.OLD_TEXT: 3}
+    return first.get(piece.kind, 2), -piece.importance, int(piece.id[1:])
+
+
+def _by_id(piece: Evidence) -> tuple[int, int]:
+    return list(Kind).index(piece.kind), int(piece.id[1:])

@@ -1,0 +1,199 @@
+"""The collapse guards: may this be written?
+
+They look at whatever is about to be written, an extractive synthesis included. A guard refuses the smallest thing
+that it can: an operation (`scrutiny`), else a section, which keeps its old text, else the dream. Every refusal
+carries its figures. All functions are pure.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from graphs.extractive import AUTHOR, counted_operations, folded_in
+from graphs.scrutiny import runaway, scrutinise
+from state.document import Document, Edit, SectionName, parse, render
+from state.dream import Draft, Kind, PastLine, Snapshot
+from state.editing import edited
+from state.merge import working
+from state.update import Action, Operation, Refusal, edits_of
+from state.words import content_terms, normalise
+
+MATURE_CHARACTERS = 2_000
+LEAST_MASS = 0.5
+LEAST_SUBSTANCE = 50
+BOND_CHARACTERS = 100
+LEAST_BOND = 0.3
+MOST_EROSION = 0.2
+ALL_REFUSED = "all refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the guards let through. `refusal` is set when the whole dream is refused."""
+
+    operations: tuple[Operation, ...]
+    refused: tuple[Refusal, ...]
+    consumed: tuple[str, ...] = ()
+    author: str = ""
+    refusal: Refusal | None = None
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What to tell the model, the weightiest first."""
+        every = (*((self.refusal,) if self.refusal else ()), *self.refused)
+        return tuple(dict.fromkeys(f"{one.guard}: {one.figures}{_named(one.operation)}" for one in every))[:12]
+
+
+def _named(operation: Operation | None) -> str:
+    if operation is None:
+        return ""
+    return f" ({operation.action} {', '.join(operation.lines[:5]) or repr(operation.text[:60])})"
+
+
+def apply(snapshot: Snapshot, operations: Sequence[Operation]) -> tuple[Document, tuple[Edit, ...]]:
+    """The document after these operations, and the edits that made it so."""
+    texts = {line.id: (line.section, line.text) for line in snapshot.lines}
+    edits = edits_of(operations, texts)
+    after, left_out = edited(working(snapshot.text), edits)
+    return after, tuple(edit for edit in edits if edit not in left_out)
+
+
+def judge(snapshot: Snapshot, draft: Draft) -> Verdict:
+    """Let through what may be written of a draft.
+
+    The answer of a model is completed with the important notes that it left unsaid and with the counted lines. An
+    extractive draft would be the same in the next dream: what it takes away stays, what it adds is written.
+    """
+    verdict = _judged(snapshot, draft)
+    if verdict.refusal is None or draft.author != AUTHOR:
+        return verdict
+    added = tuple(one for one in verdict.operations if not one.removes)
+    held = replace(verdict.refusal, scope="operation")
+    return replace(verdict, operations=added, refused=(held, *verdict.refused), refusal=None)
+
+
+def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
+    refused = [one for one in draft.refused if one.scope != "dream"]
+    unread = next((one for one in draft.refused if one.scope == "dream"), None)
+    unusable = unread or _cut_off(draft) or _unusable(draft)
+    if unusable is not None:
+        return Verdict((), tuple(refused), draft.consumed, draft.author, unusable)
+    operations, too_many = runaway(_whole_sections(draft, refused))
+    counted, worse = scrutinise(snapshot, counted_operations(snapshot), by_code=True)
+    accepted, more = scrutinise(snapshot, operations, by_code=False, after=counted)
+    refused += (*too_many, *more)
+    nothing_left = _nothing_left(draft, accepted, refused)
+    # An input whose operation was refused is not taken in by being named.
+    unheard = {cite for one in (*too_many, *more) if one.operation for cite in one.operation.cites}
+    consumed = tuple(name for name in draft.consumed if name not in unheard)
+    said = folded_in(snapshot, Draft(accepted, consumed, author=draft.author))
+    new = said.operations[len(accepted) :]
+    folded, more = scrutinise(snapshot, new, by_code=False, after=(*counted, *accepted))
+    refused += (*more, *worse)
+    accepted = (*accepted, *folded, *counted)
+    accepted, drifted = _without_bond_drift(snapshot, accepted)
+    refused += drifted
+    after, _ = apply(snapshot, accepted)
+    evicted = [one.lines[0] for one in accepted if one.action is Action.EVICT]
+    kept = sum(len(line.text) for line in snapshot.lines if line.id in evicted)
+    refusal = nothing_left or mass_drop(snapshot, after, kept) or empty_synthesis(snapshot, after)
+    return Verdict(accepted, tuple(refused), said.consumed, draft.author, refusal)
+
+
+def mass_drop(snapshot: Snapshot, after: Document, kept: int) -> Refusal | None:
+    """A state of more than 2,000 characters may not fall under half; `kept` counts what resolving pointers hold."""
+    before = len(snapshot.text)
+    now = len(render(after)) + kept
+    if before <= MATURE_CHARACTERS or now >= LEAST_MASS * before:
+        return None
+    return Refusal(
+        "mass drop", "dream", f"{now:,} of {before:,} characters are left, at least {LEAST_MASS:.0%} wanted"
+    )
+
+
+def empty_synthesis(snapshot: Snapshot, after: Document) -> Refusal | None:
+    """Seven headings and under 50 characters of substance, although there was more to say.
+
+    A young memory that grows from nothing may be shorter.
+    """
+    if after.substance >= LEAST_SUBSTANCE:
+        return None
+    before = parse(snapshot.text).substance
+    notes = sum(len(piece.text) for piece in snapshot.evidence if piece.kind is Kind.NOTE)
+    grows = before < LEAST_SUBSTANCE and after.substance and after.substance >= LEAST_MASS * before
+    if grows or before + notes < LEAST_SUBSTANCE:
+        return None
+    figures = f"{after.substance} characters of substance, at least {LEAST_SUBSTANCE} wanted"
+    return Refusal("empty synthesis", "dream", figures)
+
+
+def erosion(
+    best: Sequence[PastLine], after: Document, leaving: Collection[str], resolving: Collection[str]
+) -> Refusal | None:
+    """More than 20 % of the best of the last ten versions is gone.
+
+    A line counts as kept when it stands, was revised with evidence, was deleted by the owner, or lies behind
+    keywords that still resolve. `leaving` holds the lines that this dream moves behind pointers or revises.
+    """
+    standing = {block.key for _, block in after.lines()} | {normalise(text) for text in leaving}
+    gone = [
+        line
+        for line in best
+        if not (line.revised or line.deleted or line.pointer in resolving or normalise(line.text) in standing)
+    ]
+    if len(gone) <= MOST_EROSION * len(best):
+        return None
+    figures = f"{len(gone)} of {len(best)} lines of the best earlier version are gone, at most {MOST_EROSION:.0%}"
+    return Refusal("slow erosion", "dream", figures)
+
+
+def _cut_off(draft: Draft) -> Refusal | None:
+    if draft.complete:
+        return None
+    figures = "the model stopped at its token limit; answer with fewer operations (or raise model.max_output_tokens)"
+    return Refusal("truncation", "dream", figures)
+
+
+def _unusable(draft: Draft) -> Refusal | None:
+    """A whole document in which no section can be read as itself."""
+    if not draft.whole or len(set(draft.missing) | set(draft.doubled)) < len(SectionName):
+        return None
+    return Refusal("schema", "dream", f"{len(draft.missing)} sections are missing, {len(draft.doubled)} doubled")
+
+
+def _whole_sections(draft: Draft, refused: list[Refusal]) -> tuple[Operation, ...]:
+    """The operations on sections that stand once in a whole document; the others keep their old text."""
+    bad = dict.fromkeys(draft.missing, "missing") | dict.fromkeys(draft.doubled, "doubled")
+    if not draft.whole or not bad:
+        return draft.operations
+    refused += [Refusal("schema", "section", f"{name.value} is {how}") for name, how in bad.items()]
+    return tuple(one for one in draft.operations if one.section not in bad)
+
+
+def _without_bond_drift(
+    snapshot: Snapshot, operations: tuple[Operation, ...]
+) -> tuple[tuple[Operation, ...], list[Refusal]]:
+    before = [line.text for line in snapshot.lines if line.section is SectionName.BOND]
+    if sum(map(len, before)) <= BOND_CHARACTERS:
+        return operations, []
+    after, _ = apply(snapshot, operations)
+    bond = after.section(SectionName.BOND)
+    old = frozenset().union(*map(content_terms, before))
+    new = frozenset().union(*(content_terms(block.text) for block in bond.lines)) if bond else frozenset()
+    kept = len(old & new)
+    if not old or kept >= LEAST_BOND * len(old):
+        return operations, []
+    here = {line.id for line in snapshot.lines if line.section is SectionName.BOND}
+    figures = f"The Bond keeps {kept} of {len(old)} terms, at least {LEAST_BOND:.0%} wanted"
+    left = tuple(one for one in operations if not here & set(one.lines))
+    return left, [Refusal("bond drift", "section", figures)]
+
+
+def _nothing_left(draft: Draft, accepted: Sequence[Operation], refused: Sequence[Refusal]) -> Refusal | None:
+    """Everything that the model said was refused: it should hear why. A repetition is no fault."""
+    faults = [one for one in refused if not (one.operation is not None and one.figures.endswith("says so already"))]
+    if accepted or not faults:
+        return None
+    if not draft.operations:
+        return replace(faults[0], scope="dream", operation=None)
+    said = len(draft.operations) + len(draft.refused)
+    return Refusal(ALL_REFUSED, "dream", f"none of the {said} operations can be applied")

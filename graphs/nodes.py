@@ -1,0 +1,165 @@
+"""The six nodes: each unpacks the state, calls one pure function or one port, and returns a typed step."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from graphs import extractive, reflection, synthesis
+from graphs.eviction import evict as fade
+from graphs.gather import capped
+from graphs.guards import ALL_REFUSED, Verdict, erosion, judge, mass_drop
+from graphs.ports import Answer, Model, Ports, Request
+from graphs.sheet import Sheet
+from graphs.steps import Dreaming, Step
+from state.codec import decode, encode
+from state.crystal import Crystal
+from state.dream import Draft, Dream, Kind, Reason, Snapshot, Usage
+from state.errors import CeilingError, ModelError, ReplyError
+from state.update import Fate, Refusal
+
+MAX_ATTEMPTS = 3
+
+
+def gather(state: Dreaming, *, ports: Ports) -> Step:
+    """Old state, scratch notes, new crystals and signals, read once and capped to the model's context."""
+    snapshot = ports.memory.read(state["dream"], Reason(state["reason"]), datetime.fromisoformat(state["now"]))
+    window = ports.model.context_window if ports.model else None
+    return {"snapshot": encode(capped(snapshot, window)), "attempt": 0, "usage": encode(Usage()), "feedback": []}
+
+
+def reflect(state: Dreaming, *, ports: Ports) -> Step:
+    """Insights from clusters of what is new; a reply that cannot be read costs its tokens and nothing else."""
+    snapshot = decode(Snapshot, state["snapshot"])
+    clusters = reflection.groups(snapshot) if ports.model and ports.reflects else []
+    if ports.model is None or not clusters:
+        return {"insights": "[]"}
+    usage = decode(Usage, state["usage"])
+    try:
+        answer, usage = _asked(ports.model, reflection.request(snapshot, clusters), usage, reflection.prompt().label)
+        evidence, crystals = reflection.read(answer.text, snapshot)
+    except CeilingError as error:
+        # The synthesis may still fit under the ceiling, and matters more.
+        noted = replace(snapshot, problems=(*snapshot.problems, f"reflection: {error}"))
+        return {"snapshot": encode(noted), "insights": "[]"}
+    except ReplyError as error:
+        noted = replace(snapshot, problems=(*snapshot.problems, f"reflection: {error}"))
+        return {"snapshot": encode(noted), "insights": "[]", "usage": encode(_charged(usage, error))}
+    except ModelError as error:
+        return {"insights": "[]", "snapshot": encode(_fallen_back(ports, snapshot, error)), "fallback": True}
+    richer = replace(snapshot, evidence=(*snapshot.evidence, *evidence))
+    return {"snapshot": encode(richer), "insights": encode(list(crystals)), "usage": encode(usage)}
+
+
+def synthesize(state: Dreaming, *, ports: Ports) -> Step:
+    """A draft: from the model, or extractive when there is none or it fails and that is allowed."""
+    snapshot = decode(Snapshot, state["snapshot"])
+    attempt = state["attempt"] + 1
+    if ports.model is None or state.get("fallback") or not has_news(snapshot):
+        return {"draft": encode(extractive.extract(snapshot)), "attempt": attempt}
+    usage = decode(Usage, state["usage"])
+    try:
+        request = synthesis.request(snapshot, state["feedback"])
+        answer, usage = _asked(ports.model, request, usage, synthesis.prompt().label)
+        draft = synthesis.read(answer.text, snapshot, answer.model, complete=answer.finish_reason != "length")
+    except ReplyError as error:
+        draft = Draft((), refused=(Refusal("schema", "dream", str(error)),), author=ports.model.name)
+        return {"draft": encode(draft), "attempt": attempt, "usage": encode(_charged(usage, error))}
+    except ModelError as error:
+        noted = _fallen_back(ports, snapshot, error)
+        draft = extractive.extract(noted)
+        return {"snapshot": encode(noted), "draft": encode(draft), "attempt": attempt, "fallback": True}
+    return {"draft": encode(draft), "attempt": attempt, "usage": encode(usage)}
+
+
+def guard(state: Dreaming, *, ports: Ports) -> Step:
+    """Let through what may be written; a whole draft that is refused goes back with the reasons, twice at most."""
+    snapshot, draft = decode(Snapshot, state["snapshot"]), decode(Draft, state["draft"] or "")
+    verdict = judge(snapshot, draft)
+    refusals = [*state.get("refusals", []), *(encode(one) for one in _every(verdict))]
+    step: Step = {"verdict": encode(verdict), "refusals": refusals, "feedback": list(verdict.reasons)}
+    last = state["attempt"] >= MAX_ATTEMPTS
+    if verdict.refusal is None or (last and verdict.refusal.guard == ALL_REFUSED):
+        # Bad operations alone sink no dream: what else there is (important notes, counted lines) applies.
+        return {**step, "outcome": "passed"}
+    if draft.author == extractive.AUTHOR:
+        return {**step, "outcome": "refused"}
+    if not last:
+        # The number makes the next request another one: the same request would be answered from the ledger.
+        told = [*verdict.reasons, f"that was answer {state['attempt']} of {MAX_ATTEMPTS}"]
+        return {**step, "feedback": told, "outcome": "again"}
+    if ports.on_failure == "extractive":
+        return {**step, "outcome": "again", "fallback": True}
+    return {**step, "outcome": "refused"}
+
+
+def evict(state: Dreaming, *, ports: Ports) -> Step:
+    """Fit the budget with verified pointers, judge the result once more, and write down the dream."""
+    snapshot, verdict = decode(Snapshot, state["snapshot"]), decode(Verdict, state["verdict"])
+    sheet = Sheet(snapshot, verdict.operations, decode(tuple[Crystal, ...], state["insights"]))
+    fade(snapshot, sheet, verdict.operations, ports.memory)
+    refusal = _last_look(snapshot, sheet, ports)
+    refusals = [*state["refusals"], *(encode(one) for one in sheet.refused)]
+    if refusal is not None:
+        return {"refusals": [*refusals, encode(refusal)], "feedback": [refusal.figures], "outcome": "refused"}
+    spent = (ports.clock() - snapshot.now).total_seconds()
+    dream = sheet.dream(
+        [decode(Refusal, one) for one in state["refusals"]], verdict.author, decode(Usage, state["usage"]), spent
+    )
+    return {"record": encode(dream), "refusals": refusals, "outcome": "ready"}
+
+
+def commit(state: Dreaming, *, ports: Ports) -> Step:
+    """Make it true."""
+    dream = ports.memory.commit(decode(Dream, state["record"] or ""))
+    return {"record": encode(dream), "outcome": "committed"}
+
+
+def has_news(snapshot: Snapshot) -> bool:
+    """Whether there is anything to pay a model for: counted lines and old questions are no new input."""
+    return any(piece.kind in {Kind.NOTE, Kind.CRYSTAL, Kind.INSIGHT, Kind.OLD_TEXT} for piece in snapshot.evidence)
+
+
+def after_guard(state: Dreaming) -> str:
+    """Where the edge from guard leads."""
+    return {"again": "synthesize", "passed": "evict"}.get(state["outcome"], "refused")
+
+
+def after_evict(state: Dreaming) -> str:
+    """Where the edge from evict leads."""
+    return "commit" if state["outcome"] == "ready" else "refused"
+
+
+def _asked(model: Model, request: Request, usage: Usage, prompt: str) -> tuple[Answer, Usage]:
+    answer = model.ask(request)
+    paid = Usage(answer.model, 1, answer.tokens_in + answer.tokens_out, answer.usd, (prompt,))
+    return answer, usage.plus(paid)
+
+
+def _charged(usage: Usage, error: ReplyError) -> Usage:
+    """A reply that cannot be read was still paid for."""
+    answer = getattr(error, "answer", None)
+    if answer is None:
+        return usage
+    return usage.plus(Usage(answer.model, 1, answer.tokens_in + answer.tokens_out, answer.usd))
+
+
+def _fallen_back(ports: Ports, snapshot: Snapshot, error: ModelError) -> Snapshot:
+    """The snapshot that says why there is no model. Raises the error again when that is not allowed."""
+    if ports.on_failure != "extractive" or isinstance(error, CeilingError):
+        raise error
+    return replace(snapshot, problems=(*snapshot.problems, f"the model failed, extractive instead: {error}"))
+
+
+def _every(verdict: Verdict) -> tuple[Refusal, ...]:
+    return (*((verdict.refusal,) if verdict.refusal else ()), *verdict.refused)
+
+
+def _last_look(snapshot: Snapshot, sheet: Sheet, ports: Ports) -> Refusal | None:
+    """The guards on the document as it will be written, now that the pointers are known to resolve."""
+    # Long paragraphs from before the first dream become short lines: that is no loss of mass, they are crystals.
+    old = {line.text for line in snapshot.old_text}
+    away = {death.text for death in sheet.deaths if death.fate is Fate.EVICTED or death.text in old}
+    changed = {death.text for death in sheet.deaths}
+    kept = sum(map(len, away))
+    pointers = (*sheet.pointers, *sheet.retired, *ports.memory.known_pointers())
+    resolving = {pointer.keywords for pointer in pointers}
+    return mass_drop(snapshot, sheet.document, kept) or erosion(snapshot.best, sheet.document, changed, resolving)

@@ -1,0 +1,95 @@
+"""Insights: what several new crystals say together. One model call, and none when there is little to say."""
+
+from collections.abc import Sequence
+
+from graphs.figures import invented
+from graphs.gather import numbered
+from graphs.ports import Request
+from graphs.synthesis import label
+from prompts import Prompt, load, render
+from prompts.replies import REFLECTION_SCHEMA, read_reflection
+from state.crystal import Crystal, Lifecycle, Origin, least_trust
+from state.crystal import Kind as CrystalKind
+from state.dream import Evidence, Kind, Snapshot
+from state.hormones import valence
+from state.injection import defang, reads_as_instruction
+from state.redaction import redact
+from state.words import content_terms, jaccard
+
+LEAST_PIECES = 12
+LEAST_IN_GROUP = 2
+ALIKE = 0.15
+MAX_GROUPS = 6
+MAX_INSIGHTS = 5
+IMPORTANCE = 0.6
+
+
+def prompt() -> Prompt:
+    """The prompt of the reflection."""
+    return load("reflect")
+
+
+def groups(snapshot: Snapshot) -> list[list[Evidence]]:
+    """New notes and crystals that are about the same things, the largest groups first. Empty when there is little."""
+    pieces = [piece for piece in snapshot.evidence if piece.kind in {Kind.NOTE, Kind.CRYSTAL}]
+    if len(pieces) < LEAST_PIECES:
+        return []
+    found: list[tuple[frozenset[str], list[Evidence]]] = []
+    for piece in pieces:
+        terms = content_terms(piece.text)
+        scored = [(jaccard(terms, known), at) for at, (known, _) in enumerate(found)]
+        best = max(scored, default=(0.0, -1))
+        if best[0] >= ALIKE:
+            known, members = found[best[1]]
+            found[best[1]] = (known | terms if len(members) < 3 else known, [*members, piece])
+        else:
+            found.append((terms, [piece]))
+    large = sorted((members for _, members in found if len(members) >= LEAST_IN_GROUP), key=len, reverse=True)
+    return large[:MAX_GROUPS]
+
+
+def request(snapshot: Snapshot, clusters: Sequence[Sequence[Evidence]]) -> Request:
+    """What the model is asked about these groups."""
+    shown = [
+        [
+            {"id": piece.id, "label": label(piece, snapshot.now), "text": redact(piece.text).text}
+            for piece in cluster[:10]
+        ]
+        for cluster in clusters
+    ]
+    system, user = render(prompt(), {"groups": shown, "limit": MAX_INSIGHTS})
+    return Request(system, user, REFLECTION_SCHEMA, "insights")
+
+
+def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[Crystal, ...]]:
+    """The insights of an answer, as inputs and as crystals. Raises ReplyError.
+
+    An insight that cites fewer than two inputs, shares no term with them, names a number that none of them says, or
+    reads as an order is left out.
+    """
+    pieces = {piece.id: piece for piece in snapshot.evidence}
+    evidence, crystals = [], []
+    for said in read_reflection(answer):
+        cited = [pieces[name] for name in dict.fromkeys(said.cites) if name in pieces]
+        text = defang(redact(said.text).text)
+        grounds = frozenset().union(*(content_terms(piece.text) for piece in cited))
+        if len(cited) < LEAST_IN_GROUP or not content_terms(text) & grounds or reads_as_instruction(text):
+            continue
+        if invented(text, [(piece.text, piece.at) for piece in cited]):
+            continue
+        crystal = Crystal(
+            text=text,
+            origin=Origin.DREAM,
+            created_at=snapshot.now,
+            kind=CrystalKind.INSIGHT,
+            importance=IMPORTANCE,
+            trust=least_trust([piece.trust for piece in cited]),
+            parents=tuple(piece.crystal for piece in cited if piece.crystal),
+            lifecycle=Lifecycle.GENERATED,
+            valence=valence(snapshot.hormones),
+        )
+        crystals.append(crystal)
+        evidence.append(
+            Evidence("", Kind.INSIGHT, text, IMPORTANCE, crystal.trust, snapshot.now, crystal.id, "insight")
+        )
+    return numbered(Kind.INSIGHT, evidence[:MAX_INSIGHTS]), tuple(crystals[:MAX_INSIGHTS])

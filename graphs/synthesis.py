@@ -1,0 +1,196 @@
+"""Asking the model for an update, and reading what it answers.
+
+A model that can only write Markdown may answer with the whole document: it is compared with the old one line by
+line and becomes the same operations, so that a line that it leaves out is an eviction, never a loss.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from graphs.ports import Request
+from prompts import Prompt, load, render
+from prompts.replies import SYNTHESIS_SCHEMA, read_synthesis
+from state import document
+from state.document import Document, SectionName
+from state.dream import Draft, Evidence, Kind, Snapshot, Standing
+from state.hormones import attention, mood
+from state.merge import working
+from state.pointer import parse_pointer, topic_of
+from state.redaction import redact
+from state.update import Action, Operation
+from state.words import content_terms, jaccard, normalise
+
+SIMILAR = 0.5
+SUPPORTED = 0.34
+MERGED = 0.6
+MAX_WRITTEN = 200
+MAX_REMOVED_SHOWN = 30
+_WRITTEN_BY_CODE = {SectionName.POINTERS, SectionName.SKILLS}
+_NAMES = {
+    Kind.NOTE: "note",
+    Kind.CRYSTAL: "crystal",
+    Kind.INSIGHT: "insight",
+    Kind.GAP: "open question",
+    Kind.SKILL: "counted pattern",
+    Kind.FEED: "economics",
+    Kind.OLD_TEXT: "text from before the first dream",
+}
+
+
+def prompt() -> Prompt:
+    """The prompt of the synthesis."""
+    return load("synthesize")
+
+
+def request(snapshot: Snapshot, feedback: Sequence[str]) -> Request:
+    """What the model is asked: the standing lines and the inputs, each with its id, as data."""
+    old = working(snapshot.text)
+    sections = [
+        (name.value, [_shown(line) for line in snapshot.lines if line.section is name]) for name in SectionName
+    ]
+    shown = [piece for piece in snapshot.evidence if piece.kind not in {Kind.SKILL, Kind.FEED}]
+    system, user = render(
+        prompt(),
+        {
+            "now": snapshot.now.strftime("%Y-%m-%d %H:%M UTC"),
+            "mood": mood(snapshot.hormones),
+            "attention": f"Attention: {attention(snapshot.hormones)}.",
+            "budget": snapshot.budget,
+            "used": len(document.render(old)),
+            "sections": sections,
+            "genome": [redact(text).text for text in snapshot.genome],
+            "evidence": [
+                {"id": piece.id, "label": label(piece, snapshot.now), "text": redact(piece.text).text}
+                for piece in shown
+            ],
+            "removed": [redact(text).text for text in snapshot.tombstones[-MAX_REMOVED_SHOWN:]],
+            "feedback": list(feedback),
+        },
+    )
+    return Request(system, user, SYNTHESIS_SCHEMA, "memory_update")
+
+
+def label(piece: Evidence, now: datetime) -> str:
+    """How an input is introduced: kind, importance, who said it, how long ago."""
+    hours = max(0.0, (now - piece.at).total_seconds() / 3600)
+    age = f"{hours:.0f} h ago" if hours < 48 else f"{hours / 24:.0f} days ago"
+    return f"{_NAMES[piece.kind]}, importance {piece.importance:.1f}, from {piece.trust.value}, {age}"
+
+
+def read(answer: str, snapshot: Snapshot, author: str, *, complete: bool) -> Draft:
+    """The draft that an answer means. Raises ReplyError when nothing in it can be read."""
+    reply = read_synthesis(answer, {line.id: line.section for line in snapshot.lines})
+    complete = complete and reply.complete
+    if reply.document is None:
+        return Draft(reply.operations, reply.consumed, reply.refused, author, complete)
+    return Draft(
+        compared(snapshot, reply.document),
+        author=author,
+        complete=complete,
+        whole=True,
+        missing=tuple(name for name in reply.document.missing if name not in _WRITTEN_BY_CODE),
+        doubled=reply.document.doubled,
+    )
+
+
+def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
+    """The operations that turn the standing lines into this document.
+
+    A line that stands in both is kept. Of what is left over, a new line that says most of several old ones is a
+    merge, the most similar pairs are revisions, further new lines are additions, further old lines evictions. New
+    text cites the inputs that it shares most terms with; when none supports it, it cites nothing, and the guards
+    refuse it.
+    """
+    old = [line for line in snapshot.lines if line.section not in _WRITTEN_BY_CODE]
+    written = [(name, block.text) for name, block in new.lines() if name not in _WRITTEN_BY_CODE]
+    pointers = [block.text for name, block in new.lines() if name is SectionName.POINTERS]
+    kept = {normalise(line.text) for line in old} & {normalise(text) for _, text in written}
+    old = [line for line in old if normalise(line.text) not in kept]
+    written = [(name, text) for name, text in written if normalise(text) not in kept][:MAX_WRITTEN]
+    operations = []
+    for name, text in tuple(written):
+        parts = [line for line in old if not line.pinned and _says(text, line.text)]
+        if len(parts) >= 2:
+            old = [line for line in old if line not in parts]
+            written.remove((name, text))
+            ids = tuple(line.id for line in parts)
+            operations.append(Operation(Action.MERGE, name, text, ids, (*ids, *_support(snapshot, text, None))))
+    for line, name, text in _pairs(old, written):
+        old.remove(line)
+        written.remove((name, text))
+        operations.append(Operation(Action.REVISE, line.section, text, (line.id,), _support(snapshot, text, line)))
+    operations += [Operation(Action.ADD, name, text, (), _support(snapshot, text, None)) for name, text in written]
+    here = {name for name in SectionName if new.section(name)}
+    operations += [
+        Operation(Action.EVICT, line.section, _topic(line, pointers), (line.id,), (line.id,))
+        for line in old
+        if line.section in here and not line.pinned
+    ]
+    known = {line.text for line in snapshot.lines if line.section is SectionName.POINTERS}
+    operations += [
+        Operation(Action.ADD, SectionName.POINTERS, text)
+        for text in pointers
+        if text not in known and parse_pointer(text) is not None
+    ]
+    return tuple(operations)
+
+
+def _shown(line: Standing) -> dict[str, object]:
+    return {"id": line.id, "pinned": line.pinned, "text": redact(line.text).text}
+
+
+def _says(text: str, line: str) -> bool:
+    """Whether a text holds most of what a line says."""
+    said = _terms(line)
+    return bool(said) and len(said & _terms(text)) >= MERGED * len(said)
+
+
+@lru_cache(maxsize=4096)
+def _terms(text: str) -> frozenset[str]:
+    return content_terms(text)
+
+
+def _pairs(
+    old: Sequence[Standing], written: Sequence[tuple[SectionName, str]]
+) -> list[tuple[Standing, SectionName, str]]:
+    """Old and new lines that are versions of each other, the most similar first, each used once."""
+    scored = sorted(
+        (
+            (jaccard(_terms(line.text), _terms(text)) + 0.1 * (line.section is name), line.id, at)
+            for line in old
+            for at, (name, text) in enumerate(written)
+        ),
+        key=lambda row: (-row[0], row[1], row[2]),
+    )
+    by_id = {line.id: line for line in old}
+    used_lines, used_texts, pairs = set[str](), set[int](), []
+    for similarity, line_id, at in scored:
+        if similarity < SIMILAR:
+            break
+        if line_id in used_lines or at in used_texts:
+            continue
+        used_lines.add(line_id)
+        used_texts.add(at)
+        pairs.append((by_id[line_id], *written[at]))
+    return pairs
+
+
+def _support(snapshot: Snapshot, text: str, line: Standing | None) -> tuple[str, ...]:
+    """The inputs that say what the text says: a third of its terms (for a revision: of what is new in it)."""
+    terms = _terms(text)
+    news = (terms - _terms(line.text)) if line else terms
+    wanted = news or terms
+    shares = [(len(wanted & _terms(piece.text)) / max(1, len(wanted)), piece.id) for piece in snapshot.evidence]
+    best = sorted((share, name) for share, name in shares if share >= SUPPORTED)[-3:]
+    return tuple(name for _, name in reversed(best))
+
+
+def _topic(line: Standing, pointers: Sequence[str]) -> str:
+    """The topic that the answer's own pointers give this line, else its first words."""
+    terms = content_terms(line.text)
+    for text in pointers:
+        parsed = parse_pointer(text)
+        if parsed and len(content_terms(" ".join(parsed)) & terms) >= 2:
+            return parsed[0]
+    return topic_of(line.text)

@@ -1,0 +1,77 @@
+"""What is said to the model, and what may come back.
+
+Prompts are files: `prompts/NAME.md`, a `version:` line, a rule, then a Jinja template whose first part is the system
+message and whose second part (after a line `--- user ---`) is the user message. A missing variable raises, so
+does a spare one. Memory text enters prompts as JSON strings on one line each: data that cannot end its own
+quotation.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_SEPARATOR = "--- user ---\n"
+# Controls, line and paragraph separators, directional marks, half characters, and the tags that spell hidden text.
+_UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt file."""
+
+    name: str
+    version: int
+    system: str
+    user: str
+    digest: str
+
+    @property
+    def label(self) -> str:
+        """How the journal names it: name, version and digest."""
+        return f"{self.name}@{self.version}:{self.digest[:12]}"
+
+
+@cache
+def load(name: str) -> Prompt:
+    """The prompt of this name. Raises ValueError when its file has no `version:` line or no user part."""
+    head, rule, body = (_FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("---\n")
+    key, _, version = head.strip().partition(":")
+    system, separator, user = body.partition(_SEPARATOR)
+    if key != "version" or not rule or not separator:
+        raise ValueError(f"prompts/{name}.md: needs 'version: n', '---', the system part, '{_SEPARATOR.strip()}'")
+    return Prompt(name, int(version), system, user, hashlib.sha256(body.encode()).hexdigest())
+
+
+def render(prompt: Prompt, variables: dict[str, object]) -> tuple[str, str]:
+    """The system and the user message.
+
+    Raises jinja2.UndefinedError for a variable that the template needs and ValueError for one that it does not.
+    """
+    from jinja2 import Environment, StrictUndefined, meta
+
+    # Autoescape is for HTML; these are plain texts, and memory enters them as JSON strings only.
+    environment = Environment(  # noqa: S701
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters["quoted"] = quoted
+    used: set[str] = set()
+    messages = []
+    for source in (prompt.system, prompt.user):
+        used |= meta.find_undeclared_variables(environment.parse(source))
+        messages.append(environment.from_string(source).render(variables).strip() + "\n")
+    if spare := sorted(set(variables) - used):
+        raise ValueError(f"prompts/{prompt.name}.md does not use {', '.join(spare)}")
+    return messages[0], messages[1]
+
+
+def quoted(text: str) -> str:
+    """A text as a JSON string on one line.
+
+    Angle brackets are escaped, so that no tag can be forged in it, and so is what ends a line or is not seen.
+    """
+    shown = json.dumps(text, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    return _UNSEEN.sub(lambda match: json.dumps(match.group())[1:-1], shown)

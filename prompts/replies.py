@@ -1,0 +1,250 @@
+"""What may come back from the model, read tolerantly.
+
+A reply is one JSON object, bare, in a fence, or among other words; a synthesis may instead be a whole Markdown
+document. An operation that cannot be read is refused alone. A reply of which nothing can be read is a ReplyError.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from state.document import Document, SectionName, parse
+from state.errors import ReplyError
+from state.rows import unfenced
+from state.update import Action, Operation, Refusal
+
+MAX_ANSWER_CHARACTERS = 200_000
+MAX_OPERATIONS = 200
+MAX_KEYS = 5
+MAX_STARTS = 20
+
+_DECODER = json.JSONDecoder()
+_ELEMENT = re.compile(r'\{\s*"(?:op|text)"\s*:')
+
+
+def _listed(value: object) -> object:
+    """One id that is said without its list, or null for none."""
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+_Ids = Annotated[list[str], BeforeValidator(_listed)]
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
+
+
+class SaidOperation(_Said):
+    """One operation as the model says it."""
+
+    op: Literal["add", "revise", "evict", "merge"]
+    section: str | None = None
+    line: str | None = None
+    lines: _Ids = Field(default_factory=list)
+    text: str | None = None
+    topic: str | None = None
+    cites: _Ids = Field(default_factory=list)
+
+
+class SaidSynthesis(_Said):
+    """The reply to `synthesize.md`."""
+
+    operations: list[SaidOperation]
+    consumed: list[str] = Field(default_factory=list)
+
+
+class SaidInsight(_Said):
+    """One insight as the model says it."""
+
+    text: str = Field(min_length=1)
+    cites: _Ids = Field(default_factory=list)
+
+
+class SaidReflection(_Said):
+    """The reply to `reflect.md`."""
+
+    insights: list[SaidInsight]
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """A reply read: operations (as said, ids unchecked), or a whole document, never both."""
+
+    operations: tuple[Operation, ...] = ()
+    consumed: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    document: Document | None = None
+    complete: bool = True
+
+
+def read_synthesis(answer: str, sections: dict[str, SectionName]) -> Synthesis:
+    """Read an answer to `synthesize.md`. `sections` gives the section of every standing line's id.
+
+    Raises ReplyError when the answer is neither operations nor a document with at least one of the sections.
+    """
+    if len(answer) > MAX_ANSWER_CHARACTERS:
+        raise ReplyError(
+            f"the model answered {len(answer):,} characters, more than the {MAX_ANSWER_CHARACTERS:,} that are read"
+        )
+    answer = _spoken(answer)
+    found = _object_with(answer, "operations")
+    if found is not None:
+        said, complete = found
+        return _read_operations(said, sections, complete=complete)
+    document = parse(unfenced(answer))
+    if any(part.name is not None for part in document.parts):
+        return Synthesis(document=document)
+    raise ReplyError(
+        "the answer is neither the JSON object that was asked for nor a document with the seven sections; "
+        f"it begins {answer.strip()[:40]!r}"
+    )
+
+
+def read_reflection(answer: str) -> tuple[SaidInsight, ...]:
+    """Read an answer to `reflect.md`; an insight that cannot be read is left out. Raises ReplyError."""
+    found = _object_with(_spoken(answer[:MAX_ANSWER_CHARACTERS]), "insights")
+    if found is None:
+        raise ReplyError("the answer holds no JSON object with 'insights'")
+    insights = []
+    for raw in found[0]["insights"]:
+        try:
+            insights.append(SaidInsight.model_validate(raw))
+        except ValidationError:  # one insight less is no loss: its sources are crystals
+            continue
+    return tuple(insights)
+
+
+def _read_operations(said: dict[str, Any], sections: dict[str, SectionName], *, complete: bool) -> Synthesis:
+    operations, refused = [], []
+    raw_operations = said["operations"]
+    for raw in raw_operations[:MAX_OPERATIONS]:
+        try:
+            operations.append(_operation(SaidOperation.model_validate(raw), sections))
+        except (ValidationError, ValueError) as error:
+            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            refused.append(Refusal("shape", "operation", f"{_shown(raw)}: {reason}"))
+    if len(raw_operations) > MAX_OPERATIONS:
+        figures = f"{len(raw_operations)} operations, the first {MAX_OPERATIONS} are read"
+        refused.append(Refusal("shape", "operation", figures))
+    if not complete:
+        refused.append(Refusal("shape", "operation", f"the JSON breaks off after {len(raw_operations)} operations"))
+    consumed = said.get("consumed")
+    named = (
+        dict.fromkeys(_sound(one) for one in consumed if isinstance(one, str)) if isinstance(consumed, list) else {}
+    )
+    return Synthesis(tuple(operations), tuple(named), tuple(refused), complete=complete)
+
+
+def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operation:
+    action = Action(said.op)
+    lines = tuple(dict.fromkeys(([said.line] if said.line else []) + said.lines))
+    cites = tuple(dict.fromkeys(said.cites))
+    text = (said.topic or said.text or "") if action is Action.EVICT else (said.text or "")
+    section = _section(said.section)
+    if section is None and lines:
+        section = sections.get(lines[0])
+    if section is None:
+        unknown = f"{said.section[:60]!r} is not a section" if said.section else "no section, and no line that stands"
+        raise ValueError(unknown)
+    if action is not Action.EVICT and not text:
+        raise ValueError("no text")
+    expected = {Action.ADD: (0, 0), Action.REVISE: (1, 1), Action.EVICT: (1, 1), Action.MERGE: (2, 99)}[action]
+    if not expected[0] <= len(lines) <= expected[1]:
+        raise ValueError(f"{len(lines)} lines named")
+    return Operation(action, section, text, lines, cites)
+
+
+def _section(name: str | None) -> SectionName | None:
+    if name is None:
+        return None
+    return next((part.name for part in parse(f"## {name.strip('# ')}\n").parts), None)
+
+
+def _spoken(answer: str) -> str:
+    """The answer without what the model thought aloud, and without the half characters that no file can hold."""
+    return _sound(answer.rpartition("</think>")[2])
+
+
+def _sound(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _shown(raw: object) -> str:
+    """The beginning of what was said, for a refusal."""
+    try:
+        return _sound(json.dumps(raw, ensure_ascii=False)[:160])
+    except RecursionError:
+        return "an operation of a thousand brackets"
+
+
+def _object_with(answer: str, key: str) -> tuple[dict[str, Any], bool] | None:
+    """The first JSON object with a list under `key`, and whether it is whole.
+
+    When there is none, one that is cut off or broken is read as far as its list goes: each whole element counts.
+    """
+    for start in _starts(answer, key):
+        try:
+            value, _ = _DECODER.raw_decode(answer, start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and isinstance(value.get(key), list):
+            return value, True
+    found = _elements(answer, key)
+    return ({key: found[0]}, found[1]) if found is not None else None
+
+
+def _starts(answer: str, key: str) -> Iterator[int]:
+    """Where an object that holds the key may begin: before one of its first places, the nearest first."""
+    places = [match.start() for match in islice(re.finditer(rf'"{key}"\s*:', answer), MAX_KEYS)]
+    for place in places:
+        at = place
+        for _ in range(MAX_STARTS):
+            at = answer.rfind("{", 0, at)
+            if at < 0:
+                break
+            yield at
+
+
+def _elements(answer: str, key: str) -> tuple[list[Any], bool] | None:
+    """The elements of the list of a broken object, and whether its end was reached; None when there is no list.
+
+    An element that is broken counts as the text that it begins with, when another one follows it.
+    """
+    opening = re.compile(rf'"{key}"\s*:\s*\[').search(answer)
+    if opening is None:
+        return None
+    elements, at = list[Any](), opening.end()
+    while True:
+        while at < len(answer) and answer[at] in " \t\r\n,":
+            at += 1
+        if answer[at : at + 1] == "]":
+            return elements, True
+        try:
+            element, at = _DECODER.raw_decode(answer, at)
+        except (ValueError, RecursionError):
+            following = _ELEMENT.search(answer, at + 1)
+            if following is None or len(elements) > MAX_OPERATIONS:
+                return elements, False
+            element, at = answer[at : at + 160], following.start()
+        elements.append(element)
+
+
+def _strict(schema: Any) -> Any:  # noqa: ANN401 - JSON has no better type
+    """The schema as strict structured output wants it: every field required, no others, no defaults."""
+    if isinstance(schema, list):
+        return [_strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strict = {key: _strict(value) for key, value in schema.items() if key not in {"default", "title", "minLength"}}
+    if "properties" in strict:
+        strict |= {"required": list(strict["properties"]), "additionalProperties": False}
+    return strict
+
+
+SYNTHESIS_SCHEMA: dict[str, Any] = _strict(SaidSynthesis.model_json_schema())
+REFLECTION_SCHEMA: dict[str, Any] = _strict(SaidReflection.model_json_schema())

@@ -1,0 +1,1 @@
+"""The values that are remembered, and pure functions on them."""

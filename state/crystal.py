@@ -1,0 +1,157 @@
+"""Crystals: the unit of long-term memory.
+
+A crystal is never deleted by decay. Its importance is kept as given; its strength is computed when it is
+read. Its id comes from its origin and its text, so writing it twice is writing it once.
+"""
+
+import hashlib
+import math
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+# strength = importance * (1 - e^(-ACCESS_RATE (n+1))) * 2^(-(1 - |v| VALENCE_HOLD) age / HALF_LIFE_DAYS)
+ACCESS_RATE = 0.2
+VALENCE_HOLD = 0.5
+HALF_LIFE_DAYS = 16.0
+FADED_STRENGTH = 0.01
+_DAY_SECONDS = 86_400.0
+
+
+class Origin(StrEnum):
+    """Where a crystal came from."""
+
+    SCRATCH = "scratch"
+    SESSION = "session"
+    SEED = "seed"
+    DREAM = "dream"
+    WORKING = "working"
+    EVICTED = "evicted"
+
+
+class Kind(StrEnum):
+    """The semantic type of a crystal."""
+
+    FACT = "fact"
+    PREFERENCE = "preference"
+    TASK_PATTERN = "task_pattern"
+    SKILL = "skill"
+    EPISODE = "episode"
+    INSIGHT = "insight"
+    RELATIONSHIP = "relationship"
+    GOAL = "goal"
+    GENERAL = "general"
+
+
+class Lifecycle(StrEnum):
+    """How settled a crystal is. `frozen` never fades; `archived` is ranked last and still found."""
+
+    GENERATED = "generated"
+    ACTIVATED = "activated"
+    CONSOLIDATED = "consolidated"
+    ARCHIVED = "archived"
+    FROZEN = "frozen"
+
+
+class Trust(StrEnum):
+    """Who said it. The trust of what is derived is the least of what it is derived from."""
+
+    WEB = "web"
+    TOOL = "tool"
+    AGENT = "agent"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        """0 for the least trusted (web) up to 3 (owner)."""
+        return list(Trust).index(self)
+
+
+def least_trust(trusts: "list[Trust] | tuple[Trust, ...]") -> Trust:
+    """The trust of something derived from all of these; OWNER of nothing."""
+    return min(trusts, key=lambda trust: trust.rank, default=Trust.OWNER)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """file:lines@hash, the place a crystal's text stands in. Lines count from 1, both ends included."""
+
+    file: str
+    first_line: int
+    last_line: int
+    digest: str = ""
+
+    def __str__(self) -> str:
+        lines = str(self.first_line)
+        if self.last_line != self.first_line:
+            lines += f"-{self.last_line}"
+        return f"{self.file}:{lines}" + (f"@{self.digest[:12]}" if self.digest else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Crystal:
+    """One remembered text.
+
+    `context` (speaker, date) is searched and embedded with the text but is no part of it or of the id.
+    `position` orders the crystals of one `session`, so that neighbours can be found.
+    """
+
+    text: str
+    origin: Origin
+    created_at: datetime
+    kind: Kind = Kind.GENERAL
+    importance: float = 0.5
+    trust: Trust = Trust.AGENT
+    context: str = ""
+    speaker: str = ""
+    session: str = ""
+    position: int = 0
+    source: Source | None = None
+    parents: tuple[str, ...] = ()
+    lifecycle: Lifecycle = Lifecycle.GENERATED
+    accesses: int = 0
+    last_accessed_at: datetime | None = None
+    valence: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """32 hexadecimal digits from origin and text."""
+        return crystal_id(self.origin, self.text)
+
+    @property
+    def indexed_text(self) -> str:
+        """What both indexes see: the context, then the text."""
+        return f"{self.context}: {self.text}" if self.context else self.text
+
+
+def crystal_id(origin: Origin, text: str) -> str:
+    """The id of a crystal with this origin and text; white space at the ends and Unicode forms are folded."""
+    folded = unicodedata.normalize("NFC", text.strip())
+    return hashlib.sha256(f"{origin.value}\0{folded}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def strength(crystal: Crystal, now: datetime) -> float:
+    """What is left of a crystal's importance now, in [0, importance].
+
+    importance * (1 - e^(-0.2 (n+1))) * 2^(-(1 - |v| 0.5) age / 16 d), with n accesses, valence v and age since
+    the last access (or creation). Frozen crystals keep their importance. A clock set back counts as age 0.
+    """
+    if crystal.lifecycle is Lifecycle.FROZEN:
+        return crystal.importance
+    since = crystal.last_accessed_at or crystal.created_at
+    age_days = max(0.0, (now - since).total_seconds() / _DAY_SECONDS)
+    practised = 1.0 - math.exp(-ACCESS_RATE * (crystal.accesses + 1))
+    held = 1.0 - min(1.0, abs(crystal.valence)) * VALENCE_HOLD
+    return crystal.importance * practised * math.pow(2.0, -held * age_days / HALF_LIFE_DAYS)
+
+
+def lifecycle(crystal: Crystal, now: datetime) -> Lifecycle:
+    """The lifecycle as read now: a faded crystal reads as archived, one that is used again as activated."""
+    if crystal.lifecycle is Lifecycle.FROZEN:
+        return Lifecycle.FROZEN
+    if strength(crystal, now) < FADED_STRENGTH:
+        return Lifecycle.ARCHIVED
+    if crystal.lifecycle is Lifecycle.CONSOLIDATED:
+        return Lifecycle.CONSOLIDATED
+    return Lifecycle.ACTIVATED if crystal.accesses else Lifecycle.GENERATED

@@ -1,0 +1,217 @@
+"""A dream is a value: what was read (`Snapshot`), and all that will change and why (`Dream`).
+
+Between reading a snapshot and committing a dream nothing remembered changes. A dream can be run dry, run twice to
+compare prompts, written to the journal, and committed again after a crash.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from state.crystal import Crystal, Trust
+from state.document import Edit, SectionName
+from state.hormones import Hormones
+from state.update import Birth, Death, Operation, Refusal
+
+
+class Reason(StrEnum):
+    """Why a dream runs."""
+
+    MANUAL = "manual"
+    INTERVAL = "interval"
+    SESSION_END = "session end"
+    IDLE = "idle"
+    PRESSURE = "pressure"
+    CATCH_UP = "catch-up"
+    SPIKE = "hormone spike"
+    FIRST_BREATH = "first breath"
+    FLOOR = "a note waited for 24 hours"
+
+
+class Kind(StrEnum):
+    """What kind of input a piece of evidence is; its first letter begins the id."""
+
+    NOTE = "N"
+    CRYSTAL = "C"
+    INSIGHT = "I"
+    GAP = "G"
+    SKILL = "S"
+    FEED = "E"
+    OLD_TEXT = "T"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One input of a synthesis, cited by `id`. `crystal` is the crystal that keeps it (empty: none does)."""
+
+    id: str
+    kind: Kind
+    text: str
+    importance: float
+    trust: Trust
+    at: datetime
+    crystal: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A line of MEMORY.md as it stands, with its id from the ledger."""
+
+    id: str
+    section: SectionName
+    text: str
+    importance: float
+    trust: Trust
+    born_at: datetime
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentMark:
+    """How far a scratch segment is consumed: bytes from its start."""
+
+    number: int
+    consumed: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastLine:
+    """A line of an earlier version, and what became of it.
+
+    `pointer` holds the keywords that lead to it; `revised` says that a line took its place with evidence.
+    """
+
+    text: str
+    pointer: str = ""
+    crystal: str = ""
+    revised: bool = False
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PointerLine:
+    """A crystal pointer: keywords that find the crystal; `line` is the id of its line in MEMORY.md."""
+
+    topic: str
+    keywords: str
+    crystal: str
+    line: str = ""
+    uses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that a dream reads, once.
+
+    `text` is MEMORY.md as it stood (empty: no file), `based_on` the number of the last committed version, `budget`
+    the characters that the new one may have. `lines` stand in the seven sections, `old_text` above them from before
+    the first dream; `seeds` are the ids of its crystals, as long as no dream has seen them. `by_hand` are the ids of
+    the lines that the owner wrote since the last version, `deleted` the lines that the owner removed, and `corrected`
+    says which new line stands in the place of which of these (ids, old and new). `notes` are the
+    crystals of the scratch notes, `pointed` those behind the pointers of the file, `twins` those that have the very
+    text of a line. `best` are the lines of the best
+    of the last ten versions.
+    """
+
+    dream: str
+    now: datetime
+    reason: Reason
+    text: str
+    based_on: int
+    budget: int
+    next_line: int
+    hormones: Hormones
+    lines: tuple[Standing, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    seeds: tuple[str, ...] = ()
+    notes: tuple[Crystal, ...] = ()
+    segments: tuple[SegmentMark, ...] = ()
+    pointers: tuple[PointerLine, ...] = ()
+    tombstones: tuple[str, ...] = ()
+    new_tombstones: tuple[str, ...] = ()
+    lifted_tombstones: tuple[str, ...] = ()
+    by_hand: tuple[str, ...] = ()
+    deleted: tuple[Standing, ...] = ()
+    corrected: tuple[tuple[str, str], ...] = ()
+    pointed: tuple[Crystal, ...] = ()
+    twins: tuple[Crystal, ...] = ()
+    best: tuple[PastLine, ...] = ()
+    genome: tuple[str, ...] = ()
+    old_text: tuple[Standing, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a dream cost. Dollars are 0 where the price of the model is not known."""
+
+    model: str = ""
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    prompts: tuple[str, ...] = ()
+
+    def plus(self, other: "Usage") -> "Usage":
+        """Both together."""
+        return Usage(
+            self.model or other.model,
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            self.usd + other.usd,
+            tuple(dict.fromkeys(self.prompts + other.prompts)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What one attempt of a synthesis proposes.
+
+    `consumed` names the inputs that the answer took in without an operation. `complete` is false when the answer
+    was cut off at the token limit. `whole` is true for an answer that was a whole document.
+    """
+
+    operations: tuple[Operation, ...]
+    consumed: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    author: str = ""
+    complete: bool = True
+    whole: bool = False
+    missing: tuple[SectionName, ...] = ()
+    doubled: tuple[SectionName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dream:
+    """All that a dream will change, and why: the record in the journal.
+
+    Applying `edits` to `before` and stamping it gives `after`; a MEMORY.md that a human changed meanwhile gets the
+    same edits. Committing the same dream again changes nothing.
+    """
+
+    number: int
+    id: str
+    at: datetime
+    cause: str
+    reason: str
+    before: str
+    after: str
+    mood: str
+    edits: tuple[Edit, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    births: tuple[Birth, ...] = ()
+    deaths: tuple[Death, ...] = ()
+    crystals: tuple[Crystal, ...] = ()
+    dreamt: tuple[str, ...] = ()
+    pointers: tuple[PointerLine, ...] = ()
+    retired_pointers: tuple[PointerLine, ...] = ()
+    segments: tuple[SegmentMark, ...] = ()
+    tombstones: tuple[str, ...] = ()
+    lifted_tombstones: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    author: str = ""
+    notes: int = 0
+    seconds: float = 0.0
+    problems: tuple[str, ...] = ()
+    merged: str | None = None

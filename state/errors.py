@@ -1,0 +1,81 @@
+"""One tree of errors. Each class has its exit status; each message says what happened, to what, and what to do."""
+
+
+class DreamdError(Exception):
+    """Anything that dreamd refuses or fails at. `str(error)` is one line for a person."""
+
+    exit_status = 1
+    code = "FAILED"
+
+
+class UsageError(DreamdError):
+    """The command, the configuration or an argument cannot be meant as written."""
+
+    exit_status = 2
+    code = "VALIDATION_ERROR"
+
+
+class ConfigError(UsageError):
+    """A configuration key is unknown, of the wrong type, or has an impossible value."""
+
+
+class NothingToDoError(DreamdError):
+    """There was no input; nothing was spent and nothing changed."""
+
+    exit_status = 3
+    code = "NOTHING_TO_DO"
+
+
+class RejectedError(DreamdError):
+    """A guard refused what was about to be written; the old state stands and nothing was consumed."""
+
+    exit_status = 4
+    code = "REJECTED"
+
+
+class BusyError(DreamdError):
+    """Another process holds the workspace."""
+
+    exit_status = 5
+    code = "BUSY"
+
+
+class NotFoundError(DreamdError):
+    """The thing that was asked for is not here."""
+
+    code = "NOT_FOUND"
+
+
+class StorageError(DreamdError):
+    """Disk, permissions or a store failed; what was acknowledged before is safe."""
+
+    code = "STORAGE_ERROR"
+
+
+class DocumentError(DreamdError):
+    """MEMORY.md (or another file of the workspace) cannot be read as what it should be."""
+
+    code = "DOCUMENT_ERROR"
+
+
+class ModelError(DreamdError):
+    """The model could not be reached, refused the request, or answered nothing usable."""
+
+    code = "MODEL_ERROR"
+
+
+class ReplyError(ModelError):
+    """The model answered, was paid for, and the answer cannot be read as a reply."""
+
+
+class CeilingError(ModelError):
+    """A ceiling on calls, tokens, dollars or time was reached; the breaker is open."""
+
+    code = "CEILING"
+
+
+class FencedError(DreamdError):
+    """The workspace was taken over by another process; this one must not write any more."""
+
+    exit_status = 5
+    code = "FENCED"

@@ -1,0 +1,181 @@
+"""The write-ahead log's entries: notes as text, and text as notes.
+
+    # Scratch Buffer (Working Memory WAL)
+
+    - [2026-03-12T14:30:00Z] (importance: 0.8) first line of the note
+      its second line
+    - [2026-03-12T14:31:00Z] (importance: 0.7) [AUTO] written by the daemon
+    - a bullet without a stamp, by hand or by `>>`
+
+Whatever cannot be read as a stamp or as an importance stays text; only the header, blank lines and rules
+(`---`) are no notes. What a note's text cannot say, `plain_text` lists.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+HEADER = "# Scratch Buffer (Working Memory WAL)"
+MAX_NOTE_BYTES = 16 * 1024
+DEFAULT_IMPORTANCE = 0.7
+AUTO = "[AUTO]"
+
+_HEADER = re.compile(r"#+\s*Scratch Buffer(?:\s*\([^()]*\))?\s*", re.IGNORECASE)
+_HEADING = re.compile(r"#{1,6}\s")
+_RULE = re.compile(r" ?([-*_])(?:[ \t]*\1){2,}[ \t]*")
+_BULLET = re.compile(r" ?[-*+](?:[ \t]+|$)")
+_INDENT = re.compile(r"  |\t")
+_STAMP = re.compile(r"\[(\d{4}-\d{2}-\d{2}[^\]\n]{0,40})\][ \t]*")
+_IMPORTANCE = re.compile(r"\(importance:[ \t]*([^()\n]{1,40})\)[ \t]*", re.IGNORECASE)
+_AUTO = re.compile(r"\[AUTO\](?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One entry of the write-ahead log.
+
+    `text` has no stamp, no [AUTO] and no indentation, and may hold newlines. `stamped` is False for what was
+    written by hand; its time is then the file's. Lines count from 1 in the file that the note was read from.
+    """
+
+    text: str
+    at: datetime
+    importance: float = DEFAULT_IMPORTANCE
+    auto: bool = False
+    stamped: bool = True
+    first_line: int = 0
+    last_line: int = 0
+
+
+def plain_text(text: str) -> str:
+    r"""The text as a note can hold it; applying it twice changes nothing.
+
+    White space at both ends goes, `\r\n` and `\r` are newlines, a line of white space only is empty. NUL and
+    lone surrogates, which neither UTF-8 nor SQLite can hold, are written as the escapes `\x00` and `\udcff`.
+    """
+    sound = text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", r"\x00")
+    lines = sound.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(line if line.strip() else "" for line in lines).strip()
+
+
+def normal_note(note: Note) -> Note:
+    """The note as it reads back once written: text by `plain_text`, whole seconds UTC, importance to 0.01."""
+    return Note(
+        text=plain_text(note.text),
+        at=note.at.astimezone(UTC).replace(microsecond=0),
+        importance=_clamped(note.importance),
+        auto=note.auto,
+    )
+
+
+def render_note(note: Note) -> str:
+    """The note as one entry that ends in a newline; `parse_notes` gives back `normal_note(note)`."""
+    normal = normal_note(note)
+    stamp = normal.at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    marks = [f"- [{stamp}]", f"(importance: {normal.importance:g})"]
+    lines = normal.text.split("\n")
+    if normal.auto:
+        marks.append(AUTO)
+    elif _AUTO.match(lines[0]):
+        # On the first line it would read as the mark; below it, it is text.
+        lines.insert(0, "")
+    entry = [" ".join([*marks, lines[0]] if lines[0] else marks)]
+    entry += [f"  {line}" if line else "" for line in lines[1:]]
+    return "\n".join(entry) + "\n"
+
+
+def decode(raw: bytes) -> str:
+    r"""The bytes of a log as text: UTF-8, and what is none stays readable as `\xe9`."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def parse_notes(text: str, file_time: datetime, first_line: int = 1) -> tuple[Note, ...]:
+    """Every note in the text of a log, in order; `file_time` is the time of those without a stamp.
+
+    An entry is a bullet or a paragraph with the indented lines below it; blank lines between them belong to
+    it. A heading other than the header is a note of its own. `first_line` numbers the text's first line.
+    """
+    entries: list[_Entry] = []
+    current: _Entry | None = None
+    blank_before = False
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=first_line):
+        line = raw.rstrip("\r")
+        if not line.strip():
+            blank_before = True
+            continue
+        if _HEADER.fullmatch(line) or _RULE.fullmatch(line):
+            current = None
+        elif current and (_INDENT.match(line) or current.goes_on_with(line, blank_before=blank_before)):
+            current.add(number, _INDENT.sub("", line, count=1))
+        else:
+            current = _Entry(number, line)
+            entries.append(current)
+        blank_before = False
+    notes = (entry.note(file_time) for entry in entries)
+    return tuple(note for note in notes if note.text)
+
+
+class _Entry:
+    """Lines that are read as one note; a paragraph that would pass MAX_NOTE_BYTES goes on in another."""
+
+    def __init__(self, number: int, line: str) -> None:
+        self.first = self.last = number
+        self.paragraph = not (_BULLET.match(line) or _HEADING.match(line))
+        self.lines = [_BULLET.sub("", line, count=1)]
+        self.bytes = len(line.encode("utf-8", "replace"))
+
+    def goes_on_with(self, line: str, *, blank_before: bool) -> bool:
+        """Is this unindented line the next one of the same paragraph?"""
+        if blank_before or not self.paragraph or _BULLET.match(line) or _HEADING.match(line):
+            return False
+        return self.bytes + len(line) < MAX_NOTE_BYTES
+
+    def add(self, number: int, line: str) -> None:
+        self.lines += [""] * (number - self.last - 1)
+        self.lines.append(line)
+        self.last = number
+        self.bytes += len(line.encode("utf-8", "replace")) + 1
+
+    def note(self, file_time: datetime) -> Note:
+        body = "\n".join(self.lines)
+        stamp = None if self.paragraph else _STAMP.match(body)
+        at = _moment(stamp.group(1)) if stamp else None
+        importance = DEFAULT_IMPORTANCE
+        auto = None
+        if stamp and at:
+            body = body[stamp.end() :]
+            given = _IMPORTANCE.match(body)
+            value = _number(given.group(1)) if given else None
+            if given and value is not None:
+                importance, body = value, body[given.end() :]
+            auto = _AUTO.match(body)
+        return Note(
+            text=plain_text(body[auto.end() :] if auto else body),
+            at=at or file_time.astimezone(UTC),
+            importance=importance,
+            auto=auto is not None,
+            stamped=at is not None,
+            first_line=self.first,
+            last_line=self.last,
+        )
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return _clamped(value) if math.isfinite(value) else None
+
+
+def _clamped(importance: float) -> float:
+    return round(min(1.0, max(0.0, importance)), 2) + 0.0  # + 0.0: no minus zero

@@ -1,0 +1,58 @@
+"""What a dream may cost, what it has cost, and the breaker between the two. Pure: money and time are arguments."""
+
+from dataclasses import dataclass
+
+from state.errors import CeilingError
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Calls, tokens (in and out together) and US dollars; a sum of them is a `Spend` again.
+
+    Dollars are 0 for a model whose price nobody knows (a local one costs none): then the ceilings on tokens bind.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: "Spend") -> "Spend":
+        return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ceilings, each inclusive: a dream may spend exactly as much. 0 means none of it, not "without limit"."""
+
+    calls_per_dream: int = 5
+    tokens_per_dream: int = 60_000
+    usd_per_dream: float = 0.50
+    usd_per_day: float = 5.00
+    tokens_per_day: int = 1_000_000
+    wall_seconds_per_dream: float = 900.0
+
+
+def check(limits: Limits, *, dream: Spend, today: Spend, seconds: float, about_to: Spend) -> None:
+    """Allow one more call, or raise CeilingError naming the first ceiling that it would pass.
+
+    `dream` and `today` are what was spent before it (today includes the dream), `seconds` how long the dream has
+    run, `about_to` the most that the call is expected to cost.
+    """
+    then, tonight = dream + about_to, today + about_to
+    _bound("calls_per_dream", then.calls, limits.calls_per_dream, "calls")
+    _bound("tokens_per_dream", then.tokens, limits.tokens_per_dream, "tokens")
+    _bound("usd_per_dream", then.usd, limits.usd_per_dream, "dollars")
+    _bound("usd_per_day", tonight.usd, limits.usd_per_day, "dollars")
+    _bound("tokens_per_day", tonight.tokens, limits.tokens_per_day, "tokens")
+    _bound("wall_seconds_per_dream", seconds, limits.wall_seconds_per_dream, "seconds")
+
+
+def _bound(name: str, would_be: float, limit: float, unit: str) -> None:
+    # Sums of prices are not exact in binary: a millionth of a dollar is not a breach.
+    if would_be <= limit + 1e-6:
+        return
+    again = "it opens again at midnight UTC" if name.endswith("_per_day") else "the next dream starts afresh"
+    raise CeilingError(
+        f"limits.{name}: one more call could come to {would_be:,.6g} {unit} and {limit:,.6g} are allowed, "
+        f"so it was not made; {again}, or raise limits.{name}."
+    )

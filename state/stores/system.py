@@ -1,0 +1,90 @@
+"""The calls to the kernel that change the disk, and what their errors mean to a person."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from state.errors import NotFoundError, StorageError
+
+# What a kernel or a file system answers that lacks renameat2, one of its flags, or hard links.
+NO_SUCH_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP)
+_RENAME_NOREPLACE = 1
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+
+
+class System:
+    """The calls that change the disk, as the kernel offers them."""
+
+    def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def write(self, fd: int, block: bytes) -> int:
+        return os.write(fd, block)
+
+    def pwrite(self, fd: int, block: bytes, offset: int) -> int:
+        return os.pwrite(fd, block, offset)
+
+    def fsync(self, fd: int) -> None:
+        os.fsync(fd)
+
+    def rename(self, source: Path, target: Path) -> None:
+        os.rename(source, target)  # noqa: PTH104 - beside its siblings
+
+    def exchange(self, one: Path, other: Path, /) -> None:
+        """Swap two names at once (Linux, renameat2). OSError with one of NO_SUCH_CALL where that is impossible."""
+        _renameat2(one, other, _RENAME_EXCHANGE)
+
+    def link(self, source: Path, target: Path, /) -> None:
+        os.link(source, target)
+
+    def rename_new(self, source: Path, target: Path, /) -> None:
+        """Rename, but raise FileExistsError when the target exists (Linux, renameat2)."""
+        _renameat2(source, target, _RENAME_NOREPLACE)
+
+    def unlink(self, path: Path) -> None:
+        os.unlink(path)  # noqa: PTH108 - beside its siblings
+
+    def mkdir(self, path: Path, mode: int) -> None:
+        os.mkdir(path, mode)  # noqa: PTH102 - beside its siblings
+
+
+def _renameat2(source: Path, target: Path, flags: int) -> None:
+    import ctypes  # 5 ms that only a commit pays
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "renameat2"):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(target))
+    if library.renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(target))
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn an OSError about this path into a StorageError (or NotFoundError) that says what to do."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path}: no such file or folder; check the path or run 'dreamd init'") from error
+    except OSError as error:
+        raise StorageError(f"{path}: {_advice(error, path)}") from error
+
+
+def _advice(error: OSError, path: Path) -> str:
+    advice = {
+        errno.ENOSPC: "the disk is full; free some space and try again",
+        errno.EDQUOT: "the disk quota is used up; free some space and try again",
+        errno.EROFS: "the file system is read-only; remount it for writing or move the workspace",
+        errno.ENOTDIR: "a file stands where a folder should be; move it away",
+        errno.EISDIR: "a folder stands where a file should be; move it away",
+        errno.EXDEV: "memory/ and .dreamd/ are on different file systems; keep the workspace on one",
+        errno.EIO: "the disk reports an error; check it before you go on (dmesg)",
+        errno.EMFILE: "too many open files; raise the limit (ulimit -n)",
+    }
+    if error.errno in (errno.EACCES, errno.EPERM):
+        folder = path if os.path.isdir(path) else path.parent  # noqa: PTH112 - Path.is_dir may raise here
+        return f"permission denied; give this user the folder (chmod u+rwx '{folder}') and the file (chmod u+rw)"
+    return advice.get(error.errno or 0, f"{error.strerror or error}; run 'dreamd doctor'")

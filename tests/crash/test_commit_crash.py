@@ -1,0 +1,181 @@
+"""A commit that is cut off anywhere leaves the old version or the new one, each note once, and a way forward."""
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from state.document import stamp
+from state.dream import Dream
+from state.errors import StorageError
+from state.stores.workspace import Workspace
+from tests.crash.committing import (
+    NEW_NOTES,
+    OLD_NOTES,
+    Prepared,
+    assert_goes_on,
+    assert_old_or_new,
+    assert_recovers,
+    assert_recovers_and_goes_on,
+    dreamt,
+    opened,
+    outcome_of,
+    places,
+    prepared,
+)
+from tests.crash.faults import Bytes, Fault, FaultySystem, Names, PowerCut, Unsynced, every_fault, images
+from tests.long_variants import variants
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a disk keeps is simulated: the real one need not be waited for."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    return prepared(tmp_path_factory.mktemp("commit") / "agent")
+
+
+def test_a_call_that_fails_during_a_commit_leaves_the_old_version_or_the_new_one(
+    ready: Prepared, tmp_path: Path
+) -> None:
+    ends = {True: 0, False: 0}
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
+        system = FaultySystem(workspace.root, fail_at, fault)
+        with opened(workspace, system) as store, suppress(StorageError):
+            store.journal.commit(ready.dream)
+            assert not system.met or fault is Fault.ERROR
+        ends[assert_recovers_and_goes_on(workspace, ready)] += 1
+        shutil.rmtree(workspace.root)
+        return system
+
+    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > 40
+    assert min(ends.values()) > 5
+
+
+def test_a_loss_of_power_during_a_commit_leaves_the_old_version_or_the_new_one(
+    ready: Prepared, tmp_path: Path
+) -> None:
+    worlds = 0
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        nonlocal worlds
+        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
+        system = FaultySystem(workspace.root, fail_at, fault)
+        with suppress(PowerCut), opened(workspace, system) as store:
+            store.journal.commit(ready.dream)
+        for image in images(system, tmp_path / "images"):
+            # SQLite synced what it committed; the rest of the folder is what the disk kept.
+            shutil.copyfile(workspace.database, image / ".dreamd" / "state.db")
+            (assert_recovers if worlds % 6 else assert_recovers_and_goes_on)(Workspace(image), ready)
+            worlds += 1
+        shutil.rmtree(tmp_path / "images")
+        shutil.rmtree(workspace.root)
+        return system
+
+    every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
+    assert worlds > 200
+
+
+def test_the_harness_notices_a_document_that_is_not_synced_before_the_swap(ready: Prepared, tmp_path: Path) -> None:
+    class Forgetful(FaultySystem):
+        def fsync(self, fd: int) -> None:
+            if "MEMORY" not in Path(f"/proc/self/fd/{fd}").readlink().name:
+                super().fsync(fd)
+
+    workspace = ready.copy(tmp_path / "agent")
+    system = Forgetful(workspace.root)
+    with opened(workspace, system) as store:
+        store.journal.commit(ready.dream)
+    image = system.image(tmp_path / "image", Names.ALL, Bytes.TORN)
+    with pytest.raises(AssertionError):
+        assert_old_or_new(Workspace(image), ready)
+
+
+def test_a_call_that_fails_anywhere_in_a_dream_loses_nothing(ready: Prepared, tmp_path: Path) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
+        with opened(workspace) as store:
+            store.ledger.end(ready.dream.id, "failed", "left aside", ready.dream.at)
+            store.disk.system = system = FaultySystem(workspace.root, fail_at, fault)
+            with suppress(StorageError):
+                dreamt(store)
+            standing = workspace.document.read_text(encoding="utf-8")
+            assert standing == ready.dream.before or standing == store.journal.record(2).after
+        with opened(workspace) as store:
+            assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES), 1)
+            assert_goes_on(store)
+        shutil.rmtree(workspace.root)
+        return system
+
+    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > 40
+
+
+def test_after_a_failed_call_the_same_process_dreams_on(ready: Prepared, tmp_path: Path) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
+        system = FaultySystem(workspace.root, fail_at, fault)
+        with opened(workspace, system) as store:
+            with suppress(StorageError):
+                store.journal.commit(ready.dream)
+            store.disk.system = Unsynced()
+            assert_goes_on(store)
+            decided = store.lineage.version_of(ready.dream.id) == 2
+            assert outcome_of(store, ready.dream) == ("committed" if decided else "failed")
+        shutil.rmtree(workspace.root)
+        return system
+
+    assert every_fault((Fault.ERROR,), scenario) > 20
+
+
+POLL = """
+import sys
+from pathlib import Path
+path, seen = Path(sys.argv[1]), set()
+print("ready", flush=True)
+while not Path(sys.argv[2]).exists():
+    text = path.read_text(encoding="utf-8")
+    rows = text.split("\\n")
+    whole = rows[0] == "# Working Memory State" and text.count("\\n## ") == 7 and rows[-2] == "_whole_"
+    if not whole:
+        sys.exit(f"partial: {len(text)} characters")
+    seen.add(rows[2])
+print(len(seen))
+"""
+
+
+@pytest.mark.parametrize("versions", variants(150, 1000))
+def test_a_reader_never_sees_a_part_of_a_version(ready: Prepared, tmp_path: Path, versions: int) -> None:
+    workspace = ready.copy(tmp_path / "agent")
+    end = tmp_path / "end"
+    # So long that it is no single write of a page.
+    long = "".join(f"- {number} {'filler ' * 20}\n" for number in range(800))
+    with opened(workspace) as store:
+        last = ready.dream
+        document = last.after.replace("## Active Context\n", f"## Active Context\n\n{long}") + "_whole_\n"
+        workspace.document.write_text(document, encoding="utf-8")
+        reader = subprocess.Popen(
+            [sys.executable, "-c", POLL, str(workspace.document), str(end)], stdout=subprocess.PIPE, text=True
+        )
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "ready\n"
+        for number in range(2, versions + 2):
+            at = last.at + timedelta(hours=number)
+            after = document.replace(stamp(last.at, last.mood), stamp(at, "calm"))
+            after = after.replace("filler", "padding" * (1 + number % 3))
+            last = Dream(number, f"D{number}", at, "dream", "manual", document, after, "calm")
+            store.journal.commit(last)
+            document = after
+        end.touch()
+        seen = reader.communicate(timeout=60)[0]
+    assert reader.returncode == 0, seen
+    assert int(seen) > 10

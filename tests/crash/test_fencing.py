@@ -1,0 +1,196 @@
+"""Two owners: one that was stopped in the middle of its commit and displaced changes nothing any more."""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from graphs import nodes
+from graphs.ports import Ports
+from graphs.steps import Dreaming, Step
+from state.codec import encode
+from state.errors import FencedError
+from state.stores.workspace import Workspace
+from tests.crash.committing import (
+    FURTHER,
+    NEW_NOTES,
+    OLD_NOTES,
+    Prepared,
+    assert_old_or_new,
+    dreamt,
+    lines,
+    opened,
+    places,
+    prepared,
+)
+from tests.crash.faults import Fault, FaultySystem, every_fault
+
+LAST = "The cat is called Miez"
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a disk keeps is simulated: the real one need not be waited for."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    return prepared(tmp_path_factory.mktemp("fencing") / "agent")
+
+
+def displace(workspace: Workspace) -> None:
+    """What a new owner does to the lock of a stopped one: another file takes its name."""
+    fresh = workspace.lock.with_name("lock.new")
+    fresh.touch(mode=0o600)
+    fresh.replace(workspace.lock)
+
+
+@dataclass
+class Overtaken(FaultySystem):
+    """At the chosen call this process is stopped for a while: what `meanwhile` does happens before the call."""
+
+    meanwhile: Callable[[], None] = field(default=lambda: None)
+
+    def _meet(self, name: str, _torn: Callable[[], None]) -> None:
+        chosen = self._is_next()
+        self.calls.append(name)
+        if chosen:
+            self.meanwhile()
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def assert_consistent(workspace: Workspace, *notes: str) -> None:
+    """The file is the last version's text, no line was taken for deleted, each note was consumed once."""
+    with opened(workspace) as store:
+        assert workspace.document.read_text(encoding="utf-8") == store.journal.text(store.lineage.last_version())
+        dreamt(store, LAST)
+        assert {FURTHER, LAST, *NEW_NOTES} <= set(lines(workspace))
+        assert store.lineage.tombstones() == []
+        assert store.segments.pending_notes() == ()
+        assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, *notes, LAST), 1)
+        assert all(run.outcome == "committed" for run in store.ledger.runs(10))
+
+
+def test_a_displaced_owner_commits_nothing(ready: Prepared, tmp_path: Path) -> None:
+    workspace = ready.copy(tmp_path / "agent")
+    with opened(workspace) as store:
+        displace(workspace)
+        before = everything(workspace.root)
+        with pytest.raises(FencedError, match="taken over"):
+            store.journal.commit(ready.dream)
+        assert everything(workspace.root) == before
+    assert_old_or_new(workspace, ready)
+
+
+def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothing(
+    ready: Prepared, tmp_path: Path
+) -> None:
+    fenced = 0
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        nonlocal fenced
+        workspace = ready.copy(tmp_path / str(fail_at))
+
+        def meanwhile() -> None:
+            displace(workspace)
+            with opened(workspace) as new_owner:
+                # Finishes what was decided, or goes on with the dream that was under way; then dreams again.
+                with suppress(FencedError):
+                    new_owner.journal.commit(ready.dream)
+                dreamt(new_owner, FURTHER)
+
+        system = Overtaken(workspace.root, fail_at, fault, meanwhile=meanwhile)
+        with opened(workspace, system) as store:
+            try:
+                store.journal.commit(ready.dream)
+            except FencedError:
+                fenced += 1
+        if not system.met:
+            with opened(workspace) as store:
+                dreamt(store, FURTHER)
+        assert_consistent(workspace, FURTHER)
+        shutil.rmtree(workspace.root)
+        return system
+
+    runs = every_fault((Fault.CRASH,), scenario)
+    assert runs > 20
+    assert fenced > runs / 2
+
+
+def test_an_owner_that_is_displaced_before_its_last_transaction_changes_nothing(
+    ready: Prepared, tmp_path: Path
+) -> None:
+    overtaken, fenced = [], 0
+    for number in range(4):
+        workspace = ready.copy(tmp_path / str(number))
+        with opened(workspace) as store:
+            begun: list[str] = []
+
+            def watch(
+                statement: str, begun: list[str] = begun, number: int = number, workspace: Workspace = workspace
+            ) -> None:
+                if statement.startswith("BEGIN"):
+                    begun.append(statement)
+                    if len(begun) == number + 1:
+                        displace(workspace)
+                        with opened(workspace) as new_owner:
+                            dreamt(new_owner, FURTHER)
+                        overtaken.append(number)
+
+            store.crystals.connection.set_trace_callback(watch)
+            try:
+                store.journal.commit(ready.dream)
+            except FencedError:
+                fenced += 1
+            store.crystals.connection.set_trace_callback(None)
+        if number not in overtaken:
+            break
+        assert_consistent(workspace, FURTHER)
+    assert overtaken == [0, 1]
+    assert fenced == 2
+
+
+def test_a_version_that_was_decided_in_the_meantime_is_finished_and_the_next_dream_works(
+    ready: Prepared, tmp_path: Path
+) -> None:
+    workspace = ready.copy(tmp_path / "agent")
+    with opened(workspace) as store:
+        # The old owner was stopped just before it put its record into place, and went on for that one call.
+        record = workspace.history / "000002.json"
+        store.disk.write_new(record, encode(ready.dream).encode())
+        with pytest.raises(FencedError, match="version 2 was committed by another process"):
+            store.journal.commit(replace(ready.dream, id="another"))
+        assert store.lineage.version_of(ready.dream.id) == 2
+        dreamt(store, FURTHER)
+    assert_consistent(workspace, FURTHER)
+
+
+def test_a_displaced_owner_leaves_its_run_to_the_new_one(
+    ready: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = ready.copy(tmp_path / "agent")
+    evict = nodes.evict
+
+    def overtaken(state: Dreaming, *, ports: Ports) -> Step:
+        displace(workspace)
+        return evict(state, ports=ports)
+
+    with opened(workspace) as store, monkeypatch.context() as patch:
+        store.ledger.end(ready.dream.id, "failed", "left aside", ready.dream.at)
+        patch.setattr(nodes, "evict", overtaken)
+        with pytest.raises(FencedError):
+            dreamt(store)
+    with opened(workspace) as new_owner:
+        assert new_owner.ledger.unfinished() is not None
+        assert dreamt(new_owner).resumed
+        dreamt(new_owner, FURTHER)
+        new_owner.ledger.end(ready.dream.id, "committed", "not this one", ready.dream.at)
+    assert_consistent(workspace, FURTHER)

@@ -1,0 +1,282 @@
+"""The owner edits MEMORY.md at the worst moments of a commit: the owner wins, and the dream's other lines apply."""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from daemon.compose import Store
+from state.document import SectionName
+from state.errors import DocumentError
+from state.stores.crystals import Crystals
+from state.stores.database import open_database
+from state.stores.files import Disk
+from state.stores.journal import Journal
+from state.stores.lineage import Lineage
+from state.stores.segments import Segments
+from state.stores.workspace import Workspace
+from tests.crash.committing import (
+    BY_HAND,
+    FURTHER,
+    NEW_NOTES,
+    OLD_NOTES,
+    Prepared,
+    added,
+    dreamt,
+    lines,
+    opened,
+    places,
+    prepared,
+    without,
+    write,
+)
+from tests.crash.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault
+
+PORT, TEA, LEDGER = OLD_NOTES
+NEW_PORT, GOAL, FAILED = NEW_NOTES
+TYPED = "Call the dentist on Friday"
+LATER = "The red bicycle is in the cellar"
+GREEN = "Ada prefers green tea over coffee in the morning"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What the owner does to the text, and what must be so ever after."""
+
+    change: Callable[[str], str]
+    stays: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+ADDS = Edit(lambda text: added(text, TYPED), stays=(TYPED, LEDGER))
+DELETES = Edit(lambda text: without(text, LEDGER), gone=(LEDGER,))
+REWRITES = Edit(lambda text: text.replace(TEA, GREEN), stays=(GREEN,), gone=(TEA,))
+EDITS = {"adds": ADDS, "deletes": DELETES, "rewrites": REWRITES}
+BEFORE_THE_SWAP = {
+    **EDITS,
+    "rewrites what the dream revises": Edit(
+        lambda text: text.replace("port 8080", "port 8081"),
+        stays=("The staging server listens on port 8081",),
+        gone=(PORT, NEW_PORT),
+    ),
+    "deletes what the dream revises": Edit(lambda text: without(text, PORT), gone=(PORT, NEW_PORT)),
+    "writes what the dream adds": Edit(lambda text: added(text, GOAL, SectionName.CONTEXT), stays=(GOAL,)),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a disk keeps is simulated: the real one need not be waited for."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    return prepared(tmp_path_factory.mktemp("edits") / "agent")
+
+
+Saves = list[Callable[[str], str]]
+
+
+@dataclass
+class Interrupting(Unsynced):
+    """Saves of the owner's, each in the instant before MEMORY.md is swapped."""
+
+    workspace: Workspace
+    saves: Saves = field(default_factory=list)
+
+    def exchange(self, one: Path, other: Path, /) -> None:
+        if other == self.workspace.document and self.saves:
+            write(self.workspace, self.saves.pop(0))
+        super().exchange(one, other)
+
+
+@dataclass
+class FaultyInterrupting(FaultySystem):
+    """The same, and a fault at one of the calls."""
+
+    saves: Saves = field(default_factory=list)
+
+    def exchange(self, one: Path, other: Path, /) -> None:
+        if other.name == "MEMORY.md" and self.saves:
+            write(Workspace(self.root), self.saves.pop(0))
+        super().exchange(one, other)
+
+
+def assert_wins(store: Store, *edits: Edit, dreams: int = 1) -> None:
+    """Now and after a further dream: the owner's lines as they were left, the dream's other lines beside them."""
+    gone = {one for edit in edits for one in edit.gone}
+    stays = {BY_HAND, GOAL, FAILED, *(one for edit in edits for one in edit.stays)} - gone
+    for turn in range(dreams + 1):
+        found = lines(store.workspace)
+        assert stays <= set(found)
+        assert not gone & set(found)
+        assert len(found) == len(set(found))
+        if turn < dreams:
+            dreamt(store, FURTHER if turn == 0 else f"{FURTHER} for the {turn + 1}th time")
+    assert store.segments.pending_notes() == ()
+    assert {note: places(store)[note] for note in (*OLD_NOTES, *NEW_NOTES)} == dict.fromkeys(
+        (*OLD_NOTES, *NEW_NOTES), 1
+    )
+
+
+@pytest.mark.parametrize("name", BEFORE_THE_SWAP)
+def test_an_edit_between_reading_and_committing_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
+    edit = BEFORE_THE_SWAP[name]
+    workspace = ready.copy(tmp_path / "agent")
+    write(workspace, edit.change)
+    with opened(workspace) as store:
+        assert store.journal.commit(ready.dream).merged is not None
+        assert store.journal.text(2) == workspace.document.read_text(encoding="utf-8")
+        assert_wins(store, edit, dreams=2)
+        # What never stood in the file was not deleted from it.
+        assert NEW_PORT not in store.lineage.tombstones()
+
+
+def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(ready: Prepared, tmp_path: Path) -> None:
+    workspace = ready.copy(tmp_path / "agent")
+    write(workspace, lambda text: without(text, PORT))
+    with opened(workspace) as store:
+        store.journal.commit(ready.dream)
+        dreamt(store, FURTHER)
+        assert store.lineage.tombstones() == [PORT]
+        dreamt(store, f"{PORT}!")
+        assert not any(line.startswith("The staging server") for line in lines(workspace))
+
+
+@pytest.mark.parametrize("name", BEFORE_THE_SWAP)
+def test_an_edit_in_the_instant_before_the_swap_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
+    edit = BEFORE_THE_SWAP[name]
+    workspace = ready.copy(tmp_path / "agent")
+    with opened(workspace, Interrupting(workspace, [edit.change])) as store:
+        assert store.journal.commit(ready.dream).merged is not None
+        assert store.journal.text(2) == workspace.document.read_text(encoding="utf-8")
+        assert_wins(store, edit, dreams=2)
+        assert list(workspace.history.glob("*.merging")) == []
+
+
+def test_edits_before_the_commit_and_in_the_instant_before_the_swap_both_win(ready: Prepared, tmp_path: Path) -> None:
+    workspace = ready.copy(tmp_path / "agent")
+    write(workspace, ADDS.change)
+    saves: Saves = [REWRITES.change, lambda text: added(text, LATER)]
+    with opened(workspace, Interrupting(workspace, saves)) as store:
+        store.journal.commit(ready.dream)
+        assert saves == []
+        assert_wins(store, ADDS, REWRITES, Edit(str, stays=(LATER,)))
+
+
+def test_a_dream_says_so_when_the_file_never_stands_still(ready: Prepared, tmp_path: Path) -> None:
+    workspace = ready.copy(tmp_path / "agent")
+    saves: Saves = [partial(added, line=f"Line {number} of the owner") for number in range(20)]
+    with opened(workspace, Interrupting(workspace, saves)) as store:
+        with pytest.raises(DocumentError, match="changed 8 times"):
+            store.journal.commit(ready.dream)
+        saves.clear()
+        store.journal.recover()
+        typed = tuple(f"Line {number} of the owner" for number in range(8))
+        assert_wins(store, Edit(str, stays=typed))
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
+        system = FaultySystem(workspace.root, fail_at, fault)
+        with suppress(PowerCut), opened(workspace, system) as store:
+            store.journal.commit(ready.dream)
+        decided = (workspace.history / "000002.json").exists()
+        write(workspace, EDITS[name].change)
+        with opened(workspace) as store:
+            if decided:
+                assert_wins(store, EDITS[name])
+            else:
+                assert workspace.document.read_text(encoding="utf-8") == EDITS[name].change(ready.dream.before)
+        shutil.rmtree(workspace.root)
+        return system
+
+    assert every_fault((Fault.TORN_CRASH,), scenario) > 20
+
+
+def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
+    ready: Prepared, tmp_path: Path
+) -> None:
+    deletions = 0
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        nonlocal deletions
+        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
+        system = FaultySystem(workspace.root, fail_at, fault)
+        with suppress(PowerCut), opened(workspace, system) as store:
+            store.journal.commit(ready.dream)
+        if GOAL in lines(workspace):
+            deletions += 1
+            write(workspace, lambda text: without(text, GOAL))
+            with opened(workspace) as store:
+                dreamt(store, FURTHER)
+                dreamt(store, f"{GOAL}!")
+                assert GOAL not in lines(workspace)
+                assert f"{GOAL}!" not in lines(workspace)
+                assert FAILED in lines(workspace)
+        shutil.rmtree(workspace.root)
+        return system
+
+    every_fault((Fault.TORN_CRASH,), scenario)
+    assert deletions > 5
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_before_the_swap_survives_a_crash_at_any_call(ready: Prepared, tmp_path: Path, name: str) -> None:
+    """And one more that follows it, between the crash and recovery."""
+    typed = Edit(str, stays=(LATER,))
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
+        system = FaultyInterrupting(workspace.root, fail_at, fault, saves=[EDITS[name].change])
+        with suppress(PowerCut), opened(workspace, system) as store:
+            store.journal.commit(ready.dream)
+        if not system.saves:
+            write(workspace, lambda text: added(text, LATER))
+            with opened(workspace) as store:
+                assert_wins(store, EDITS[name], typed)
+        shutil.rmtree(workspace.root)
+        return system
+
+    assert every_fault((Fault.TORN_CRASH, Fault.CRASH), scenario) > 50
+
+
+def test_a_second_crash_while_recovering_an_edit_loses_nothing(ready: Prepared, tmp_path: Path) -> None:
+    """The owner's save is taken out by the swap, the power goes; during recovery it goes again, at every call."""
+
+    def until_taken_out(workspace: Workspace) -> None:
+        for fail_at in range(100):
+            shutil.rmtree(workspace.root, ignore_errors=True)
+            ready.copy(workspace.root)
+            write(workspace, DELETES.change)
+            system = FaultyInterrupting(workspace.root, fail_at, Fault.TORN_CRASH, saves=[ADDS.change])
+            with suppress(PowerCut), opened(workspace, system) as store:
+                store.journal.commit(ready.dream)
+            if not system.saves:
+                return
+
+    until_taken_out(Workspace((tmp_path / "once").resolve()))
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        root = tmp_path / f"{fault.name}{fail_at}"
+        shutil.copytree(tmp_path / "once", root)
+        workspace = Workspace(root.resolve())
+        system = FaultySystem(workspace.root, fail_at, fault)
+        with suppress(PowerCut), closing(open_database(workspace.database)) as connection:
+            disk = Disk(workspace.root, system)
+            stores = Crystals(connection), Lineage(connection), Segments(workspace, disk)
+            Journal(workspace, disk, *stores, check=lambda: None).recover()
+        with opened(workspace) as store:
+            assert_wins(store, Edit(str, stays=(TYPED,)), DELETES)
+        shutil.rmtree(workspace.root)
+        return system
+
+    assert every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario) > 20

@@ -1,0 +1,69 @@
+"""`dreamd` as a test calls it: in this process, or as a real one."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.cli import main
+
+ROOT = Path(__file__).parents[2]
+NOTES = (
+    "Ada prefers tea over coffee in the morning",
+    "The deployment runs on port 8443 behind nginx",
+    "We decided to use SQLite for the ledger",
+    "Deploy failed again because of the expired certificate",
+    "Next goal: write the retrieval benchmark",
+    "Grüße aus Köln, 東京で会いましょう 🍵",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Caller:
+    """Calls `dreamd` with one workspace in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str | Path | int) -> Ended:
+        self._capsys.readouterr()
+        status = main([str(word) for word in words])
+        captured = self._capsys.readouterr()
+        return Ended(status, captured.out, captured.err)
+
+
+def alone(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """No configuration, no workspace and no model of whoever runs the tests."""
+    for name in ("DREAMD_WORKSPACE", "DREAMD_CONFIG", "DREAMD_DEBUG", "DREAMD_MODEL__NAME", "DREAMD_DREAM__MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "no-config"))
+
+
+def process(*words: str, stdin: bytes = b"", **environment: str) -> Ended:
+    """A real process, with these variables and next to no others."""
+    run = subprocess.run(
+        [sys.executable, "-m", "daemon", *words],
+        input=stdin,
+        capture_output=True,
+        cwd=ROOT,
+        env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", **environment},
+        check=False,
+        timeout=60,
+    )
+    return Ended(run.returncode, run.stdout.decode(), run.stderr.decode())

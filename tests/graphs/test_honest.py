@@ -1,0 +1,87 @@
+"""A good dream is not refused: the guards over a corpus of honest updates, false rejections counted and printed."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from graphs.extractive import extract
+from graphs.guards import apply, judge
+from graphs.sheet import Sheet
+from graphs.synthesis import read
+from state.document import parse, render
+from state.dream import Draft
+from state.update import Refusal
+from state.words import normalise
+from tests.graphs.honest_corpus import ADDITIONS, HONEST, LANGUAGES, Honest
+
+
+def reported(what: str, refusals: Sequence[tuple[Honest, Refusal]], total: int) -> None:
+    print(f"\n{what}: {len(refusals)} of {total} honest changes refused")
+    for honest, one in refusals:
+        print(f"  {one.guard}, {one.scope}: {one.figures}; {one.operation and one.operation.text!r} {honest.notes!r}")
+
+
+def test_the_corpus_is_large_and_varied() -> None:
+    assert len(HONEST) >= 60
+    assert len(LANGUAGES) >= 12
+    actions = [one.action.value for honest in HONEST for one in honest.operations]
+    assert all(actions.count(name) >= 6 for name in ("add", "revise", "merge", "evict"))
+
+
+def test_no_honest_operation_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    refusals, total = [], 0
+    for honest in HONEST:
+        consumed = tuple(piece.id for piece in honest.snapshot.evidence)
+        verdict = judge(honest.snapshot, Draft(tuple(honest.operations), consumed, author="scripted-1"))
+        every = (*((verdict.refusal,) if verdict.refusal else ()), *verdict.refused)
+        refusals += [(honest, one) for one in every]
+        total += len(honest.operations)
+        if not every:
+            assert verdict.operations == tuple(honest.operations)
+    with capsys.disabled():
+        reported("operations", refusals, total)
+    assert refusals == []
+
+
+def test_no_honest_note_is_refused_by_the_extractive_dream(capsys: pytest.CaptureFixture[str]) -> None:
+    refusals, total = [], 0
+    for honest in HONEST:
+        verdict = judge(honest.snapshot, extract(honest.snapshot))
+        every = (*((verdict.refusal,) if verdict.refusal else ()), *verdict.refused)
+        refusals += [(honest, one) for one in every]
+        total += len(honest.notes)
+    with capsys.disabled():
+        reported("extractive", refusals, total)
+    assert refusals == []
+
+
+def test_no_honest_document_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same updates, answered as a whole document: each becomes operations that apply."""
+    refusals, total = [], 0
+    for honest in HONEST:
+        after = render(apply(honest.snapshot, honest.operations)[0])
+        draft = read(f"```markdown\n{after}```", honest.snapshot, "scripted-1", complete=True)
+        verdict = judge(honest.snapshot, draft)
+        every = (*((verdict.refusal,) if verdict.refusal else ()), *verdict.refused)
+        refusals += [(honest, one) for one in every]
+        total += len(honest.operations)
+        applied = apply(honest.snapshot, verdict.operations)[0]
+        assert {block.key for _, block in applied.lines()} == {block.key for _, block in parse(after).lines()}
+    with capsys.disabled():
+        reported("whole documents", refusals, total)
+    assert refusals == []
+
+
+@pytest.mark.parametrize("honest", HONEST)
+def test_an_honest_update_stands_in_the_document_and_in_the_ledger(honest: Honest) -> None:
+    sheet = Sheet(honest.snapshot, honest.operations, ())
+    written = [(name, block.key) for name, block in sheet.document.lines()]
+    assert sorted(written) == sorted((line.section, normalise(line.text)) for line in sheet.lines)
+    for operation in honest.operations:
+        if operation.action.value != "evict":
+            assert (operation.section, normalise(operation.text)) in written
+
+
+def test_most_additions_are_what_the_extractive_dream_would_write_too() -> None:
+    written = sum(bool(judge(one.snapshot, extract(one.snapshot)).operations) for one in ADDITIONS)
+    assert written >= 0.9 * len(ADDITIONS)

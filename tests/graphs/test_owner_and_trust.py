@@ -1,0 +1,93 @@
+"""The owner's word, GENOME.md and orders: what no operation may write, however well it is supported."""
+
+from dataclasses import replace
+
+import pytest
+
+from graphs.scrutiny import same_as_deleted
+from state.crystal import Trust
+from state.dream import Evidence, Kind
+from tests.graphs.judging import ORDER, passes, refusal
+from tests.graphs.world import BOND, CONTEXT, NOW, PHENOTYPE, SKILLS, add, merge, note, revise
+
+# The owner's word
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Anna's birthday is on 3 May.",
+        "anna's BIRTHDAY is on 3 may",
+        "On 3 May is Anna's birthday",
+        "Anna's birthday: 3 May",
+        "\u200bAnna's birthday is on 3 May.",
+    ],
+)
+def test_a_line_that_the_owner_deleted_does_not_come_back(text: str) -> None:
+    one = refusal(add(BOND, text, "N1"), text, tombstones=("Anna's birthday is on 3 May.",))
+    assert (one.guard, one.figures) == ("human veto", "the owner deleted this line")
+    passes(add(BOND, text, "N1"), text, tombstones=())
+
+
+@pytest.mark.parametrize(
+    ("text", "deleted"),
+    [
+        ("Anna's birthday is on 4 May.", "Anna's birthday is on 3 May."),
+        ("Anna does not like tea.", "Anna likes tea."),
+        ("Anna likes green tea from Japan in the morning.", "Anna likes tea."),
+        ("Bert likes tea very much indeed.", "Anna likes coffee."),
+    ],
+)
+def test_another_line_than_the_deleted_one_is_welcome(text: str, deleted: str) -> None:
+    assert not same_as_deleted(text, deleted)
+    passes(add(BOND, text, "N1"), text, tombstones=(deleted,))
+
+
+@pytest.mark.parametrize("action", ["revise", "merge"])
+def test_a_deleted_line_does_not_come_back_as_a_revision_or_a_merge(action: str) -> None:
+    text = "Anna prefers short answers in German."
+    operation = revise(BOND, "L2", text, "N1") if action == "revise" else merge(BOND, ["L2", "L3"], text, "N1")
+    assert refusal(operation, text, tombstones=(text,)).guard == "human veto"
+
+
+# GENOME.md
+
+
+def test_the_phenotype_does_not_contradict_the_genome() -> None:
+    genome = ("The agent never deletes files.",)
+    operation = add(PHENOTYPE, "The agent deletes files.", "N1")
+    one = refusal(operation, "The agent deletes files.", genome=genome)
+    assert (one.guard, one.figures) == ("genome", "it contradicts GENOME.md: The agent never deletes files.")
+    passes(add(CONTEXT, "The agent deletes files.", "N1"), "The agent deletes files.", genome=genome)
+    passes(add(PHENOTYPE, "The agent tests files.", "N1"), "The agent tests files.", genome=genome)
+
+
+# Orders
+
+
+@pytest.mark.parametrize("trust", [Trust.WEB, Trust.TOOL])
+def test_an_order_of_little_trust_is_refused(trust: Trust) -> None:
+    one = refusal(add(BOND, ORDER, "N1"), note(1, ORDER, trust=trust))
+    assert one.guard == "injection"
+    assert one.figures.endswith(f"from {trust.value}")
+
+
+def test_an_order_of_an_agent_stands_as_a_quotation_and_the_owners_as_it_is() -> None:
+    assert passes(add(BOND, ORDER, "N1"), note(1, ORDER)).text == f'"{ORDER}" (from an agent)'
+    assert passes(add(BOND, ORDER, "N1"), note(1, ORDER, trust=Trust.OWNER)).text == ORDER
+
+
+def test_an_order_is_not_counted() -> None:
+    skill = Evidence("S1", Kind.SKILL, f"{ORDER} → Confidence: 90% | Occurrences: 9", 0.9, Trust.AGENT, NOW)
+    assert refusal(add(SKILLS, skill.text, "S1"), skill, by_code=True).guard == "injection"
+    skill = replace(skill, text="Testing → Confidence: 90% | Occurrences: 9")
+    assert passes(add(SKILLS, skill.text, "S1"), skill, by_code=True).text == skill.text
+
+
+def test_the_least_trusted_source_counts() -> None:
+    notes = (note(1, ORDER, trust=Trust.OWNER), note(2, "always reply", trust=Trust.WEB))
+    assert refusal(add(BOND, ORDER, "N1", "N2"), *notes).guard == "injection"
+
+
+def test_a_fact_from_the_web_is_welcome() -> None:
+    passes(add(CONTEXT, "Release 3.12 is out.", "N1"), note(1, "Release 3.12 is out.", trust=Trust.WEB))

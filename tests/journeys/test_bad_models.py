@@ -1,0 +1,240 @@
+"""Models that answer badly, through litellm: what then stands in MEMORY.md, what is pending, what it cost."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from state.stores.workspace import Workspace
+from tests import model_characters as character
+from tests.daemon.running import Caller, alone
+from tests.journeys import lived
+from tests.journeys.planted import NEWS, copied, lost, noted, planted
+from tests.long_variants import variants
+from tests.scripted_model import Reply, Script, ScriptedModel, error, in_turn
+
+Serve = Callable[[Script], ScriptedModel]
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return planted(tmp_path_factory.mktemp("planted") / "agent")
+
+
+@pytest.fixture
+def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
+    return copied(origin, tmp_path / "agent")
+
+
+@pytest.fixture
+def dreamd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
+    alone(monkeypatch, tmp_path)
+    return Caller(capsys)
+
+
+@pytest.fixture
+def serve(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    servers: list[ScriptedModel] = []
+
+    def start(script: Script) -> ScriptedModel:
+        servers.append(ScriptedModel(script).__enter__())
+        monkeypatch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
+        monkeypatch.setenv("DREAMD_MODEL__API_BASE", servers[-1].url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.__exit__()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What becomes of a dream by a model of one kind. `news` says whether what was noted stands in MEMORY.md."""
+
+    script: Script
+    status: int
+    requests: int
+    news: bool = False
+
+    def __str__(self) -> str:
+        return self.script.__name__
+
+
+KEPT = (
+    # After the third answer that says nothing usable, the notes that matter are folded in without it.
+    End(character.emptied, 0, 3, news=True),
+    End(character.wrong_ids, 0, 3, news=True),
+    End(character.foreign, 0, 3, news=True),
+    # It named the notes as read: they are crystals.
+    End(character.evicting, 0, 3),
+    End(character.eroding, 0, 1),
+    # Answers that cannot be read, or not to their end.
+    End(character.one_word, 4, 3),
+    End(character.prose, 4, 3),
+    End(character.cut_off, 4, 3),
+    End(character.calling, 4, 3),
+    End(character.doubled, 4, 3),
+    # Its cost alone reaches the ceiling.
+    End(character.megabyte, 1, 1),
+    # Good answers in odd clothes.
+    End(character.tool_json, 0, 1, news=True),
+    End(character.markdown, 0, 1, news=True),
+    End(character.good, 0, 1, news=True),
+)
+UNREADABLE = [end for end in KEPT if end.status == 4]
+
+
+def assert_ended(workspace: Workspace, before: str, *, status: int, news: bool) -> None:
+    """Consumed and written, or pending and untouched; in either case nothing is lost."""
+    if status == 0:
+        assert lived.pending(workspace) == []
+        assert {one for one in NEWS if one in lived.lines(workspace)} == (set(NEWS) if news else set())
+        assert lost(workspace, NEWS) == []
+    else:
+        assert lived.document(workspace) == before
+        assert sorted(lived.pending(workspace)) == sorted(NEWS)
+    lived.assert_valid(workspace)
+    assert lost(workspace) == []
+    assert lived.places(workspace).total() == lived.places(workspace).keys().__len__()
+    assert lived.outcomes(workspace)[-1] == {0: "committed", 1: "failed", 4: "rejected"}[status]
+
+
+@pytest.mark.parametrize("end", KEPT, ids=str)
+def test_a_bad_answer_costs_three_tries_at_most_and_loses_nothing(
+    workspace: Workspace, dreamd: Caller, serve: Serve, end: End
+) -> None:
+    server, before = serve(end.script), lived.document(workspace)
+    ended = dreamd("dream", workspace.root)
+    assert ended.status == end.status, ended.err
+    assert server.count == end.requests == lived.calls(workspace)
+    assert_ended(workspace, before, status=end.status, news=end.news)
+
+
+@pytest.mark.parametrize("end", UNREADABLE, ids=str)
+def test_when_the_configuration_says_so_a_bad_answer_ends_in_a_dream_without_the_model(
+    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, end: End
+) -> None:
+    monkeypatch.setenv("DREAMD_MODEL__ON_FAILURE", "extractive")
+    server, before = serve(end.script), lived.document(workspace)
+    ended = dreamd("dream", workspace.root)
+    assert ended.status == 0, ended.err
+    assert server.count == 3
+    assert "extractive after openai/scripted: 3 calls" in ended.out
+    assert_ended(workspace, before, status=0, news=True)
+
+
+def test_a_good_answer_after_two_bad_ones_is_told_what_was_wrong_with_them(
+    workspace: Workspace, dreamd: Caller, serve: Serve
+) -> None:
+    def improving(request: dict[str, Any], number: int) -> str | dict[str, Any]:
+        scripts: tuple[Callable[[dict[str, Any], int], str | dict[str, Any]], ...]
+        scripts = (character.wrong_ids, character.one_word, character.good)
+        return scripts[number - 1](request, number)
+
+    server, before = serve(improving), lived.document(workspace)
+    assert dreamd("dream", workspace.root).status == 0
+    first, second, third = (character.prompt_of(request) for request in server.requests)
+    assert "there is no N900" not in first
+    assert "there is no N900" in second
+    assert "neither the JSON object" in third
+    assert_ended(workspace, before, status=0, news=True)
+
+
+def test_two_equal_bad_answers_do_not_keep_a_good_one_from_being_asked_for(
+    workspace: Workspace, dreamd: Caller, serve: Serve
+) -> None:
+    server = serve(lambda request, number: "ok" if number < 3 else character.good(request, number))
+    before = lived.document(workspace)
+    assert dreamd("dream", workspace.root).status == 0
+    assert server.count == 3
+    assert_ended(workspace, before, status=0, news=True)
+
+
+def test_a_busy_provider_is_asked_again(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
+    def busy(request: dict[str, Any], number: int) -> Reply | str:
+        return error(429, headers={"Retry-After": "1"}) if number == 1 else character.good(request, number)
+
+    server, before = serve(busy), lived.document(workspace)
+    assert dreamd("dream", workspace.root).status == 0
+    assert server.count == 2
+    assert_ended(workspace, before, status=0, news=True)
+
+
+@pytest.mark.parametrize("on_failure", ["keep", "extractive"])
+def test_a_provider_that_fails_for_ever_is_given_up(
+    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, on_failure: str
+) -> None:
+    monkeypatch.setenv("DREAMD_MODEL__ON_FAILURE", on_failure)
+    server, before = serve(in_turn(error(500))), lived.document(workspace)
+    ended = dreamd("dream", workspace.root)
+    status = 1 if on_failure == "keep" else 0
+    assert ended.status == status, ended.err
+    assert server.count == 4
+    assert "500" in ended.err
+    assert_ended(workspace, before, status=status, news=status == 0)
+
+
+def test_a_model_that_is_too_slow_is_given_up_and_what_it_may_have_cost_is_counted(
+    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DREAMD_MODEL__TIMEOUT_SECONDS", "0.5")
+    monkeypatch.setenv("DREAMD_LIMITS__CALLS_PER_DREAM", "2")
+    server, before = serve(in_turn(Reply("late", wait_seconds=60))), lived.document(workspace)
+    ended = dreamd("dream", workspace.root)
+    assert ended.status == 1, ended.err
+    assert "limits.calls_per_dream" in ended.err
+    assert server.count == 2 == lived.calls(workspace)
+    assert_ended(workspace, before, status=1, news=False)
+
+
+def test_a_model_that_is_never_right_stops_at_the_ceiling_of_the_day(
+    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DREAMD_LIMITS__TOKENS_PER_DAY", "20000")
+    server, before = serve(character.one_word), lived.document(workspace)
+    ends = [dreamd("dream", workspace.root).status for _ in range(6)]
+    assert ends[0] == 4
+    assert ends[-1] == 1
+    asked = server.count
+    assert lived.rows(workspace, "SELECT sum(tokens) AS paid FROM calls")[0]["paid"] <= 20_000
+    assert "limits.tokens_per_day" in dreamd("dream", workspace.root).err
+    assert server.count == asked
+    assert_ended(workspace, before, status=1, news=False)
+
+
+def test_a_second_dream_with_nothing_new_asks_nobody(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
+    server = serve(character.good)
+    assert dreamd("dream", workspace.root).status == 0
+    text = lived.document(workspace)
+    for _ in range(3):
+        assert dreamd("dream", workspace.root).status == 3
+    assert server.count == 1
+    assert lived.document(workspace) == text
+    assert lived.outcomes(workspace)[-1] == "skipped"
+
+
+@pytest.mark.parametrize("dreams", variants(14, 200))
+def test_hostile_models_in_a_row_lose_no_planted_line(
+    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, dreams: int
+) -> None:
+    for limit in ("TOKENS_PER_DAY", "TOKENS_PER_DREAM"):
+        monkeypatch.setenv(f"DREAMD_LIMITS__{limit}", "100000000")
+    rng = random.Random(20260312)
+    said: list[str] = []
+    for turn in range(dreams):
+        said.append(
+            f"In turn {turn} the {rng.choice(['crane', 'heron', 'raven'])} sat on post {rng.randrange(10**6)}"
+        )
+        noted(workspace, said[-1:])
+        serve(rng.choice(character.HOSTILE))
+        assert dreamd("dream", workspace.root).status in {0, 1, 4}
+        lived.assert_valid(workspace)
+    assert lost(workspace) == []
+    serve(character.good)
+    assert dreamd("dream", workspace.root).status in {0, 3}
+    assert lost(workspace, [*said, *NEWS]) == []
+    assert lived.pending(workspace) == []

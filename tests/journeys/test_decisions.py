@@ -1,0 +1,182 @@
+"""Proposals, dry runs and restores: what is decided by a person happens, what is not leaves no trace."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from state.stores.workspace import Workspace
+from tests import model_characters as character
+from tests.crash.committing import added, write
+from tests.daemon.running import Caller, alone
+from tests.journeys import lived
+from tests.journeys.planted import LINES, NEWS, copied, lost, noted, planted
+from tests.scripted_model import ScriptedModel
+
+MINE = "The owner wrote this line while a proposal was waiting"
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return planted(tmp_path_factory.mktemp("planted") / "agent")
+
+
+@pytest.fixture
+def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
+    return copied(origin, tmp_path / "agent")
+
+
+@pytest.fixture
+def dreamd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
+    alone(monkeypatch, tmp_path)
+    return Caller(capsys)
+
+
+@pytest.fixture
+def served(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
+    with ScriptedModel(character.good) as server:
+        monkeypatch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
+        monkeypatch.setenv("DREAMD_MODEL__API_BASE", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+        yield server
+
+
+@pytest.fixture
+def proposing(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Caller:
+    monkeypatch.setenv("DREAMD_DREAM__MODE", "propose")
+    return dreamd
+
+
+def waiting(dreamd: Caller, workspace: Workspace) -> list[str]:
+    ended = dreamd("review", "-w", workspace.root, "--json")
+    return [one["id"] for one in ended.json] if ended.status == 0 else []
+
+
+def test_a_proposal_waits_and_its_approval_commits_it(proposing: Caller, workspace: Workspace) -> None:
+    before = lived.document(workspace)
+    assert proposing("dream", workspace.root).status == 0
+    assert lived.document(workspace) == before
+    assert sorted(lived.pending(workspace)) == sorted(NEWS)
+    # It waits: another dream would propose the same again.
+    noted(workspace, ["Something came in between"])
+    assert proposing("dream", workspace.root).status == 3
+    write(workspace, lambda text: added(text, MINE))
+
+    assert proposing("review", "-w", workspace.root, "--approve").status == 0
+    assert {*NEWS, MINE} <= set(lived.lines(workspace))
+    assert lived.pending(workspace) == ["Something came in between"]
+    lived.assert_valid(workspace)
+    assert lived.outcomes(workspace)[-1] == "committed" or "committed" in lived.outcomes(workspace)[1:]
+    assert waiting(proposing, workspace) == []
+    assert lost(workspace) == []
+
+
+def test_a_rejected_proposal_leaves_its_notes_pending_and_they_are_dreamt_later(
+    proposing: Caller, workspace: Workspace
+) -> None:
+    before = lived.document(workspace)
+    assert proposing("dream", workspace.root).status == 0
+    assert proposing("review", "-w", workspace.root, "--reject").status == 0
+    assert lived.document(workspace) == before
+    assert sorted(lived.pending(workspace)) == sorted(NEWS)
+    assert "rejected" in lived.outcomes(workspace)
+    assert proposing("dream", workspace.root).status == 0
+    assert proposing("review", "-w", workspace.root, "--approve").status == 0
+    lived.assert_once(workspace, [*LINES, *NEWS])
+
+
+def test_a_proposal_that_a_newer_version_overtook_is_outdated(
+    proposing: Caller, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert proposing("dream", workspace.root).status == 0
+    monkeypatch.setenv("DREAMD_DREAM__MODE", "auto")
+    assert proposing("dream", workspace.root).status == 0
+    text = lived.document(workspace)
+    ended = proposing("review", "-w", workspace.root, "--approve")
+    assert ended.status == 4
+    assert "there is a newer one" in ended.err
+    assert lived.document(workspace) == text
+    assert waiting(proposing, workspace) == []
+    lived.assert_once(workspace, [*LINES, *NEWS])
+
+
+def test_an_approval_that_was_cut_off_after_its_commit_is_an_approval(
+    proposing: Caller, workspace: Workspace
+) -> None:
+    assert proposing("dream", workspace.root).status == 0
+    (dream,) = waiting(proposing, workspace)
+    assert proposing("review", "-w", workspace.root, "--approve").status == 0
+    # As a kill leaves it that came right after the commit.
+    with closing(sqlite3.connect(workspace.database)) as connection, connection:
+        connection.execute("UPDATE proposals SET verdict = 'waiting'")
+        connection.execute("UPDATE dreams SET outcome = 'proposed' WHERE id = ?", (dream,))
+    text = lived.document(workspace)
+    ended = proposing("review", "-w", workspace.root, "--approve")
+    assert ended.status == 0, ended.err
+    assert lived.document(workspace) == text
+    assert waiting(proposing, workspace) == []
+    lived.assert_once(workspace, [*LINES, *NEWS])
+
+
+def test_a_dry_run_writes_nothing_at_all(dreamd: Caller, workspace: Workspace) -> None:
+    before = lived.everything(workspace.root)
+    ended = dreamd("dream", workspace.root, "--dry-run")
+    assert ended.status == 0
+    assert all(f"+- {note}" in ended.out for note in NEWS)
+    assert lived.everything(workspace.root) == before
+
+
+def test_a_dry_run_with_a_model_writes_down_what_it_cost_and_nothing_else(
+    dreamd: Caller, workspace: Workspace, served: ScriptedModel
+) -> None:
+    def contents() -> dict[str, list[tuple[object, ...]]]:
+        with closing(sqlite3.connect(workspace.database)) as connection:
+            tables = [
+                row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE TABLE%'")
+            ]
+            return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}  # noqa: S608
+
+    before, rows = lived.everything(workspace.root), contents()
+    assert dreamd("dream", workspace.root, "--dry-run").status == 0
+    assert served.count == 1
+    after = lived.everything(workspace.root)
+    assert {name for name in before | after if before.get(name) != after.get(name)} == {".dreamd/state.db"}
+    assert {table for table, kept in contents().items() if kept != rows[table]} == {"calls"}
+
+
+def test_a_restore_brings_the_older_text_back_and_makes_what_came_since_pending(
+    dreamd: Caller, workspace: Workspace
+) -> None:
+    first = lived.document(workspace)
+    assert dreamd("dream", workspace.root).status == 0
+    write(workspace, lambda text: added(text, MINE))
+    noted(workspace, ["A third thing came later"])
+    assert dreamd("dream", workspace.root).status == 0
+    write(workspace, lambda text: added(text, f"{MINE}, and this one too"))
+
+    assert dreamd("restore", 1, "-w", workspace.root).status == 0
+    assert lived.document(workspace) == first
+    assert sorted(lived.pending(workspace)) == sorted([*NEWS, "A third thing came later"])
+    lived.assert_once(workspace, [*LINES, *NEWS, "A third thing came later"], consumed=False)
+    # What left by it is found: what dreams wrote, and what the owner wrote before and after the last of them.
+    assert lost(workspace, [*LINES, *NEWS, MINE, f"{MINE}, and this one too"]) == []
+
+    assert dreamd("dream", workspace.root).status == 0
+    assert {*NEWS, "A third thing came later"} <= set(lived.lines(workspace))
+    lived.assert_once(workspace, [*LINES, *NEWS, "A third thing came later"])
+    lived.assert_valid(workspace)
+
+
+def test_a_restore_of_a_restore_takes_the_notes_in_again_only_once(dreamd: Caller, workspace: Workspace) -> None:
+    assert dreamd("dream", workspace.root).status == 0
+    second = lived.document(workspace)
+    assert dreamd("restore", 1, "-w", workspace.root).status == 0
+    assert dreamd("dream", workspace.root).status == 0
+    assert dreamd("restore", 2, "-w", workspace.root).status == 0
+    assert lived.document(workspace) == second
+    # Version 2 had taken the news in.
+    assert lived.pending(workspace) == []
+    assert dreamd("dream", workspace.root).status == 3
+    lived.assert_once(workspace, [*LINES, *NEWS])

@@ -1,0 +1,181 @@
+"""The disk runs full at any point: one line says so, what was acknowledged is kept, and with space it goes on."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from state.stores.segments import Segments
+from state.stores.workspace import Workspace
+from tests.daemon.running import ROOT, Caller, Ended, alone
+from tests.journeys.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
+
+FULL = "the disk is full; free some space and try again"
+SIZE = 8 * 1024**2
+TURNS = 60
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return remembering(tmp_path_factory.mktemp("origin") / "here")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    folder = tmp_path_factory.mktemp("small")
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("this user may not mount a small file system here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def here(origin: Path, small: Path) -> Path:
+    """The workspace alone on the small file system."""
+    subprocess.run(["find", str(small), "-mindepth", "1", "-delete"], check=True)
+    return copied(origin, small / "here")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
+    return Caller(capsys)
+
+
+def filled(root: Path, leave: int) -> Path:
+    """Fill the file system of the workspace but for so many bytes; returns what to remove for more space."""
+    system = os.statvfs(root)
+    ballast = root.parent / "ballast"
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, max(1, system.f_bavail * system.f_frsize - leave))
+    return ballast
+
+
+def transcript(path: Path) -> list[str]:
+    texts = [f"Turn {number} is about stone {number * 17} of the old harbour wall" for number in range(TURNS)]
+    path.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts))
+    return texts
+
+
+def noted_until_full(dreamd: Caller, root: Path) -> list[str]:
+    """Notes of 3,000 bytes until one is refused; those that were acknowledged."""
+    acknowledged: list[str] = []
+    for number in range(20):
+        text = f"note {number} " + "x" * 3_000
+        ended = dreamd("note", "-w", root, text)
+        if ended.status:
+            one_line(ended, 1, str(root / "memory" / "scratch.md"), FULL)
+            assert ended.out == ""
+            return acknowledged
+        acknowledged.append(text)
+    raise AssertionError("the disk is not full")
+
+
+def test_a_note_that_finds_no_space_is_refused_and_those_before_it_are_kept(dreamd: Caller, here: Path) -> None:
+    ballast = filled(here, leave=4 * 4096)
+    acknowledged = noted_until_full(dreamd, here)
+    assert acknowledged
+    assert pending(here) == sorted([PENDING, *acknowledged])
+    assert PENDING in dreamd("bootstrap", here).out
+    ballast.unlink()
+    assert dreamd("note", "-w", here, "with space again").status == 0
+    assert pending(here) == sorted([PENDING, *acknowledged, "with space again"])
+
+
+@pytest.mark.parametrize("command", ["status", "search tea", "feel error", "restore 1", "dream", "init", "history"])
+def test_without_any_space_every_command_that_needs_some_says_so(dreamd: Caller, here: Path, command: str) -> None:
+    memory = (here / "MEMORY.md").read_bytes()
+    ballast = filled(here, leave=0)
+    one_line(dreamd(*command.split(), "-w", here), 1, str(here), FULL)
+    assert (here / "MEMORY.md").read_bytes() == memory
+    assert pending(here) == [PENDING]
+    ballast.unlink()
+    assert dreamd(*command.split(), "-w", here).status == 0
+    assert all(text in (here / "MEMORY.md").read_text() for text in KNOWN)
+
+
+def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished_later(
+    dreamd: Caller, origin: Path, small: Path, here: Path
+) -> None:
+    statuses = []
+    subprocess.run(["rm", "-r", str(here)], check=True)
+    for kibibytes in (8, 150, 250, 300, 400, 700, 1_500):
+        here = copied(origin, small / f"with {kibibytes}")
+        memory = (here / "MEMORY.md").read_bytes()
+        ballast = filled(here, leave=kibibytes * 1024)
+        ended = dreamd("dream", here)
+        statuses.append(ended.status)
+        if ended.status:
+            one_line(ended, 1, "the disk is full")
+            assert PENDING in dreamd("bootstrap", here).out
+            if PENDING in pending(here):
+                assert (here / "MEMORY.md").read_bytes() == memory
+        ballast.unlink()
+        assert dreamd("note", "-w", here, "with space again").status == 0
+        assert dreamd("dream", here).status == 0
+        works_again_at_once(dreamd, here)
+        subprocess.run(["rm", "-r", str(here)], check=True)
+    assert set(statuses) == {0, 1}
+    assert statuses == sorted(statuses, reverse=True)
+
+
+def works_again_at_once(dreamd: Caller, here: Path) -> None:
+    """After at most one more dream everything is in MEMORY.md, once."""
+    assert dreamd("dream", here).status in (0, 3)
+    text = (here / "MEMORY.md").read_text()
+    assert [text.count(note) for note in (*KNOWN, PENDING, "with space again")] == [1, 1, 1, 1]
+    assert pending(here) == []
+    assert "ok       state.db      sound" in dreamd("doctor", here).out
+
+
+@pytest.mark.parametrize("kibibytes", [8, 150, 300])
+def test_an_ingestion_that_runs_out_of_space_goes_on_where_it_was(dreamd: Caller, here: Path, kibibytes: int) -> None:
+    texts = transcript(here.parent / "chat.jsonl")
+    ballast = filled(here, leave=kibibytes * 1024)
+    one_line(dreamd("ingest", here.parent / "chat.jsonl", "-w", here), 1, "the disk is full")
+    ballast.unlink()
+    assert dreamd("ingest", here.parent / "chat.jsonl", "-w", here).status == 0
+    assert set(texts) <= crystals(here)
+    works_again(dreamd, here, PENDING)
+
+
+def limited(kibibytes: int, *words: str | Path) -> Ended:
+    """A real process that may write no file past so many KiB: the nearest to a full disk without mounting one."""
+    most = kibibytes * 1024
+    run = subprocess.run(
+        [sys.executable, "-m", "daemon", *map(str, words)],
+        capture_output=True,
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "XDG_CACHE_HOME": str(Path.home() / ".cache")},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+        check=False,
+        timeout=60,
+    )
+    return Ended(run.returncode, run.stdout.decode(), run.stderr.decode())
+
+
+def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(dreamd: Caller, origin: Path, tmp_path: Path) -> None:
+    here = copied(origin, tmp_path / "here")
+    memory = (here / "MEMORY.md").read_bytes()
+    scratch = here / "memory" / "scratch.md"
+    with scratch.open("a") as file:
+        file.write(f"- {'y' * 900}\n")
+    one_line(limited(1, "note", "not written", "-w", here), 1, str(scratch))
+    one_line(limited(64, "dream", here), 1)
+    assert (here / "MEMORY.md").read_bytes() == memory
+    assert pending(here) == [PENDING, "y" * 900]
+    assert len(Segments(Workspace(here)).pending_notes()) == 2
+    assert dreamd("dream", here).status == 0
+    assert PENDING in (here / "MEMORY.md").read_text()
+    assert pending(here) == []

@@ -1,0 +1,180 @@
+"""A dream that is killed, wherever: started again it goes on, pays nothing twice, and no note is lost or doubled."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from state.scratch import Note
+from state.stores.segments import Segments
+from state.stores.workspace import Workspace, init_workspace
+from tests.journeys import lived
+from tests.journeys.killing import Place, dreamd, running, until
+from tests.long_variants import variants
+from tests.model_characters import good
+from tests.scripted_model import Reply, ScriptedModel
+
+NODES = ("gather", "reflect", "synthesize", "guard", "evict", "commit")
+PLACES = [Place(node, leaving=leaving) for node in NODES for leaving in (False, True)]
+THINGS = (
+    "kettle",
+    "bicycle",
+    "garden",
+    "window",
+    "piano",
+    "ladder",
+    "carpet",
+    "lamp",
+    "fence",
+    "clock",
+    "stove",
+    "door",
+)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "agent")
+
+
+@pytest.fixture
+def served() -> Iterator[ScriptedModel]:
+    with ScriptedModel(good) as server:
+        yield server
+
+
+def with_model(server: ScriptedModel) -> dict[str, str]:
+    return {
+        "DREAMD_MODEL__NAME": "openai/scripted",
+        "DREAMD_MODEL__API_BASE": server.url,
+        "OPENAI_API_KEY": "sk-of-a-test",
+        "XDG_CONFIG_HOME": "/nonexistent",
+    }
+
+
+def noted(workspace: Workspace, texts: list[str]) -> list[str]:
+    segments = Segments(workspace)
+    for text in texts:
+        segments.append(Note(text, datetime.now(UTC), 0.8))
+    return texts
+
+
+@pytest.mark.parametrize("calls", variants((0, 13), range(30)))
+def test_a_dream_that_is_killed_in_any_node_is_finished_by_the_next_one(
+    workspace: Workspace, served: ScriptedModel, tmp_path: Path, calls: Sequence[int]
+) -> None:
+    notes: list[str] = []
+    said = tmp_path / "said"
+    for number, place in enumerate([*PLACES, *(Place("commit", call) for call in calls)]):
+        # A dozen notes, so that there is a reflection to pay for.
+        notes += noted(workspace, [f"The {thing} of house {number} was repaired by Ada" for thing in THINGS])
+        paid = served.count
+        killed = dreamd("dream", workspace.root, said=said, at=place, environment=with_model(served))
+        assert killed.status == -signal.SIGKILL, f"{place}: {killed}"
+        assert set(notes) <= lived.remembered(workspace)
+        resumed = dreamd("dream", workspace.root, said=said, environment=with_model(served))
+        lived.assert_once(workspace, notes)
+        lived.assert_valid(workspace)
+        # Decided before it was killed: then there was nothing left for the second one but to say so.
+        finished = "had committed version" in resumed.said
+        assert resumed.status == (3 if finished else 0), f"{place}: {resumed}"
+        assert finished or place.call or (place.node, place.leaving) != ("commit", True), f"{place}: {resumed}"
+        assert served.count - paid == 2, f"{place}: the reflection and the synthesis are asked for once each"
+        assert lived.calls(workspace) == served.count
+        assert lived.outcomes(workspace)[-1 - finished] == "committed"
+    assert "running" not in lived.outcomes(workspace)
+
+
+def test_a_dream_that_is_killed_while_the_model_thinks_asks_again_and_keeps_what_was_answered(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The real command, killed from outside: the reflection was answered, the synthesis was not."""
+
+    def slow_the_first_time(request: dict[str, object], number: int) -> Reply:
+        return Reply(good(request, number), wait_seconds=600 if number == 2 else 0)
+
+    notes = noted(workspace, [f"The {thing} was repaired by Ada" for thing in THINGS])
+    command = [sys.executable, "-m", "daemon", "dream", str(workspace.root)]
+    with ScriptedModel(slow_the_first_time) as server:
+        environment = {**os.environ, **with_model(server)}
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            until(lambda: server.count == 2 or process.poll() is not None)
+            process.kill()
+            process.communicate()
+        assert sorted(lived.pending(workspace)) == sorted(notes)
+        assert lived.outcomes(workspace) == ["running"]
+        again = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=100, text=True)
+        assert again.returncode == 0, again.stderr
+        assert "was interrupted; it goes on" in again.stderr
+        asked = ["insights" in str(request["messages"]) for request in server.requests]
+        assert server.count == 3, asked
+        assert server.requests[1] == server.requests[2]
+    lived.assert_once(workspace, notes)
+    lived.assert_valid(workspace)
+    assert lived.outcomes(workspace) == ["committed"]
+
+
+@pytest.mark.parametrize("wanted", variants(20, 200))
+def test_dreams_that_are_killed_at_random_lose_and_double_nothing(
+    workspace: Workspace, tmp_path: Path, wanted: int
+) -> None:
+    seed = int(os.environ.get("DREAMD_SEED", "20260312"))
+    print(f"seed {seed}")  # shown when the test fails
+    rng = random.Random(seed)
+    notes: list[str] = []
+    kills, turn, life_seconds = 0, 0, 0.0
+    while kills < wanted:
+        assert turn < 20 * wanted, "they are too quick to be killed"
+        notes += noted(workspace, [f"Turn {turn}: the {thing} was repaired by Ada" for thing in THINGS[:3]])
+        began = time.monotonic()
+        with running("dream", workspace.root, said=tmp_path / "said") as process:
+            if turn > 0:  # the first one shows how long a whole life is
+                time.sleep(rng.uniform(0.0, life_seconds))
+                process.process.kill()
+            life = process.ended()
+        life_seconds = life_seconds or time.monotonic() - began
+        turn += 1
+        kills += life.status == -signal.SIGKILL
+        assert life.status in {0, 3, -signal.SIGKILL}, life
+        if workspace.database.exists():
+            assert set(notes) <= lived.remembered(workspace)
+    while dreamd("dream", workspace.root, said=tmp_path / "said").status == 0:
+        pass
+    lived.assert_once(workspace, notes)
+    lived.assert_valid(workspace)
+    assert "running" not in lived.outcomes(workspace)
+
+
+@pytest.mark.parametrize(
+    "place", [Place("evict", signal=signal.SIGSTOP), Place("commit", 12, signal=signal.SIGSTOP)], ids=str
+)
+def test_a_dream_that_is_stopped_and_displaced_commits_nothing_when_it_goes_on(
+    workspace: Workspace, served: ScriptedModel, tmp_path: Path, place: Place
+) -> None:
+    notes = noted(workspace, [f"The {thing} was repaired by Ada" for thing in THINGS])
+    environment = with_model(served)
+    with running("dream", workspace.root, said=tmp_path / "first", at=place, environment=environment) as first:
+        until(lambda: first.stopped)
+        second = dreamd("dream", workspace.root, said=tmp_path / "second", environment=environment)
+        finished = "had committed version" in second.said
+        assert second.status == (3 if finished else 0), second
+        more = noted(workspace, ["The cat is called Miez"])
+        assert dreamd("dream", workspace.root, said=tmp_path / "third", environment=environment).status == 0
+        text = lived.document(workspace)
+        os.kill(first.pid, signal.SIGCONT)
+        life = first.ended()
+    assert life.status == 5, life
+    assert "taken over" in life.said
+    assert lived.document(workspace) == text
+    lived.assert_once(workspace, notes + more)
+    lived.assert_valid(workspace)
+    assert set(lived.outcomes(workspace)) <= {"committed", "skipped"}
+    assert served.count == 3  # one reflection, two syntheses
+    assert lived.rows(workspace, "SELECT * FROM tombstones") == []

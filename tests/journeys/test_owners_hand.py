@@ -1,0 +1,156 @@
+"""The owner edits MEMORY.md between dreams: what is deleted stays deleted, what is written stays written."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from state.stores.workspace import Workspace
+from tests import model_characters as character
+from tests.crash.committing import added, without, write
+from tests.daemon.running import Caller, alone
+from tests.journeys import lived
+from tests.journeys.planted import LINES, NEWS, copied, lost, noted, planted
+from tests.scripted_model import Script, ScriptedModel
+
+DELETED = LINES[7]
+IN_OTHER_WORDS = f"It is said by the {DELETED.split()[-2]} keeper that {DELETED.split(', says')[0]}"
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return planted(tmp_path_factory.mktemp("planted") / "agent")
+
+
+@pytest.fixture
+def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
+    return copied(origin, tmp_path / "agent")
+
+
+@pytest.fixture
+def dreamd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
+    alone(monkeypatch, tmp_path)
+    return Caller(capsys)
+
+
+@pytest.fixture
+def serve(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Script], ScriptedModel]]:
+    servers: list[ScriptedModel] = []
+
+    def start(script: Script) -> ScriptedModel:
+        servers.append(ScriptedModel(script).__enter__())
+        monkeypatch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
+        monkeypatch.setenv("DREAMD_MODEL__API_BASE", servers[-1].url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.__exit__()
+
+
+def tombstones(workspace: Workspace) -> list[str]:
+    return [row["text"] for row in lived.rows(workspace, "SELECT text FROM tombstones")]
+
+
+def test_a_deleted_line_is_not_written_again_even_in_other_words(
+    workspace: Workspace, dreamd: Caller, serve: Callable[[Script], ScriptedModel]
+) -> None:
+    write(workspace, lambda text: without(text, DELETED))
+
+    def stubborn(request: dict[str, Any], _number: int) -> dict[str, Any]:
+        """Says the deleted line once word for word and once in other words, besides what is new."""
+        notes = [(name, text) for name, _, text in character.inputs_of(request) if name.startswith("N")]
+        said = [*(text for _, text in notes), DELETED, IN_OTHER_WORDS]
+        cites = [name for name, _ in notes]
+        return {
+            "operations": [{"op": "add", "section": "Active Context", "text": text, "cites": cites} for text in said],
+            "consumed": cites,
+        }
+
+    serve(stubborn)
+    for turn in range(3):
+        noted(workspace, [f"In turn {turn} somebody repeats: {IN_OTHER_WORDS}", DELETED])
+        assert dreamd("dream", workspace.root).status == 0
+        found = lived.lines(workspace)
+        assert DELETED not in found
+        assert IN_OTHER_WORDS not in found
+        assert set(NEWS) <= set(found)
+    assert tombstones(workspace) == [DELETED]
+    assert "human veto" in [row["guard"] for row in lived.rows(workspace, "SELECT guard FROM rejections")]
+    assert lost(workspace, [line for line in LINES if line != DELETED]) == []
+
+
+def test_a_deleted_line_that_the_owner_writes_again_is_welcome(workspace: Workspace, dreamd: Caller) -> None:
+    write(workspace, lambda text: without(text, DELETED))
+    assert dreamd("dream", workspace.root).status == 0
+    assert tombstones(workspace) == [DELETED]
+    write(workspace, lambda text: added(text, DELETED))
+    noted(workspace, ["The weather was fine on Monday"])
+    assert dreamd("dream", workspace.root).status == 0
+    assert DELETED in lived.lines(workspace)
+    assert tombstones(workspace) == []
+
+
+def test_an_edited_line_and_a_section_of_the_owners_stay(workspace: Workspace, dreamd: Caller) -> None:
+    old = LINES[3]
+    mine = f"{old.split(', says')[0]}, as I have seen myself"
+    own_section = "\n## My own notes\n\nA paragraph that is none of a dream's business.\n\n* [ ] a box\n"
+    write(workspace, lambda text: text.replace(old, mine) + own_section)
+    for turn in range(3):
+        noted(workspace, [f"In turn {turn} the weather changed to {('rain', 'snow', 'hail')[turn]}"])
+        assert dreamd("dream", workspace.root).status == 0
+        assert mine in lived.lines(workspace)
+        assert old not in lived.lines(workspace)
+        assert lived.document(workspace).endswith(own_section)
+        lived.assert_valid(workspace)
+    assert lost(workspace, [line for line in LINES if line != old]) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "how"),
+    [
+        (Path.unlink, "is missing"),
+        (lambda path: path.write_bytes(b""), "is empty"),
+        (lambda path: path.write_bytes(b" \n\n"), "is empty"),
+    ],
+    ids=["missing", "emptied", "blank"],
+)
+def test_a_file_that_is_gone_is_read_from_the_last_version_and_a_notice_says_so(
+    workspace: Workspace, dreamd: Caller, spoil: Callable[[Path], object], how: str
+) -> None:
+    spoil(workspace.document)
+    ended = dreamd("dream", workspace.root)
+    assert ended.status == 0
+    assert f"MEMORY.md {how}; version 1 is taken as the old state" in ended.err
+    assert set(LINES) | set(NEWS) <= set(lived.lines(workspace))
+    assert tombstones(workspace) == []
+    lived.assert_valid(workspace)
+
+
+@pytest.mark.parametrize("content", [b"\x00\x01\x02", b"\xff\xfe\x00bad", b"# Working Memory State\n\xc3\x28\n"])
+def test_a_file_that_is_no_text_is_an_error_of_one_line_and_nothing_is_lost(
+    workspace: Workspace, dreamd: Caller, content: bytes
+) -> None:
+    text = lived.document(workspace)
+    workspace.document.write_bytes(content)
+    ended = dreamd("dream", workspace.root)
+    assert ended.status == 1
+    (row,) = [row for row in ended.err.splitlines() if row.startswith("dreamd:")]
+    assert "MEMORY.md" in row
+    assert "move it away" in row
+    assert workspace.document.read_bytes() == content
+    assert sorted(lived.pending(workspace)) == sorted(NEWS)
+    assert lived.outcomes(workspace)[-1] == "failed"
+    workspace.document.unlink()
+    assert dreamd("dream", workspace.root).status == 0
+    assert set(LINES) | set(NEWS) <= set(lived.lines(workspace))
+    assert text != lived.document(workspace)
+
+
+def test_most_of_a_file_cut_away_by_accident_comes_back_from_search(workspace: Workspace, dreamd: Caller) -> None:
+    """An editor that saved only the top of the file; whatever the dream makes of it, nothing is out of reach."""
+    write(workspace, lambda text: text[: len(text) // 3])
+    assert dreamd("dream", workspace.root).status == 0
+    assert lost(workspace) == []

@@ -1,0 +1,123 @@
+"""Laws of the write-ahead log's text: what is written is read, and nothing that is there is lost."""
+
+import math
+from datetime import UTC, datetime, timedelta, timezone
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from state.scratch import HEADER, Note, decode, normal_note, parse_notes, plain_text, render_note
+
+FILE_TIME = datetime(2026, 3, 12, 9, 0, tzinfo=UTC)
+
+STAMP = "- [2026-03-12T14:30:00Z] (importance: 0.8) "
+controls = [
+    "\r",
+    "\r\n",
+    "\t",
+    "\x0b",
+    "\x0c",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\0",
+    "\x1b[31m",
+    "\ufeff",
+    "\udc80",
+    "\ud800",
+]
+marks = [
+    "\n",
+    "\n\n",
+    "\n  ",
+    "\n- ",
+    "\n* ",
+    "\n# ",
+    "```\n",
+    STAMP,
+    "[AUTO] ",
+    "[AUTO]",
+    "(importance: 0.1) ",
+    "  ",
+]
+pieces = st.sampled_from([*controls, *marks, "é", "🌋", "word", "---", HEADER])
+texts = st.lists(st.one_of(pieces, st.text(max_size=8)), max_size=12).map("".join)
+zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+moments = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=zones)
+notes = st.builds(Note, text=texts, at=moments, importance=st.floats(0, 1), auto=st.booleans())
+real_notes = notes.filter(lambda note: bool(plain_text(note.text)))
+
+
+def without_lines(note: Note) -> Note:
+    return Note(note.text, note.at, note.importance, note.auto, note.stamped)
+
+
+@given(real_notes)
+@example(Note("[AUTO] typed by hand", FILE_TIME))
+@example(Note("[AUTO]", FILE_TIME, auto=True))
+@example(Note("[AUTO]", FILE_TIME))
+@example(Note("a\n\n\n- [2026-01-01T00:00:00Z] b\n# c", FILE_TIME, 0.0))
+def test_parse_undoes_render(note: Note) -> None:
+    (read,) = parse_notes(render_note(note), FILE_TIME)
+    assert without_lines(read) == normal_note(note)
+
+
+@given(st.lists(real_notes, max_size=6))
+def test_a_log_of_rendered_notes_reads_as_those_notes(many: list[Note]) -> None:
+    log = f"{HEADER}\n\n" + "".join(render_note(note) for note in many)
+    assert [without_lines(note) for note in parse_notes(log, FILE_TIME)] == [normal_note(note) for note in many]
+
+
+@given(st.lists(real_notes, max_size=6))
+def test_a_log_that_an_editor_saved_with_crlf_reads_the_same(many: list[Note]) -> None:
+    log = f"{HEADER}\n\n" + "".join(render_note(note) for note in many)
+    assert parse_notes(log.replace("\n", "\r\n"), FILE_TIME) == parse_notes(log, FILE_TIME)
+
+
+@given(st.lists(real_notes, max_size=6))
+def test_a_log_that_an_editor_trimmed_keeps_every_word(many: list[Note]) -> None:
+    log = "".join(render_note(note) for note in many)
+    trimmed = "\n".join(line.rstrip(" \t") for line in log.split("\n"))
+    words = [note.text.split() for note in parse_notes(trimmed, FILE_TIME)]
+    assert words == [normal_note(note).text.split() for note in many]
+
+
+@given(texts)
+def test_plain_text_is_settled_after_one_pass(text: str) -> None:
+    assert plain_text(plain_text(text)) == plain_text(text)
+
+
+@given(texts)
+def test_plain_text_can_be_encoded_and_has_no_nul(text: str) -> None:
+    assert b"\0" not in plain_text(text).encode()
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_can_be_read_and_what_is_read_can_be_written_again(raw: bytes) -> None:
+    for note in parse_notes(decode(raw), FILE_TIME):
+        (again,) = parse_notes(render_note(note), FILE_TIME)
+        assert again.text == note.text
+        assert 0 <= again.importance <= 1
+
+
+@given(st.lists(st.one_of(pieces, st.text(max_size=12)), max_size=20).map("".join))
+def test_every_word_of_a_hand_written_log_is_in_a_note(log: str) -> None:
+    texts = [note.text for note in parse_notes(log, FILE_TIME)]
+    assert sum(text.count("word") for text in texts) == log.count("word")
+
+
+@given(st.lists(st.one_of(pieces, st.text(max_size=12)), max_size=20).map("".join))
+def test_lines_are_those_of_the_file_and_do_not_overlap(log: str) -> None:
+    last = 0
+    for note in parse_notes(log, FILE_TIME):
+        assert last < note.first_line <= note.last_line <= log.count("\n") + 1
+        last = note.last_line
+
+
+@given(st.sampled_from(["nan", "inf", "-inf", "7", "-3", "", "high", "0,8", "1e400"]), st.text("abc ", min_size=1))
+def test_no_importance_is_impossible_and_no_text_is_lost_to_it(importance: str, text: str) -> None:
+    log = f"- [2026-03-12T14:30:00Z] (importance: {importance}) x{text}\n"
+    (note,) = parse_notes(log, FILE_TIME)
+    assert 0 <= note.importance <= 1
+    assert not math.isnan(note.importance)
+    assert note.text.endswith(f"x{text}".strip())

@@ -1,0 +1,318 @@
+"""What a model answers is read as far as it can be read, and never breaks the reader."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from prompts.replies import (
+    MAX_ANSWER_CHARACTERS,
+    MAX_OPERATIONS,
+    REFLECTION_SCHEMA,
+    SYNTHESIS_SCHEMA,
+    SaidInsight,
+    Synthesis,
+    read_reflection,
+    read_synthesis,
+)
+from state.codec import encode
+from state.document import SectionName, blank, render
+from state.errors import ReplyError
+from state.update import Action, Operation
+from tests.laws.documents import any_text, memories
+
+BOND, CONTEXT = SectionName.BOND, SectionName.CONTEXT
+SECTIONS = {"L1": BOND, "L2": CONTEXT, "L3": CONTEXT}
+ADD = {"op": "add", "section": "The Bond", "text": "Anna plays chess.", "cites": ["N1"]}
+REVISE = {"op": "revise", "line": "L2", "text": "Release on Friday.", "cites": ["N2", "L2"]}
+EVICT = {"op": "evict", "line": "L1", "topic": "Anna's tea", "cites": ["L1"]}
+MERGE = {"op": "merge", "section": "Active Context", "lines": ["L2", "L3"], "text": "Both.", "cites": ["L2", "L3"]}
+WHOLE = {"operations": [ADD, REVISE, EVICT, MERGE], "consumed": ["N1", "N2"]}
+READ = (
+    Operation(Action.ADD, BOND, "Anna plays chess.", (), ("N1",)),
+    Operation(Action.REVISE, CONTEXT, "Release on Friday.", ("L2",), ("N2", "L2")),
+    Operation(Action.EVICT, BOND, "Anna's tea", ("L1",), ("L1",)),
+    Operation(Action.MERGE, CONTEXT, "Both.", ("L2", "L3"), ("L2", "L3")),
+)
+BARE = json.dumps(WHOLE)
+
+
+def read(answer: str) -> Synthesis:
+    return read_synthesis(answer, SECTIONS)
+
+
+def said(**changes: Any) -> str:
+    return json.dumps({"operations": [ADD | changes]})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        BARE,
+        json.dumps(WHOLE, indent=2).replace("\n", "\r\n"),
+        f"```json\n{BARE}\n```",
+        f"```\n{BARE}\n```\nThat is all.",
+        f"Here is the update {{as you asked}}:\n\n{BARE}\n\nI hope it helps.",
+        f"<think>I might answer {json.dumps({'operations': []})}, or not.</think>\n{BARE}",
+        json.dumps({"name": "memory_update", "arguments": WHOLE}),
+        json.dumps({"tool_calls": [{"function": {"arguments": WHOLE}}]}),
+        json.dumps(WHOLE | {"reasoning": "because", "confidence": 0.9}),
+        f'I answer with {{...}}; the "operations" are: {BARE}',
+        json.dumps({"thought": {"plan": ["a", {"b": {}}]}} | WHOLE),
+        "\ufeff" + BARE,
+        BARE + BARE,
+    ],
+)
+def test_an_answer_is_found_among_other_words(answer: str) -> None:
+    reply = read(answer)
+    assert reply.operations == READ
+    assert reply.consumed == ("N1", "N2")
+    assert reply.refused == ()
+    assert reply.complete
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"op": "delete", "line": "L1"},
+        {"op": "add", "section": "The Bond"},
+        {"op": "add", "section": "The Bond", "text": "  "},
+        {"op": "add", "section": "The Weather", "text": "a"},
+        {"op": "add", "text": "a", "cites": ["N1"]},
+        {"op": "add", "section": "The Bond", "text": "a", "lines": ["L1"]},
+        {"op": "revise", "text": "a"},
+        {"op": "revise", "line": "L9", "text": "a"},
+        {"op": "revise", "lines": ["L1", "L2"], "text": "a"},
+        {"op": "merge", "lines": ["L1"], "text": "a"},
+        {"op": "evict"},
+        {"op": "add", "section": 7, "text": "a"},
+        {"op": "add", "section": "The Bond", "text": ["a"]},
+        {"op": "add", "section": "The Bond", "text": "\ud800"},
+        {"text": "no op"},
+        "a string",
+        17,
+        None,
+        [[]],
+    ],
+)
+def test_an_operation_that_cannot_be_read_is_refused_alone(bad: object) -> None:
+    for operations in ([bad, ADD, REVISE], [ADD, bad, REVISE], [ADD, REVISE, bad]):
+        reply = read(json.dumps({"operations": operations}))
+        assert reply.operations == READ[:2]
+        assert [refusal.scope for refusal in reply.refused] == ["operation"]
+        assert reply.complete
+        assert encode(reply.refused[0])
+
+
+def test_ids_may_be_said_without_their_list_and_null_is_none() -> None:
+    assert read(said(cites="N1", lines=None, line=None)).operations == READ[:1]
+    assert read(said(cites=None)).operations[0].cites == ()
+    assert read(said(cites=["N1", "N1"])).operations == READ[:1]
+
+
+def test_a_section_may_be_said_as_its_heading() -> None:
+    for name in ("## The Bond", "the bond", "The Bond (Oxytocin-Weighted)", " **The Bond** "):
+        assert read(said(section=name)).operations == READ[:1]
+
+
+def test_an_eviction_takes_its_topic_or_its_text() -> None:
+    for key in ("topic", "text"):
+        answer = json.dumps({"operations": [{"op": "evict", "line": "L1", key: "tea", "cites": ["L1"]}]})
+        assert read(answer).operations == (Operation(Action.EVICT, BOND, "tea", ("L1",), ("L1",)),)
+
+
+@pytest.mark.parametrize("cut", range(len('{"operations": [') - 1, len(BARE) - 1))
+def test_an_answer_that_is_cut_off_keeps_its_whole_operations_and_says_so(cut: int) -> None:
+    reply = read(BARE[: cut + 1])
+    assert reply.operations == READ[: len(reply.operations)]
+    assert reply.complete == (cut >= BARE.index('], "consumed"'))
+    assert len(reply.operations) == BARE[: cut + 1].count("}")
+
+
+def test_one_broken_operation_in_broken_json_sinks_no_other() -> None:
+    broken = '{"op": "add", "section": "The Bond", "text": "she said "hello"", "cites": ["N1"]}'
+    answer = f'{{"operations": [{json.dumps(ADD)}, {broken}, {json.dumps(REVISE)}], "consumed": []}}'
+    reply = read(answer)
+    assert reply.operations == READ[:2]
+    assert reply.complete
+    assert len(reply.refused) == 1
+
+
+def test_a_comma_too_many_is_forgiven() -> None:
+    reply = read(BARE.replace('"cites": ["L2", "L3"]}]', '"cites": ["L2", "L3"]},]'))
+    assert reply.operations == READ
+    assert reply.complete
+
+
+def test_only_so_many_operations_are_read() -> None:
+    reply = read(json.dumps({"operations": [ADD] * (MAX_OPERATIONS + 1)}))
+    assert len(reply.operations) == MAX_OPERATIONS
+    assert [refusal.figures for refusal in reply.refused] == ["201 operations, the first 200 are read"]
+
+
+def test_consumed_may_be_anything() -> None:
+    for consumed in (None, "N1", 3, {"N1": 1}, [["N1"], None, 7]):
+        assert read(json.dumps({"operations": [ADD], "consumed": consumed})).consumed == ()
+    assert read(json.dumps({"operations": [], "consumed": ["N1", "\ud800", "N1"]})).consumed == ("N1", "?")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "wrapping", ["{}", "```markdown\n{}```", "Here you are:\n\n```\n{}\n```\nBye", "Here you are:\n\n{}"]
+)
+def test_a_whole_document_is_read_as_one(wrapping: str, newline: str) -> None:
+    text = (
+        render(blank()).replace("_Nothing yet._", "* a line (with a bracket)").replace("The Bond", "The Bond (warm)")
+    )
+    reply = read(wrapping.format(text).replace("\n", newline))
+    assert reply.document is not None
+    assert reply.operations == ()
+    assert reply.document.missing == ()
+    assert len(list(reply.document.lines())) == 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        " \n",
+        "no",
+        "I cannot help with that.",
+        "{}",
+        "[]",
+        "null",
+        '{"operations": "none"}',
+        '{"operations"',
+        '{"operations": ',
+        "operations",
+        '{"insights": []}',
+        "# A title\n\nSome prose.",
+        "```python\nprint()\n```",
+        "[" * 100_000,
+        "{" * 100_000,
+        '{"operations": ' * 5_000,
+        '{"a": ' * 20_000 + '"operations"',
+        "NaN",
+        "-" * 150_000 + "x",
+        "# a" + " " * 150_000 + "b",
+        "x" * (MAX_ANSWER_CHARACTERS + 1),
+        "x" * 1_048_576,
+        "\0" * 1000,
+    ],
+)
+def test_an_answer_that_says_nothing_is_a_reply_error(answer: str) -> None:
+    with pytest.raises(ReplyError) as error:
+        read(answer)
+    assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(ReplyError):
+        read_reflection(answer.replace("insights", "thoughts"))
+
+
+@pytest.mark.parametrize("depth", [10, 300, 900, 930, 950, 960, 970, 980, 990, 1000, 5_000, 40_000])
+def test_deep_nesting_is_refused_or_read_and_breaks_nothing(depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    answer = (
+        f'{{"operations": [{json.dumps(ADD)}, {{"op": "add", "text": {deep}}}, {json.dumps(REVISE)}], "x": {deep}}}'
+    )
+    reply = read(answer)
+    assert reply.operations == READ[:2]
+    assert [refusal.guard for refusal in reply.refused] == ["shape"]
+    assert encode(reply.refused[0])
+
+
+def test_numbers_that_are_none_and_doubled_keys_are_read() -> None:
+    answer = (
+        f'{{"operations": [{{"op": "add", "op": "add", "section": "The Bond", "text": NaN}}, {json.dumps(ADD)}]}}'
+    )
+    assert read(answer).operations == READ[:1]
+    assert read('{"operations": [Infinity, ' + json.dumps(ADD) + "]}").operations == READ[:1]
+    assert read('{"operations": [' + "9" * 10_000 + ", " + json.dumps(ADD) + "]}").operations == READ[:1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "insights"),
+    [
+        ('{"insights": []}', ()),
+        ('```json\n{"insights": [{"text": "a", "cites": ["N1", "C2"]}]}\n```', (("a", ["N1", "C2"]),)),
+        ('{"insights": [{"text": ""}, {"cites": []}, 7, {"text": "a", "cites": "N1"}]}', (("a", ["N1"]),)),
+        ('{"insights": [{"text": "a", "cites": []}, {"text": "b", "ci', (("a", []),)),
+    ],
+)
+def test_insights_are_read_as_far_as_they_go(answer: str, insights: tuple[tuple[str, list[str]], ...]) -> None:
+    assert read_reflection(answer) == tuple(SaidInsight(text=text, cites=cites) for text, cites in insights)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["N1", "L1", "add"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([*ADD, "lines", "line"]), inner),
+    max_leaves=12,
+)
+replies = st.one_of(
+    st.builds(lambda values: json.dumps({"operations": values}), st.lists(json_values, max_size=5)),
+    st.builds(lambda value: json.dumps({"operations": value, "consumed": value, "insights": value}), json_values),
+    st.just(BARE),
+    any_text,
+    memories(),
+    st.text(max_size=80),
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> str:
+    """A reply that is cut, doubled, spoilt or wrapped somewhere."""
+    answer = draw(replies)
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(answer)))
+        end = draw(st.integers(at, min(len(answer), at + 6)))
+        answer = (
+            answer[:at]
+            + draw(st.sampled_from(["", "{", '"', "}", "]", "\\", "```", "\n", "\ud800", "💥"]))
+            + answer[end:]
+        )
+    return draw(st.sampled_from(["{}", "```json\n{}\n```", "Well: {}", "{}, that is it"])).replace("{}", answer)
+
+
+@settings(max_examples=600)
+@given(damaged())
+@example('{"operations": [{"op": "add", "section": "\\ud800", "text": "\\udfff", "cites": ["\\ud83d"]}]}')
+@example('{"operations": [], "consumed": ["\\ud800"]}')
+def test_whatever_is_answered_is_read_or_is_a_reply_error(answer: str) -> None:
+    for reader in (read, read_reflection):
+        try:
+            result = reader(answer)
+        except ReplyError:
+            continue
+        if isinstance(result, Synthesis):
+            assert (result.document is None) or result.operations == ()
+            for operation in result.operations:
+                assert encode(operation)
+                assert operation.text or operation.action is Action.EVICT
+            for refusal in result.refused:
+                assert encode(refusal)
+                assert len(refusal.figures) < 400
+
+
+def objects(schema: Any) -> list[dict[str, Any]]:
+    """Every object of a schema."""
+    if isinstance(schema, list):
+        return [found for one in schema for found in objects(one)]
+    if not isinstance(schema, dict):
+        return []
+    inside = [found for one in schema.values() for found in objects(one)]
+    return [schema, *inside] if schema.get("type") == "object" else inside
+
+
+@pytest.mark.parametrize("schema", [SYNTHESIS_SCHEMA, REFLECTION_SCHEMA])
+def test_a_schema_is_what_strict_structured_output_takes(schema: dict[str, Any]) -> None:
+    for one in objects(schema):
+        assert one["additionalProperties"] is False
+        assert one["required"] == list(one["properties"])
+    assert "default" not in json.dumps(schema)
+    assert {"operations", "consumed"} >= set(schema["properties"]) or set(schema["properties"]) == {"insights"}

@@ -1,0 +1,219 @@
+"""Secrets go, everything else stays. Every secret here is drawn at random by the test itself."""
+
+import base64
+import hashlib
+import json
+import random
+import string
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.redaction import redact
+
+ALNUM = string.ascii_letters + string.digits
+
+
+def drawn(length: int, alphabet: str = ALNUM, seed: int = 1) -> str:
+    return "".join(random.Random(seed).choices(alphabet, k=length))
+
+
+FORMED = {
+    "anthropic key": "sk-ant-api03-" + drawn(95),
+    "openai key": "sk-proj-" + drawn(120),
+    "hugging face token": "hf_" + drawn(34),
+    "github token": "ghp_" + drawn(36),
+    "gitlab token": "glpat-" + drawn(20),
+    "npm token": "npm_" + drawn(36),
+    "aws key id": "AKIA" + drawn(16, string.ascii_uppercase),
+    "google key": "AIza" + drawn(35),
+    "slack token": "xoxb-123456789012-1234567890123-" + drawn(24),
+    "stripe key": "sk_live_" + drawn(24),
+    "sendgrid key": f"SG.{drawn(22)}.{drawn(43)}",
+    "telegram token": "1234567890:AA" + drawn(33),
+    "discord token": f"M{drawn(25)}.{drawn(6)}.{drawn(27)}",
+    "age key": "AGE-SECRET-KEY-1" + drawn(58, string.ascii_uppercase),
+    "vault token": "hvs." + drawn(90),
+}
+
+
+@pytest.mark.parametrize(("kind", "secret"), FORMED.items())
+def test_a_key_with_a_form_of_its_own_goes_wherever_it_stands(kind: str, secret: str) -> None:
+    for frame in ("{}", "the key is {}.", '{{"value": "{}"}}', "a=1&x={}&y=2", "text\\n{}", "({})", "`{}`, then"):
+        before, after = frame.replace("{{", "{").replace("}}", "}").split("{}")
+        assert redact(before + secret + after).text == f"{before}[redacted: {kind}]{after}"
+
+
+def test_findings_tell_kind_and_place_in_the_given_text() -> None:
+    secret = FORMED["npm token"]
+    redacted = redact(f"use {secret} twice: {secret}")
+    assert [(one.kind, one.start, one.end) for one in redacted.found] == [
+        ("npm token", 4, 4 + len(secret)),
+        ("npm token", 12 + len(secret), 12 + 2 * len(secret)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("DB_PASSWORD=hunter2", "DB_PASSWORD=[redacted: password]"),
+        ("the password is hunter2.", "the password is [redacted: password]."),
+        ("password for the staging DB: Tr0ub4dor&3", "password for the staging DB: [redacted: password]"),
+        ("log in with password Tr0ub4dor&3 please", "log in with password [redacted: password] please"),
+        ("password = 'correct horse battery staple'", "password = '[redacted: password]'"),
+        ('{"password": "hunter2!"}', '{"password": "[redacted: password]"}'),
+        ('{\\"password\\": \\"hunter2!\\"}', '{\\"password\\": \\"[redacted: password]\\"}'),
+        ("<password>hunter2</password>", "<password>[redacted: password]</password>"),
+        ("Server=db;Password=hunter2;Encrypt=1", "Server=db;Password=[redacted: password];Encrypt=1"),
+        (
+            "rotated the password from hunter2 to hunter33",
+            "rotated the password from [redacted: password] to [redacted: password]",
+        ),
+        ("postgres://app:s3cret@db:5432/x", "postgres://app:[redacted: password in an address]@db:5432/x"),
+        ("redis://:p@ss/w0rd@cache/0", "redis://:[redacted: password in an address]@cache/0"),
+        ("curl -u admin:hunter2 https://a.test", "curl -u admin:[redacted: command-line password] https://a.test"),
+        ("mysql -u root -phunter2 shop", "mysql -u root -p[redacted: command-line password] shop"),
+        ("my PIN is 4821", "my PIN is [redacted: pin]"),
+    ],
+)
+def test_what_was_chosen_as_a_password_goes(text: str, expected: str) -> None:
+    assert redact(text).text == expected
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "API_KEY={}",
+        'client_secret: "{}"',
+        "X-Api-Key: {}",
+        "Authorization: Bearer {}",
+        "https://a.test/?access_token={}&page=2",
+        "tool --api-token {} run",
+        "my api key is {}",
+    ],
+)
+@pytest.mark.parametrize("secret", [drawn(32), drawn(40, string.hexdigits.lower()), str(uuid.UUID(int=7**40))])
+def test_what_looks_drawn_at_random_behind_a_telling_name_goes(frame: str, secret: str) -> None:
+    text = redact(frame.format(secret)).text
+    assert secret not in text
+    assert "[redacted: " in text
+
+
+def test_a_private_key_goes_whole() -> None:
+    body = "\n".join(drawn(64, ALNUM + "+/", seed) for seed in range(8))
+    key = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----"
+    assert redact(f"a\n{key}\nb").text == "a\n[redacted: private key]\nb"
+    assert redact(json.dumps({"private_key": key})).text == '{"private_key": "[redacted: private key]"}'
+    cut = redact(key[:300] + "\n\nand so on").text
+    assert cut.startswith("[redacted: private key]")
+    assert cut.endswith("and so on")
+    assert body[:20] not in cut
+
+
+def test_a_json_web_token_goes_with_its_signature() -> None:
+    def part(value: dict[str, str]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    token = f"{part({'alg': 'HS256', 'typ': 'JWT'})}.{part({'sub': '1234567890'})}.{drawn(43)}"
+    assert redact(f"got {token} back").text == "got [redacted: json web token] back"
+
+
+SHA = hashlib.sha256(b"x").hexdigest()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"commit {SHA[:40]}",
+        f"sha256:{SHA}  dist.tar.gz",
+        f"image: registry.test/app@sha256:{SHA}",
+        f"request {uuid.UUID(int=5**50)} took 12 ms",
+        f"![](data:image/png;base64,{base64.b64encode(random.Random(1).randbytes(3000)).decode()})",
+        '"integrity": "sha512-' + base64.b64encode(random.Random(2).randbytes(64)).decode() + '"',
+        "API_KEY=<your-api-key>",
+        "OPENAI_API_KEY=your-key-here",
+        "AKIAIOSFODNN7EXAMPLE",
+        'password: "********"',
+        "export DB_PASSWORD=${DB_PASSWORD}",
+        "postgres://user:${PASSWORD}@db/x",
+        "postgres://user:<password>@db/x",
+        "password = getpass.getpass('Password')",
+        "token = request.headers['x-token']",
+        "api_key = settings.api_key",
+        "password: str | None = None",
+        "def login(password: str, token: Token) -> Secret:",
+        "max_tokens: 4096 and 12000 tokens used",
+        "the password is required and the token is base64-encoded",
+        "the password must have 12 characters",
+        "secret: projects/42/secrets/db/versions/3",
+        "password_hash = hash_password(word)",
+        "https://social.test:8443/@douglas/post",
+        "-----BEGIN PRIVATE KEY----- is how a key file begins",
+        "docker run -u 1000:1000 app",
+        "the key idea: tokens are cheap, secrets are not",
+        "pin the version to 1234",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    assert redact(text).text == text
+
+
+def test_a_string_that_is_allowed_stays() -> None:
+    secret = FORMED["npm token"]
+    assert redact(f"demo {secret}", allow=[secret]).text == f"demo {secret}"
+    assert secret not in redact(f"demo {secret}", allow=["something else"]).text
+
+
+def test_an_over_long_token_leaves_no_tail() -> None:
+    secret = "sk-proj-" + drawn(900)
+    assert redact(f"x {secret} y").text == "x [redacted: openai key] y"
+
+
+pieces = st.one_of(
+    st.sampled_from(list(FORMED.values())),
+    st.sampled_from(
+        ["password", "token", "the ", " is ", "=", ": ", '"', "hunter2", "://a:", "@b", " ", "\n", "\\n", "-----"]
+    ),
+    st.sampled_from(
+        ["[redacted: password]", "[redacted:", "Bearer ", "api_key", " for ", " to ", drawn(32), "(", ";", "&"]
+    ),
+    st.text(max_size=6),
+)
+
+
+@given(st.lists(pieces, max_size=12).map("".join))
+def test_redacting_twice_is_redacting_once(text: str) -> None:
+    once = redact(text).text
+    assert redact(once).text == once
+
+
+@given(st.lists(pieces, max_size=12).map("".join))
+def test_what_is_no_finding_stays_as_it_is(text: str) -> None:
+    redacted = redact(text)
+    kept, at = [], 0
+    for one in redacted.found:
+        assert at <= one.start < one.end <= len(text)
+        kept += [text[at : one.start], f"[redacted: {one.kind}]"]
+        at = one.end
+    assert "".join([*kept, text[at:]]) == redacted.text
+
+
+def test_detect_secrets_is_imported_only_when_there_is_something_to_look_at() -> None:
+    import subprocess
+    import sys
+
+    before = "import sys, state.redaction; assert 'detect_secrets' not in sys.modules; "
+    harmless = "state.redaction.redact('a long enough text'); assert 'detect_secrets' not in sys.modules; "
+    after = "state.redaction.redact('the id is 4f9d1c0a7be24a6d8c21'); assert 'detect_secrets' in sys.modules"
+    subprocess.run([sys.executable, "-c", before + harmless + after], check=True)
+
+
+@pytest.mark.parametrize(
+    "unit", ["eyJ", "password=", "sk-", "a://b:", "-----BEGIN PRIVATE KEY-----", "token for ", "//", "\\n"]
+)
+@pytest.mark.timeout(60)
+def test_a_hostile_line_of_a_megabyte_comes_to_an_end(unit: str) -> None:
+    line = unit * (1_000_000 // len(unit))
+    assert len(redact(line).text) > 0
