@@ -154,7 +154,9 @@ def timed(store: "Store") -> TimedEmbedder:
     if inner is None:
         raise SystemExit("; ".join(store.notices))
     embedder = TimedEmbedder(inner)
-    store._embedder = embedder  # noqa: SLF001
+    from daemon.indexing import Embedding
+
+    store.embedding = Embedding.given(embedder)
     return embedder
 
 

@@ -1,7 +1,10 @@
 """What is new becomes crystals: pending notes, and transcripts from where they were left."""
 
 import hashlib
+import json
+import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +16,7 @@ from daemon.transcripts.turn import Watermark
 from state.codec import decode, encode
 from state.crystal import Crystal, Origin, Source, Trust
 from state.curiosity import Cause, questions_in
-from state.errors import ConfigError, DreamdError
+from state.errors import ConfigError, DreamdError, NotFoundError
 from state.feelings import feelings_in
 from state.hormones import Feeling, spike_note, valence
 from state.redaction import redact
@@ -21,11 +24,13 @@ from state.salience import salience
 from state.scratch import Note, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.database import transaction
-from state.stores.segments import QUIET_SECONDS
+from state.stores.segments import QUIET_SECONDS, PendingFile
 from state.stores.system import told as named_failure
 
 # After three hours an eighth of what was felt is left, or less.
 FELT_FOR = timedelta(hours=3)
+# In `meta`: how far each file of notes has been read, by its inode, which it keeps when it becomes a segment.
+_READ = "notes_read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,46 +67,95 @@ def redacted(store: Store, text: str) -> str:
 def absorb_notes(store: Store, now: datetime) -> int:
     """Make a crystal of every pending note that has none yet; returns how many were new.
 
-    Their words raise hormones, and a hormone that rises above .7 writes its own note.
+    Their words raise hormones, and a hormone that rises above .7 writes its own note. All of that is one
+    transaction, and so is how far each file was read: a file that has not changed is not opened again.
     """
-    pairs = [(note, note_crystal(store, note, "", now)) for note in _settled_notes(store)]
-    known = {crystal.id for crystal in store.crystals.get([crystal.id for _, crystal in pairs])}
-    new = {crystal.id: (note, crystal) for note, crystal in pairs if crystal.id not in known}
-    store.remember([crystal for _, crystal in new.values()])
-    for note, crystal in new.values():
-        for question in questions_in(crystal.text):
-            store.questions.raise_(question, Cause.QUESTION, now)
-        if not note.auto:
-            feel(store, feelings_in(crystal.text), crystal.text, note.at, now)
-    return len(new)
+    unread = _unread(store)
+    if unread is None:
+        return 0
+    notes, marks = unread
+    crystals = {crystal.id: (note, crystal) for note in notes for crystal in [note_crystal(store, note, "", now)]}
+    connection = store.crystals.connection
+    with transaction(connection):
+        # Read in here: another thread may have absorbed the same.
+        for known in store.crystals.get(crystals):
+            del crystals[known.id]
+        store.remember([crystal for _, crystal in crystals.values()])
+        for note, crystal in crystals.values():
+            for question in questions_in(crystal.text):
+                store.questions.raise_(question, Cause.QUESTION, now)
+            if not note.auto:
+                feel(store, feelings_in(crystal.text), crystal.text, note.at, now)
+        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_READ, json.dumps(marks)))
+    return len(crystals)
 
 
-def _settled_notes(store: Store) -> list[Note]:
-    """The pending notes, without a last line that is being written: half a note is no memory."""
-    notes = [note for segment in store.segments.pending(clock()) for note in segment.notes]
-    scratch = store.workspace.scratch
-    content = store.disk.read_if_there(scratch)
-    if content is None:
-        return notes
-    with named_failure(scratch):
-        changed = scratch.stat().st_mtime
-    if not content.endswith(b"\n") and abs(clock().timestamp() - changed) < QUIET_SECONDS:
-        content = content[: content.rfind(b"\n") + 1]
-    return notes + list(parse_notes(scratch_text(content), datetime.fromtimestamp(changed, UTC)))
+def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | None:
+    """The notes that were written since the last call, and how far each file is read now; None: nothing has changed.
+
+    A mark holds the size and time of a file that was read to its end, where its last note begins (it may grow), and
+    the digest of what stands before that: a file that was changed there is read again from its beginning.
+    """
+    row = store.crystals.connection.execute("SELECT value FROM meta WHERE name = ?", (_READ,)).fetchone()
+    before: dict[str, list[int | str]] = json.loads(row["value"]) if row else {}
+    while True:
+        notes: list[Note] = []
+        marks: dict[str, list[int | str]] = {}
+        files = store.segments.pending_files()
+        for file in files:
+            name, state = str(file.status.st_ino), [file.status.st_size, file.status.st_mtime_ns]
+            if name in before and before[name][:2] == state:
+                marks[name] = before[name]
+                continue
+            content = store.disk.read_if_there(file.path)
+            if content is None or not _is_there(file):
+                break  # it was taken while it was looked at, and is another file now
+            found, marks[name] = _read_on(file, content, before.get(name))
+            notes += found
+        else:
+            return None if marks == before else (notes, marks)
+
+
+def _is_there(file: PendingFile) -> bool:
+    with suppress(NotFoundError), named_failure(file.path):
+        return os.path.samestat(file.path.stat(), file.status)
+    return False
+
+
+def _read_on(file: PendingFile, content: bytes, mark: list[int | str] | None) -> tuple[list[Note], list[int | str]]:
+    """The notes of a file from its last known one on, without a last line that is being written."""
+    status, whole = file.status, True
+    changed = datetime.fromtimestamp(status.st_mtime, UTC)
+    if not content.endswith(b"\n") and abs((clock() - changed).total_seconds()) < QUIET_SECONDS:
+        content, whole = content[: content.rfind(b"\n") + 1], False  # half a note is no memory
+    start = file.start
+    if mark is not None and mark[3] == _digest(content[: int(mark[2])]):
+        start = max(start, int(mark[2]))
+    notes = parse_notes(scratch_text(content[start:]), changed)
+    if notes:
+        lines = content[start:].split(b"\n", notes[-1].first_line - 1)
+        start = len(content) - len(lines[-1])
+    return list(notes), [status.st_size if whole else -1, status.st_mtime_ns, start, _digest(content[:start])]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, now: datetime) -> None:
     """Raise the events of something said at that time; what is long past is felt no more.
 
-    Each hormone that rises above .7 leaves one automatic note in the scratch log.
+    Each hormone that rises above .7 leaves one automatic note in the scratch log. It is written before the rise is
+    committed: a kill between the two writes it twice rather than never.
     """
     events = tuple(feelings)
     if not events or now - at > FELT_FOR:
         return
-    levels, spiked = store.feelings.feel(events, cause[:200], min(at, now))
-    for hormone in spiked:
-        text = spike_note(hormone, levels.level(hormone), events, cause)
-        store.segments.append(Note(text=text, at=now, importance=0.8, auto=True))
+    with transaction(store.crystals.connection):
+        levels, spiked = store.feelings.feel(events, cause[:200], min(at, now))
+        for hormone in spiked:
+            text = spike_note(hormone, levels.level(hormone), events, cause)
+            store.segments.append(Note(text=text, at=now, importance=0.8, auto=True))
 
 
 def transcript_files(store: Store) -> list[Path]:
@@ -126,16 +180,22 @@ def _matching(store: Store, pattern: str) -> list[Path]:
 
 
 def absorb_transcripts(
-    store: Store, files: Iterable[Path], now: datetime, told: Callable[[str], None] = lambda _: None
+    store: Store,
+    files: Iterable[Path],
+    now: datetime,
+    told: Callable[[str], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Absorbed:
-    """Read what is new in these files; a file that has not changed is not opened.
+    """Read what is new in these files, until `stop` says so; a file that has not changed is not opened.
 
     A file that cannot be read is a problem that is named, and the others are read.
     """
     turns, problems = 0, list[str]()
     for path in files:
+        if stop():
+            break
         try:
-            count, found = _absorb_file(store, path, now)
+            count, found = _absorb_file(store, path, now, stop)
         except DreamdError as error:
             problems.append(str(error))
             continue
@@ -146,7 +206,7 @@ def absorb_transcripts(
     return Absorbed(turns=turns, problems=tuple(problems))
 
 
-def _absorb_file(store: Store, path: Path, now: datetime) -> tuple[int, list[str]]:
+def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], bool]) -> tuple[int, list[str]]:
     name = _name(store, path)
     with named_failure(path):
         status = path.stat()
@@ -156,22 +216,23 @@ def _absorb_file(store: Store, path: Path, now: datetime) -> tuple[int, list[str
         return 0, []
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
     turns, problems, complete = 0, list[str](), False
-    while not complete:
+    while not complete and not stop():
         reading = read_turns(path, mark)
         complete, mark = reading.complete, reading.watermark
         crystals = [_named(crystal, name) for crystal in crystals_of(reading.turns, store.config.secrets.allow)]
         problems += [str(problem) for problem in reading.problems]
-        # The crystals and how far they reach are one transaction: a kill repeats a batch, it never skips one.
+        # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
+        # never skips one.
         with transaction(connection):
             store.remember(crystals)
+            for crystal in crystals:
+                if crystal.trust is Trust.OWNER:
+                    feel(store, feelings_in(crystal.text), crystal.text, crystal.created_at, now)
             connection.execute(
                 "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
                 (name, status.st_size if complete else -1, status.st_mtime_ns, encode(mark)),
             )
         turns += len(reading.turns)
-        for crystal in crystals:
-            if crystal.trust is Trust.OWNER:
-                feel(store, feelings_in(crystal.text), crystal.text, crystal.created_at, now)
     return turns, problems
 
 

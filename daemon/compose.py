@@ -1,14 +1,13 @@
 """The one place where concrete things are put together: an owned workspace with its stores open."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from daemon.config import Config
-from daemon.remembering import Remembering
+from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
 from state.crystal import Crystal
 from state.errors import BusyError
 from state.hormones import Baselines
@@ -16,7 +15,7 @@ from state.ranking import Findings
 from state.stores import lexical
 from state.stores.crystals import Crystals
 from state.stores.database import open_database
-from state.stores.embeddings import Embedder, Unavailable, open_embedder
+from state.stores.embeddings import Embedder, Unavailable
 from state.stores.feelings import Feelings, Questions
 from state.stores.files import Disk
 from state.stores.journal import Journal
@@ -25,12 +24,10 @@ from state.stores.lineage import Lineage
 from state.stores.lock import acquire
 from state.stores.search import Searcher
 from state.stores.segments import Segments
-from state.stores.vectors import VectorIndex, open_index
+from state.stores.vectors import VectorIndex
 from state.stores.workspace import Workspace
 
 EMBED_BATCH = 256
-# Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB.
-EXACT_SEARCH_UP_TO = 5_000
 
 
 def clock() -> datetime:
@@ -54,40 +51,44 @@ class Store:
     journal: Journal
     check: Callable[[], None]
     owned: bool
+    embedding: Embedding
+    indexing: Indexing
     notices: list[str] = field(default_factory=list)
-    _embedder: Embedder | Unavailable | None = None
-    _index: VectorIndex | None = None
 
     def embedder(self) -> Embedder | None:
         """The embedding model, loaded at the first call; None when there is none (a notice says so)."""
-        if self._embedder is None:
-            found = open_embedder(cache_folder(os.environ), download=self.config.embeddings.download)
-            self._embedder = found if isinstance(found, Unavailable) else Remembering(found)
-            if isinstance(found, Unavailable):
-                self.notices.append(found.reason)
-        if isinstance(self._embedder, Unavailable):
+        found = self.embedding.get()
+        if isinstance(found, Unavailable):
+            self.notice(found.reason)
             return None
         if self.owned:
-            self.crystals.vectors.use_model(self._embedder.name)
-        return self._embedder
+            self.crystals.vectors.use_model(found.name)
+        return found
 
     def index(self) -> VectorIndex | None:
         """ChromaDB over the vectors, opened (probed, rebuilt if torn) at the first call.
 
-        None without vectors, and for who does not own the workspace: state.db answers exactly then.
+        None without vectors, while it is being built, and for who does not own the workspace: state.db answers
+        exactly then.
         """
-        if self._index is None and self.owned and self.crystals.vectors.vector_count():
-            self._index, report = open_index(self.workspace.crystals, "crystals", self.crystals.vectors)
-            if report.rebuilt and report.reason:
-                self.notices.append(f"the vector index was rebuilt from state.db: {report.reason}")
-        return self._index
+        if not self.owned:
+            return None
+        index, said = self.indexing.get(self.crystals)
+        if said:
+            self.notice(said)
+        return index
+
+    def notice(self, text: str) -> None:
+        """A person should know this; said once."""
+        if text not in self.notices:
+            self.notices.append(text)
 
     def searcher(self) -> Searcher:
         """memory_search over what is indexed now.
 
         A small store that has not opened ChromaDB yet is searched exactly: that is quicker than starting it.
         """
-        index = self._index
+        index = self.indexing.open_index if self.owned else None
         if index is None and self.crystals.vectors.vector_count() > EXACT_SEARCH_UP_TO:
             index = self.index()
         return Searcher(self.crystals, self.embedder(), index)
@@ -111,37 +112,57 @@ class Store:
         return self.crystals.upsert(crystals)
 
     def close(self) -> None:
-        """Leave everything as the next owner wants to find it."""
-        if self._index is not None:
-            self._index.close()
+        """Close the database. The index is closed by who opened it: stores may share one."""
         self.crystals.connection.close()
 
 
 @contextmanager
-def owned(workspace: Workspace, config: Config, command: str, wait_seconds: float = 0.0) -> Iterator[Store]:
+def owned(
+    workspace: Workspace, config: Config, command: str, wait_seconds: float = 0.0, embedding: Embedding | None = None
+) -> Iterator[Store]:
     """The workspace, locked for this process, its interrupted commits finished."""
     with acquire(workspace, command, wait_seconds) as lock, ExitStack() as stack:
-        _make_folders(workspace)
-        store = _opened(workspace, config, lock.check, owned=True)
+        indexing = Indexing(workspace)
+        stack.callback(indexing.close)
+        store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
         stack.callback(store.close)
-        finished = store.journal.recover()
-        if finished:
-            store.notices.append(f"an interrupted commit was finished (version {store.lineage.last_version()})")
+        recover(store)
         yield store
 
 
 @contextmanager
-def visited(workspace: Workspace, config: Config) -> Iterator[Store]:
+def visited(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
     """The workspace for reading, without its lock: beside an owner that may be at work."""
 
     def not_mine() -> None:
         raise BusyError(f"{workspace.root} is open for reading only; nothing was written")
 
-    store = _opened(workspace, config, not_mine, owned=False)
+    store = _opened(workspace, config, not_mine, embedding or _embedding(config), Indexing(workspace), owned=False)
     try:
         yield store
     finally:
         store.close()
+
+
+def open_owned(
+    workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, indexing: Indexing
+) -> Store:
+    """The stores of a workspace whose lock this process holds; `check` raises when it holds it no more.
+
+    Close it after use; `embedding` and `indexing` may be shared with other stores of this workspace.
+    """
+    _make_folders(workspace)
+    return _opened(workspace, config, check, embedding, indexing, owned=True)
+
+
+def recover(store: Store) -> None:
+    """Finish the commits that were interrupted."""
+    if store.journal.recover():
+        store.notice(f"an interrupted commit was finished (version {store.lineage.last_version()})")
+
+
+def _embedding(config: Config) -> Embedding:
+    return Embedding(download=config.embeddings.download)
 
 
 def _make_folders(workspace: Workspace) -> None:
@@ -157,14 +178,15 @@ def folders(workspace: Workspace) -> tuple[Path, ...]:
     return (workspace.scratch.parent, *inside)
 
 
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where derived files that can be made again are kept."""
-    named = Path(environment.get("XDG_CACHE_HOME", ""))
-    # Of the XDG specification: a path that is not absolute is ignored.
-    return (named if named.is_absolute() else Path.home() / ".cache") / "dreamd"
-
-
-def _opened(workspace: Workspace, config: Config, check: Callable[[], None], *, owned: bool) -> Store:
+def _opened(
+    workspace: Workspace,
+    config: Config,
+    check: Callable[[], None],
+    embedding: Embedding,
+    indexing: Indexing,
+    *,
+    owned: bool,
+) -> Store:
     disk = Disk(workspace.root)
     connection = open_database(workspace.database)
     crystals, lineage = Crystals(connection), Lineage(connection)
@@ -184,8 +206,10 @@ def _opened(workspace: Workspace, config: Config, check: Callable[[], None], *, 
         journal=Journal(workspace, disk, crystals, lineage, segments, check),
         check=check,
         owned=owned,
+        embedding=embedding,
+        indexing=indexing,
     )
     if owned and lexical.is_behind(connection):
         lexical.rebuild(connection)
-        store.notices.append("the word index was rebuilt from state.db")
+        store.notice("the word index was rebuilt from state.db")
     return store

@@ -41,6 +41,7 @@ class DreamSection(_Section):
     min_chunks: int = Field(default=5, ge=1)
     context_window: int = Field(default=200_000, ge=1_000)
     mode: Literal["auto", "propose"] = "auto"
+    idle_minutes: float = Field(default=20, gt=0)
 
 
 class LimitsSection(_Section):
@@ -81,6 +82,34 @@ class SecretsSection(_Section):
     allow: Texts = ()
 
 
+class DaemonSection(_Section):
+    """`dreamd serve`: for whom, and how much at once."""
+
+    workspaces: Texts = ()
+    concurrent_dreams: int = Field(default=4, ge=1, le=64)
+
+
+class HttpSection(_Section):
+    """The port for programs that cannot use the socket. 0: none."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=7349, ge=0, le=65_535)
+    allowed_hosts: Texts = ()
+
+
+class McpSection(_Section):
+    """Which tools an agent sees."""
+
+    toolsets: Annotated[tuple[Literal["memory"], ...], Field(strict=False)] = ("memory",)
+
+
+class LogSection(_Section):
+    """What the daemon says on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    form: Literal["auto", "json", "console"] = "auto"
+
+
 class Config(_Section):
     """All of the configuration."""
 
@@ -91,6 +120,10 @@ class Config(_Section):
     sources: SourcesSection = SourcesSection()
     embeddings: EmbeddingsSection = EmbeddingsSection()
     secrets: SecretsSection = SecretsSection()
+    daemon: DaemonSection = DaemonSection()
+    http: HttpSection = HttpSection()
+    mcp: McpSection = McpSection()
+    log: LogSection = LogSection()
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:

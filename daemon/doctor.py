@@ -3,62 +3,47 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from daemon.compose import Store, clock, folders, owned
+from daemon.compose import folders, owned
 from daemon.config import Config, load
+from daemon.examining import RESCUE, SEE_DOCTOR, Finding, Level, look_into
 from daemon.layers import user_file
 from daemon.status import present_holder
 from state.errors import BusyError, DreamdError
-from state.pointer import FIRST
-from state.stores import lexical
 from state.stores.files import Disk
 from state.stores.segments import Segments
 from state.stores.workspace import Workspace
 
-_RESCUE = (
-    "restore state.db from a backup, or move it away with its -wal and -shm (and keep them): the next command then "
-    "reads every version from history/ again, only transcripts are to be ingested again; "
-    "MEMORY.md and the notes are unharmed"
-)
-_SEE_DOCTOR = "run 'dreamd doctor'"
 LITTLE_DISK = 500 * 1024**2
 NO_DISK = 50 * 1024**2
 
 
-class Level(StrEnum):
-    """How something is. A warning costs something; a problem has to be mended."""
-
-    OK = "ok"
-    WARNING = "warning"
-    PROBLEM = "problem"
+Look = Callable[[], Iterable[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    about: str
-    level: Level
-    what: str
-    advice: str = ""
-
-
-def examine(workspace: Workspace, config_file: Path | None, environment: Mapping[str, str]) -> Iterator[Finding]:
+def examine(
+    workspace: Workspace, config_file: Path | None, environment: Mapping[str, str], look: Look | None = None
+) -> Iterator[Finding]:
     """Every finding, as it is made. Nothing is asked of the network.
 
-    Takes the workspace's lock for the stores; while another process has it they are not looked into. Opening the
-    stores finishes an interrupted commit and builds a torn index anew, and the findings say so.
+    `look` looks into the stores; without it that is done here, with the workspace's lock: while another process has
+    it they are not looked into. Opening the stores finishes an interrupted commit and builds a torn index anew, and
+    the findings say so.
     """
     config, finding = _config(config_file, environment)
     yield finding
     yield from _model(config)
+    yield from _legible(_service(workspace, environment), "service")
     yield from _files(workspace)
-    yield from _stores(workspace, config)
+    yield from _stores(workspace, look or (lambda: _here(workspace, config)))
     yield from _legible(_notes(workspace), "notes")
+
+
+def _here(workspace: Workspace, config: Config) -> Iterator[Finding]:
+    with owned(workspace, config, "dreamd doctor") as store:
+        yield from look_into(store)
 
 
 def _config(file: Path | None, environment: Mapping[str, str]) -> tuple[Config, Finding]:
@@ -167,117 +152,43 @@ def _notes(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("notes", Level.OK, f"{pending:,} pending")
 
 
-def _stores(workspace: Workspace, config: Config) -> Iterator[Finding]:
+def _stores(workspace: Workspace, look: Look) -> Iterator[Finding]:
     try:
-        with owned(workspace, config, "dreamd doctor") as store:
-            for check in (_database, _history, _embeddings, _word_index, _vector_index, _dreams, _pointers):
-                yield from _watched(check(store), store)
-            for notice in dict.fromkeys(store.notices):
-                yield Finding("noticed", Level.WARNING, notice)
+        yield from look()
     except BusyError as error:
         yield Finding("stores", Level.WARNING, f"not looked into: {error}", "run 'dreamd doctor' again afterwards")
     except DreamdError as error:
         # Whatever sends a person here has no advice of its own.
-        what = str(error).removesuffix(_SEE_DOCTOR).rstrip(",; ")
-        yield Finding("stores", Level.PROBLEM, what, _RESCUE if str(error).endswith(_SEE_DOCTOR) else "")
+        what = str(error).removesuffix(SEE_DOCTOR).rstrip(",; ")
+        yield Finding("stores", Level.PROBLEM, what, RESCUE if str(error).endswith(SEE_DOCTOR) else "")
     except sqlite3.Error as error:
-        yield Finding("state.db", Level.PROBLEM, f"{workspace.database}: {error}", _RESCUE)
+        yield Finding("state.db", Level.PROBLEM, f"{workspace.database}: {error}", RESCUE)
 
 
-def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
-    """The findings; a check that breaks off is one, and the next check follows."""
+def _service(workspace: Workspace, environment: Mapping[str, str]) -> Iterator[Finding]:
+    from daemon.client import Client, UnreachableError
+    from daemon.places import home, socket_path
+    from daemon.unit import SYSTEM_PATH, user_path
+
     try:
-        yield from findings
-    except DreamdError as error:
-        yield Finding("stores", Level.PROBLEM, str(error))
-    except sqlite3.Error as error:
-        yield Finding("state.db", Level.PROBLEM, f"{store.workspace.database}: {error}", _RESCUE)
-
-
-def _database(store: Store) -> Iterator[Finding]:
-    connection = store.crystals.connection
-    wrong = [row[0] for row in connection.execute("PRAGMA quick_check(3)") if row[0] != "ok"]
-    if wrong:
-        yield Finding("state.db", Level.PROBLEM, f"damaged: {'; '.join(wrong)}", _RESCUE)
-        return
-    graves = len(store.lineage.tombstones())
-    figures = f"{store.crystals.count():,} crystals, {store.lineage.last_version()} versions"
-    yield Finding("state.db", Level.OK, f"sound: {figures}, {graves} tombstones (lines that you deleted stay away)")
-
-
-def _history(store: Store) -> Iterator[Finding]:
-    """Every version can be shown and restored, and is the one that state.db knows."""
-    sound = True
-    for version in store.lineage.versions(store.lineage.last_version()):
-        try:
-            record = store.journal.record(version.number)
-        except DreamdError as error:
-            what = str(error).removesuffix(_SEE_DOCTOR).rstrip(",; ")
+        household = Client(socket_path(environment)).get("/v1/workspaces")
+    except UnreachableError:
+        units = [path for path in (user_path(environment, home(environment)), SYSTEM_PATH) if path.exists()]
+        if units:
+            what, advice = f"{units[0]} is installed, and no daemon runs", "see 'systemctl --user status dreamd'"
+            yield Finding("service", Level.PROBLEM, what, advice)
         else:
-            if record.id == version.dream:
-                continue
-            what = f"version {version.number} is dream {record.id}, and {version.dream} in state.db"
-        sound = False
-        advice = "put its record back from a backup; without it, only this version cannot be shown or restored"
-        yield Finding("history", Level.PROBLEM, what, advice)
-    if sound:
-        yield Finding("history", Level.OK, "every version is there")
-
-
-def _embeddings(store: Store) -> Iterator[Finding]:
-    embedder = store.embedder()
-    waiting, _ = store.crystals.vectors.waiting()
-    if embedder is None:
-        reason = store.notices.pop()
-        yield Finding("embeddings", Level.WARNING, reason, f"{waiting:,} crystals are found by their words alone")
-    elif waiting:
-        what = f"{embedder.name}; {waiting:,} crystals wait for a vector"
-        yield Finding("embeddings", Level.WARNING, what, "the next dream embeds them")
-    else:
-        yield Finding("embeddings", Level.OK, f"{embedder.name}, its digest as pinned; no crystal waits")
-
-
-def _word_index(store: Store) -> Iterator[Finding]:
-    if lexical.is_torn(store.crystals.connection):
-        lexical.rebuild(store.crystals.connection)
-        yield Finding("word index", Level.WARNING, "was torn; it is rebuilt from the crystals now")
-    else:
-        yield Finding("word index", Level.OK, "agrees with the crystals")
-
-
-def _vector_index(store: Store) -> Iterator[Finding]:
-    index = store.index()
-    vectors = store.crystals.vectors
-    if index is None:
-        yield Finding("vector index", Level.OK, "nothing to index yet")
+            what, advice = "no daemon runs: dreams by hand", "'dreamd install-service' has systemd run one"
+            yield Finding("service", Level.OK, what, advice)
         return
-    held, wanted, (_, untold) = index.count(), vectors.vector_count(), vectors.waiting()
-    level = Level.OK if held + untold >= wanted else Level.PROBLEM
-    what = f"ChromaDB holds {held:,} of {wanted:,} vectors" + (f"; {untold:,} are not told yet" if untold else "")
-    yield Finding("vector index", level, what, "" if level is Level.OK else "run 'dreamd dream'")
-
-
-def _dreams(store: Store) -> Iterator[Finding]:
-    unfinished = store.ledger.unfinished()
-    if unfinished is not None:
-        what = f"dream {unfinished.id} was interrupted"
-        yield Finding("dreams", Level.WARNING, what, "'dreamd dream' goes on with it and pays for nothing twice")
-        return
-    last = store.ledger.last_dream()
-    if last is not None and last.outcome in ("failed", "rejected"):
+    kept = next((one for one in household["workspaces"] if one["root"] == str(workspace.root)), None)
+    runs = f"the daemon runs (process {household['pid']}, version {household['version']})"
+    if kept is None:
+        advice = f"'dreamd init {workspace.root}' makes it known"
+        yield Finding("service", Level.WARNING, f"{runs} and does not know this workspace", advice)
+    elif kept["problem"] is not None:
         yield Finding(
-            "dreams", Level.WARNING, f"the last one was {last.outcome}: {last.detail}", "run 'dreamd dream'"
+            "service", Level.PROBLEM, f"{runs} and refuses: {kept['problem']['what']}", kept["problem"]["advice"]
         )
     else:
-        yield Finding("dreams", Level.OK, f"the last one was {last.outcome}" if last else "none yet")
-
-
-def _pointers(store: Store) -> Iterator[Finding]:
-    now, searcher = clock(), store.searcher()
-    pointers = store.lineage.pointers(standing=True)
-    lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
-    for pointer in lost:
-        what = f"`{pointer.keywords}` does not find {pointer.topic!r} among the first {FIRST}"
-        yield Finding("pointers", Level.WARNING, what, "the next dream mends it")
-    if not lost:
-        yield Finding("pointers", Level.OK, f"all {len(pointers)} resolve")
+        yield Finding("service", Level.OK, f"{runs} and keeps this workspace")

@@ -19,7 +19,7 @@ from graphs.ports import Answer, Model, Ports
 from graphs.steps import Dreaming
 from state.codec import decode, encode
 from state.dream import Dream, Reason
-from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError
+from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError
 from state.spend import Limits
 from state.stores.ledger import Call, Run
 from state.update import Refusal
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from daemon.metering import Call as PaidCall
 
-# Asked for by hand, or at the end of a session, one new note is enough.
-_IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR}
+# For these one new note is enough: somebody asked, or it was decided with thresholds of its own (`daemon.schedule`).
+_IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR, Reason.PRESSURE, Reason.FIRST_BREATH}
 
 
 class Mode(StrEnum):
@@ -79,7 +79,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
             told(Step("embed", f"{vectors} new vectors"))
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
-    elif not _new(store):
+    elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream; add a note with 'dreamd note'")
     start: Dreaming = {"dream": dream, "reason": reason.value, "now": now.isoformat()}
     return _run(store, dream, start, mode, told, resumed=False)
@@ -113,16 +113,17 @@ def decline(store: Store, dream: str) -> str:
     return proposal.dream
 
 
-def _new(store: Store) -> int:
-    """Notes and crystals that no dream has taken in; before the first one, the old MEMORY.md too."""
+def new_input(store: Store) -> int:
+    """How much is new: notes and crystals that no dream has taken in; before the first one, the old MEMORY.md too."""
     seeds = 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
     return seeds + max(store.crystals.undreamt_count(), len(store.segments.pending_notes()))
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
     if store.config.dream.mode == "propose" and (waiting := store.ledger.proposals()):
+        store.ledger.skip(dream, reason.value, f"proposal {waiting[0].dream} waits", now)
         raise NothingToDoError(f"proposal {waiting[0].dream} waits; decide it with 'dreamd review' first")
-    new = _new(store)
+    new = new_input(store)
     wanted = 1 if reason in _IMPATIENT else store.config.dream.min_chunks
     if new >= wanted:
         return
@@ -175,8 +176,10 @@ def _run(
                 values |= graph.get_state(config).values if resumed else {}
                 for update in graph.stream(start, config, stream_mode="updates", durability="sync"):
                     tell(update, values, told)
-    except (FencedError, sqlite3.OperationalError):
-        raise  # the next dream goes on with this run: it is the next owner's, or state.db was full or busy
+    except (FencedError, StoppedError, sqlite3.OperationalError):
+        # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
+        # was full or busy.
+        raise
     except Exception as error:
         # What is decided is finished by the next dream, which then ends this run.
         if mode is not Mode.DRY and not store.journal.decided(dream):

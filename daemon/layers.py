@@ -11,7 +11,9 @@ from state.errors import ConfigError
 
 PREFIX = "DREAMD_"
 # Variables that are not keys of the configuration.
-NOT_KEYS = frozenset({"DREAMD_CONFIG", "DREAMD_WORKSPACE", "DREAMD_LOCOMO", "DREAMD_DEBUG", "DREAMD_LONG"})
+NOT_KEYS = frozenset(
+    f"DREAMD_{name}" for name in ("CONFIG", "WORKSPACE", "LOCOMO", "DEBUG", "LONG", "SEED", "SOCKET", "TOKEN")
+)
 
 
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -9,6 +9,7 @@ import functools
 import importlib
 import logging
 import os
+import warnings
 from typing import Any, TypeAlias
 
 Foreign: TypeAlias = Any
@@ -30,7 +31,11 @@ def load_litellm() -> Foreign:
     """The module. Nothing was fetched for it, and it neither prints, logs, nor reports usage to anybody."""
     os.environ.update(_ENVIRONMENT)
     os.environ.pop("LITELLM_LOG", None)  # its debug log has prompts and keys in it
-    litellm: Foreign = importlib.import_module("litellm")
+    with warnings.catch_warnings():
+        # Its answer's classes are built when the first is made; what pydantic thinks of them is for its authors.
+        warnings.simplefilter("ignore")
+        litellm: Foreign = importlib.import_module("litellm")
+        litellm.ModelResponse()
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = False  # with it a 422 is sent twice, and comes back as None

@@ -10,7 +10,6 @@ from graphs.gather import numbered
 from state import economics
 from state.bootstrap import budget_for
 from state.crystal import Crystal, Origin, Trust, crystal_id
-from state.crystal import Kind as CrystalKind
 from state.curiosity import rank_questions
 from state.document import Document, SectionName
 from state.dream import Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot, Standing
@@ -18,13 +17,13 @@ from state.errors import DocumentError, DreamdError, NotFoundError
 from state.merge import working
 from state.pointer import parse_pointer
 from state.seed import split_seed
-from state.skills import TaskPattern, emerging
-from state.stores.database import from_text
+from state.stores.skills import Skills
 from state.words import normalise
 
 MAX_CRYSTALS = 50
 MAX_GAPS = 5
-MAX_SKILL_SOURCES = 200
+# One that was asked explicitly comes before many that were asked often by accident.
+MAX_GAP_SOURCES = 200
 MAX_SKILLS = 8
 OLD_LINES_PER_DREAM = 20
 # Nobody knows when it was written: whatever is new is newer.
@@ -127,18 +126,14 @@ def _old_piece(store: Store, line: Standing) -> Evidence:
 def _gaps(store: Store, now: datetime) -> list[Evidence]:
     return [
         Evidence("", Kind.GAP, gap.question, min(0.9, 0.4 + 0.1 * gap.times), Trust.AGENT, gap.last_at)
-        for gap in rank_questions(store.questions.open(MAX_GAPS * 2), now)[:MAX_GAPS]
+        for gap in rank_questions(store.questions.open(MAX_GAP_SOURCES), now)[:MAX_GAPS]
     ]
 
 
 def _skills(store: Store, now: datetime) -> list[Evidence]:
-    rows = store.crystals.connection.execute(
-        "SELECT text, session, created_at FROM crystals WHERE kind = ? ORDER BY key DESC LIMIT ?",
-        (CrystalKind.TASK_PATTERN.value, MAX_SKILL_SOURCES),
-    )
-    patterns = [TaskPattern(row["text"], row["session"], from_text(row["created_at"])) for row in rows]
-    return [Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now) for skill in emerging(patterns)][
-        :MAX_SKILLS
+    return [
+        Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now)
+        for skill in Skills(store.crystals.connection).known(MAX_SKILLS)
     ]
 
 

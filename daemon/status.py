@@ -27,7 +27,7 @@ from state.stores.segments import Segments
 from state.stores.workspace import Workspace
 from state.update import Refusal
 
-NO_DAEMON = "by hand; no daemon runs"
+NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
 LONGEST_WAIT = timedelta(hours=24)
 
 
@@ -73,10 +73,33 @@ class Problem:
     what: str
     advice: str
 
+    @classmethod
+    def of(cls, error: BaseException | str) -> "Problem":
+        """What an error says, in its two halves."""
+        known = isinstance(error, DreamdError | str)
+        what, _, advice = " ".join((str(error) if known else f"a defect: {error!r}").split()).partition("; ")
+        return cls(what, advice or "run 'dreamd doctor'")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What the daemon knows of a workspace beyond its files.
+
+    `upcoming` is the next dream in words, `at` its moment if one is foreseen; `dreaming` says how far one is that
+    runs now; else it is empty.
+    """
+
+    pid: int
+    since: datetime
+    upcoming: str
+    at: datetime | None
+    dreaming: str
+    problems: tuple[Problem, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept."""
+    """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept. `service`: None without daemon."""
 
     workspace: str
     at: datetime
@@ -92,10 +115,11 @@ class Status:
     rejections: tuple[Refusal, ...]
     holder: Holder | None
     problems: tuple[Problem, ...]
+    service: Service | None = None
 
 
-def status(workspace: Workspace, config: Config, now: datetime) -> Status:
-    """The status now. Raises StorageError when state.db cannot be read."""
+def status(workspace: Workspace, config: Config, now: datetime, service: Service | None = None) -> Status:
+    """The status now; `service` is what the daemon adds. Raises StorageError when state.db cannot be read."""
     known = _read(workspace, now)
     notes, characters, illegible = _files(workspace)
     pending = _pending(notes, now)
@@ -106,7 +130,7 @@ def status(workspace: Workspace, config: Config, now: datetime) -> Status:
         version=known.version,
         characters=characters,
         last_dream=known.last_dream,
-        next_dream="when its proposal is decided ('dreamd review')" if known.proposals else NO_DAEMON,
+        next_dream=_next(known, service),
         pending=pending,
         crystals=known.crystals,
         waiting_embeddings=known.waiting_embeddings,
@@ -114,8 +138,19 @@ def status(workspace: Workspace, config: Config, now: datetime) -> Status:
         spending=_spending(config, known.spent, known.last_dream, now),
         rejections=known.rejections,
         holder=owner,
-        problems=(*illegible, *_problems(workspace, known, pending, owner)),
+        problems=(
+            *(service.problems if service else ()),
+            *illegible,
+            *_problems(workspace, known, pending, owner),
+        ),
+        service=service,
     )
+
+
+def _next(known: "_Known", service: Service | None) -> str:
+    if service is not None:
+        return service.dreaming or service.upcoming
+    return "when its proposal is decided ('dreamd review')" if known.proposals else NO_DAEMON
 
 
 def present_holder(workspace: Workspace) -> Holder | None:
@@ -220,19 +255,13 @@ def _files(workspace: Workspace) -> tuple[tuple[Note, ...], int, tuple[Problem, 
     try:
         notes = Segments(workspace).pending_notes()
     except DreamdError as error:
-        problems.append(_problem(error))
+        problems.append(Problem.of(error))
     try:
         content = Disk(workspace.root).read_if_there(workspace.document) or b""
         characters = len(content.decode(errors="replace"))
     except DreamdError as error:
-        problems.append(_problem(error))
+        problems.append(Problem.of(error))
     return notes, characters, tuple(problems)
-
-
-def _problem(error: DreamdError) -> Problem:
-    """What an error says, in its two halves."""
-    what, _, advice = str(error).partition("; ")
-    return Problem(what, advice)
 
 
 def _is_unsettled(workspace: Workspace) -> bool:

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
+from state.crystal import Crystal, Kind, Origin, Trust
+from state.duplicates import comparable
+from state.injection import reads_as_instruction
 from state.opposites import DATE_UNITS, UNSPACED_PROPERTIES, are_alternatives, are_opposites, calendar, words
+from state.question import ends_as_question
 from state.words import STOP_WORDS, jaccard, normalise, stem
 
 MAX_SENTENCES = 12
@@ -19,6 +23,10 @@ MAX_CHARACTERS = 600  # of a sentence; longer ones are not judged
 MAX_TOKENS = 40
 SAME_WORDS = 0.85
 SAME_FRAME = 0.74
+# A number that says what something is stands so many words after the copula, at most.
+_SAID_WITHIN = 3
+_PAST = frozenset(("was", "been", "war"))
+_CLAIMED = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED)
 
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\n+")
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -59,6 +67,49 @@ def contradicts(a: str, b: str) -> bool:
 def supersedes(new: str, old: str) -> bool:
     """Whether the new text takes the place of the old one: it says otherwise of the same subject."""
     return contradicts(new, old)
+
+
+def disagree(one: Crystal, other: Crystal) -> bool:
+    """Do two crystals contradict each other, so that somebody should find out which holds? Symmetric.
+
+    Only of what was said or noted, by the owner or the agent: a page raises no doubt about them. Events may go either
+    way on different days, questions say nothing, and what stood in MEMORY.md was weighed by a dream.
+    """
+    if Kind.EPISODE in (one.kind, other.kind) or not comparable(one, other):
+        return False
+    return (
+        all(_is_claim(crystal) for crystal in (one, other))
+        and (contradicts(one.text, other.text) or other_number(one.text, other.text))
+        and not any(reads_as_instruction(crystal.text) for crystal in (one, other))
+    )
+
+
+def other_number(a: str, b: str) -> bool:
+    """Do the texts differ in one number alone, that says what something is? "The office is in room 14", and 15.
+
+    Worth a question, and no contradiction: "the bug is in line 40" may be so of line 52 too. Symmetric.
+    """
+    return any(_other_number(one, other) for one in _statements(a) for other in _statements(b))
+
+
+def _other_number(one: _Statement, other: _Statement) -> bool:
+    if one.negated != other.negated or one.choice or other.choice or len(one.tokens) != len(other.tokens):
+        return False
+    changed = [at for at, (old, new) in enumerate(zip(one.tokens, other.tokens, strict=True)) if old != new]
+    if len(changed) != 1 or not (one.tokens[changed[0]][0].isdigit() and other.tokens[changed[0]][0].isdigit()):
+        return False
+    nearby = range(max(0, changed[0] - _SAID_WITHIN), changed[0])
+    copula = next((at for at in nearby if one.tokens[at] in words("copulas") - _PAST), 0)
+    return any(token in one.content for token in one.tokens[:copula])
+
+
+def _is_claim(crystal: Crystal) -> bool:
+    return (
+        crystal.origin in _CLAIMED
+        and crystal.trust.rank >= Trust.AGENT.rank
+        and len(crystal.text) <= MAX_CHARACTERS
+        and not ends_as_question(crystal.text)
+    )
 
 
 def same_subject(a: str, b: str) -> bool:

@@ -8,7 +8,7 @@ import hashlib
 import math
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 # strength = importance * (1 - e^(-ACCESS_RATE (n+1))) * 2^(-(1 - |v| VALENCE_HOLD) age / HALF_LIFE_DAYS)
@@ -140,10 +140,37 @@ def strength(crystal: Crystal, now: datetime) -> float:
     if crystal.lifecycle is Lifecycle.FROZEN:
         return crystal.importance
     since = crystal.last_accessed_at or crystal.created_at
-    age_days = max(0.0, (now - since).total_seconds() / _DAY_SECONDS)
-    practised = 1.0 - math.exp(-ACCESS_RATE * (crystal.accesses + 1))
-    held = 1.0 - min(1.0, abs(crystal.valence)) * VALENCE_HOLD
-    return crystal.importance * practised * math.pow(2.0, -held * age_days / HALF_LIFE_DAYS)
+    return _left(crystal.importance, crystal.accesses, crystal.valence, now - since)
+
+
+def faded_at(importance: float, accesses: int, valence: float, since: datetime) -> datetime | None:
+    """The first microsecond at which what is left, last accessed (or created) at `since`, is below FADED_STRENGTH.
+
+    `strength` solved for the age: 16 d / (1 - |v| 0.5) * log2(importance * (1 - e^(-0.2 (n+1))) / 0.01).
+    None when that is later than the calendar goes.
+    """
+    fresh = _left(importance, accesses, valence, timedelta(0))
+    if fresh < FADED_STRENGTH:
+        return since
+    days = HALF_LIFE_DAYS / _held(valence) * math.log2(fresh / FADED_STRENGTH)
+    try:
+        age = timedelta(days=days) - 2 * timedelta.resolution
+        # The last digits of the logarithm decide nothing: the formula itself does.
+        while _left(importance, accesses, valence, age) >= FADED_STRENGTH:
+            age += timedelta.resolution
+        return since + age
+    except OverflowError:
+        return None
+
+
+def _left(importance: float, accesses: int, valence: float, age: timedelta) -> float:
+    age_days = max(0.0, age.total_seconds() / _DAY_SECONDS)
+    practised = 1.0 - math.exp(-ACCESS_RATE * (accesses + 1))
+    return importance * practised * math.pow(2.0, -_held(valence) * age_days / HALF_LIFE_DAYS)
+
+
+def _held(valence: float) -> float:
+    return 1.0 - min(1.0, abs(valence)) * VALENCE_HOLD
 
 
 def lifecycle(crystal: Crystal, now: datetime) -> Lifecycle:

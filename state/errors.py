@@ -46,6 +46,12 @@ class NotFoundError(DreamdError):
     code = "NOT_FOUND"
 
 
+class UnknownWorkspaceError(NotFoundError):
+    """The daemon does not keep this workspace."""
+
+    code = "UNKNOWN_WORKSPACE"
+
+
 class StorageError(DreamdError):
     """Disk, permissions or a store failed; what was acknowledged before is safe."""
 
@@ -79,3 +85,31 @@ class FencedError(DreamdError):
 
     exit_status = 5
     code = "FENCED"
+
+
+class StoppedError(DreamdError):
+    """The daemon is stopping; what was done is checkpointed and goes on at the next start."""
+
+    exit_status = 5
+    code = "STOPPED"
+
+
+def error_of(code: str, message: str) -> DreamdError:
+    """The error that another process told: its class by its code, as far as it has one of its own."""
+    for kind in (
+        UsageError,
+        NothingToDoError,
+        RejectedError,
+        BusyError,
+        NotFoundError,
+        UnknownWorkspaceError,
+        StorageError,
+        DocumentError,
+        ModelError,
+        CeilingError,
+        FencedError,
+        StoppedError,
+    ):
+        if kind.code == code:
+            return kind(message)
+    return DreamdError(message)

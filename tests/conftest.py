@@ -1,8 +1,33 @@
-"""What holds for every test: Hypothesis looks for wrong answers, not for slow ones."""
+"""What holds for every test: no daemon of whoever runs them, and Hypothesis looks for wrong answers, not slow ones."""
 
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
 
 # A busy machine is no defect; what must stay quick is measured in benchmarks/, and a test that hangs runs into its
 # timeout.
 settings.register_profile("dreamd", deadline=None)
 settings.load_profile("dreamd")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_places() -> Iterator[None]:
+    """The registry, the token and the socket of the tests. Their folder's path is short: a socket's must be."""
+    folder = tempfile.mkdtemp(prefix="dreamd-", dir="/tmp")
+    saved = {
+        name: os.environ.get(name) for name in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DREAMD_SOCKET", "DREAMD_TOKEN")
+    }
+    os.environ["XDG_STATE_HOME"] = f"{folder}/state"
+    for name in ("XDG_RUNTIME_DIR", "DREAMD_SOCKET", "DREAMD_TOKEN"):
+        os.environ.pop(name, None)
+    yield
+    shutil.rmtree(folder)
+    for name, value in saved.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,6 +1,11 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 
-from state.contradiction import contradicts, same_subject, supersedes
+from state.contradiction import contradicts, disagree, other_number, same_subject, supersedes
+from state.crystal import Crystal, Kind, Origin, Trust
 
 OPPOSED = [
     ("User prefers tabs", "User prefers spaces"),
@@ -147,3 +152,65 @@ def test_lines_about_different_things_have_not() -> None:
     assert not same_subject("User prefers dark mode", "The deadline is March 20")
     assert not same_subject("Redis is used for caching", "User works in Berlin")
     assert not same_subject("", "User")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ada's office is in room 14", "Ada's office is in room 15"),
+        ("The staging port is 8443", "The staging port is 9443"),
+        ("The bug is in line 40", "The bug is in line 52"),
+    ],
+)
+def test_another_number_of_what_something_is_is_worth_a_question(one: str, other: str) -> None:
+    assert other_number(one, other)
+    assert other_number(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Release 1.3 is out", "Release 1.4 is out"),
+        ("Ship 3 lies at pier 3", "Ship 4 lies at pier 4"),
+        ("The tests are green again on Python 3.11", "The tests are green again on Python 3.12"),
+        ("We were in room 14", "We were in room 15"),
+        ("The port is 80", "The port is 80"),
+        ("The port is 80", "The host is 81"),
+        ("The office is in room 14", "The office is not in room 15"),
+        ("is 4", "is 5"),
+    ],
+)
+def test_a_number_that_names_one_of_many_is_none(one: str, other: str) -> None:
+    assert not other_number(one, other)
+
+
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+CLAIM = Crystal("The staging port is 8443", Origin.SCRATCH, AT)
+DENIAL = replace(CLAIM, text="The staging port is 9443", created_at=AT + timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"trust": Trust.WEB},
+        {"trust": Trust.TOOL},
+        {"origin": Origin.EVICTED},
+        {"origin": Origin.DREAM},
+        {"kind": Kind.EPISODE},
+        {"text": "Is the staging port 9443?"},
+        {"context": "Production"},
+        {"text": CLAIM.text},
+        {"text": f"{DENIAL.text}. " + "More about it. " * 50},
+    ],
+)
+def test_crystals_disagree_only_when_both_are_claims_about_the_same(change: dict[str, Any]) -> None:
+    assert disagree(CLAIM, DENIAL)
+    assert disagree(DENIAL, CLAIM)
+    assert not disagree(CLAIM, replace(DENIAL, **change))
+    assert not disagree(replace(DENIAL, **change), CLAIM)
+
+
+def test_what_one_likes_is_no_matter_of_another() -> None:
+    mine = replace(CLAIM, text="I like tea", speaker="Ada")
+    assert not disagree(mine, replace(mine, text="I hate tea", speaker="Bob"))
+    assert disagree(mine, replace(mine, text="I hate tea"))

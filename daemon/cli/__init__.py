@@ -29,6 +29,9 @@ COMMANDS = {
     "feel": "raise a hormone event",
     "mood": "show the hormone levels",
     "ingest": "read transcripts into the long-term memory",
+    "serve": "the daemon, in the foreground: dreams by itself, serves agents",
+    "mcp": "MCP over stdio, for an agent",
+    "install-service": "have systemd run the daemon",
     "doctor": "check everything and say what to do",
 }
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -74,7 +77,7 @@ def _run(words: Sequence[str]) -> int:
         return 0
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}; 'dreamd --help' lists them")
-    command = import_module(f"daemon.cli.{name}")
+    command = import_module(f"daemon.cli.{name.replace('-', '_')}")
     parser = Parser(prog=f"dreamd {name}", description=command.__doc__)
     command.add(parser)
     return int(command.run(parser.parse_args(rest)))

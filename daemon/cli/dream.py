@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import config_of, takes_folder, takes_json, workspace_for_dream
+from daemon.cli.parsing import caller_of, config_of, takes_folder, takes_json, workspace_for_dream
 from daemon.cli.terminal import counted, out, say, show_json, tell_notices, working
-from daemon.cli.unified import show_unified, unified
+from daemon.cli.unified import show_unified
+from daemon.unified import unified
 
 if TYPE_CHECKING:
     from daemon.config import Config
@@ -22,6 +23,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason", choices=("manual", "session-end"), default="manual", help="for the ledger; default %(default)s"
     )
+    parser.add_argument(
+        "--no-wait", action="store_true", help="leave it to the daemon and return at once (without one: dream here)"
+    )
     takes_folder(parser)
     takes_json(parser)
 
@@ -29,23 +33,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """One dream, or what it would be."""
     config = config_of(arguments)
-    workspace = workspace_for_dream(arguments)
-    from daemon.compose import owned
-    from daemon.dreaming import Mode, dream_now
-    from state.dream import Reason
+    arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
+    from daemon.dreaming import Mode
+    from daemon.operations.dreams import DREAM, DreamNow
 
-    mode = Mode.DRY if arguments.dry_run else Mode(config.dream.mode)
-    reason = Reason.SESSION_END if arguments.reason == "session-end" else Reason.MANUAL
-    with owned(workspace, config, "dreamd dream") as store:
-        try:
-            with working("dreaming…") as tell:
-                outcome = dream_now(store, reason, mode, _steps(tell, mode))
-        finally:
-            tell_notices(store.notices)
+    asked = Mode.DRY if arguments.dry_run else None
+    mode = asked or Mode(config.dream.mode)
+    with working("dreaming…") as tell:
+        caller = caller_of(arguments, "dream", _steps(tell, mode))
+        outcome = caller.ask(DREAM, DreamNow(reason=arguments.reason, mode=asked, wait=not arguments.no_wait)).outcome
+    if outcome is None:
+        show_json({"queued": True}) if arguments.json else out("the daemon dreams when it comes to it")
+        return 0
     tell_notices(outcome.dream.problems)
     if arguments.json:
         show_json(outcome)
-    elif mode is Mode.DRY:
+    elif outcome.mode is Mode.DRY:
         dream = outcome.dream
         show_unified(unified(dream.before, dream.after, "as it is", "after this dream"))
         say(_how(dream, config))

@@ -3,8 +3,7 @@
 import argparse
 
 from daemon.cli.mood import show_levels
-from daemon.cli.parsing import config_of, takes_json, takes_workspace, workspace_of
-from daemon.cli.terminal import tell_notices
+from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -17,15 +16,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raise it, and print the levels that it leads to."""
-    workspace, config = workspace_of(arguments), config_of(arguments)
-    from daemon.absorbing import feel, redacted
-    from daemon.compose import clock, owned
+    caller = caller_of(arguments, "feel")
+    from daemon.operations.notes import FEEL, Feel
     from state.hormones import Feeling
 
-    with owned(workspace, config, "dreamd feel") as store:
-        now = clock()
-        feel(store, [Feeling(arguments.event)], redacted(store, arguments.because), now, now)
-        levels = store.feelings.levels(now)
-    tell_notices(store.notices)
+    levels = caller.ask(FEEL, Feel(event=Feeling(arguments.event), because=arguments.because))
     show_levels(levels, as_json=arguments.json)
     return 0

@@ -2,7 +2,7 @@
 
 import argparse
 
-from daemon.cli.parsing import config_of, takes_json, takes_workspace, workspace_of
+from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import say, show_json, show_table
 
 
@@ -15,11 +15,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
-    workspace, config = workspace_of(arguments), config_of(arguments)
-    from daemon.compose import visited
+    caller = caller_of(arguments, "history")
+    from daemon.operations.versions import HISTORY, History
 
-    with visited(workspace, config) as store:
-        versions = store.lineage.versions(max(0, arguments.limit))
+    versions = caller.ask(HISTORY, History(limit=max(0, arguments.limit))).versions
     if arguments.json:
         show_json(versions)
     elif versions:

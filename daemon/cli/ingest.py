@@ -1,46 +1,39 @@
 """Read transcripts into the long-term memory: Claude Code and Codex JSONL, OpenAI-style messages, Markdown, text."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import config_of, takes_json, takes_workspace, workspace_of
-from daemon.cli.terminal import counted, out, say, show_json, tell_notices, working
-from state.errors import NothingToDoError
-
-if TYPE_CHECKING:
-    from daemon.compose import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """What was read. `files` were there, `unread` of them could not be read at all; `crystals` are new."""
-
-    files: int
-    unread: int
-    turns: int
-    crystals: int
-    problems: tuple[str, ...]
+from daemon.cli.parsing import caller_of, config_of, takes_json, takes_workspace, workspace_of
+from daemon.cli.terminal import counted, out, say, show_json, working
+from state.errors import DreamdError, NothingToDoError, UsageError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """What to read."""
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files, or folders of them")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files, or folders of them")
+    parser.add_argument(
+        "--hook",
+        action="store_true",
+        help="what a hook of Claude Code or Codex runs: link the transcript that its JSON on stdin names into the"
+        " workspace, where dreams and the daemon read it; at the end of a session ask for a dream",
+    )
     takes_workspace(parser)
     takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read what is new in them; 1 when nothing could be read."""
-    workspace, config = workspace_of(arguments), config_of(arguments)
-    from daemon.compose import owned
+    if arguments.hook:
+        return _run_as_hook(arguments)
+    if not arguments.paths:
+        raise UsageError("name the files or folders to read; see 'dreamd ingest --help'")
+    with working("reading…") as tell:
+        caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
+        from daemon.operations.notes import INGEST, Ingest
 
-    with owned(workspace, config, "dreamd ingest") as store:
-        with working("reading…") as tell:
-            done = _ingest(store, arguments.paths, tell)
-        tell_notices(store.notices)
+        done = caller.ask(INGEST, Ingest(paths=tuple(str(path.absolute()) for path in arguments.paths)))
     for problem in done.problems:
         say(f"problem: {problem}")
     if arguments.json:
@@ -51,36 +44,32 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if done.unread == done.files else 0
 
 
-def _ingest(store: "Store", paths: Iterable[Path], tell: Callable[[str], None]) -> Ingested:
-    from daemon.absorbing import absorb_transcripts
-    from daemon.compose import clock
-
-    before, files, unread, turns, problems = store.crystals.count(), 0, 0, 0, list[str]()
-    for path in _files(paths):
-        files += 1
-        if not path.exists():
-            unread += 1
-            problems.append(f"{path} does not exist; check the path")
-            continue
-        found = absorb_transcripts(store, [path], clock(), tell)
-        turns += found.turns
-        problems += found.problems
-        unread += bool(found.problems and not found.turns)
-    if not files:
-        raise NothingToDoError("there are no files in these folders; name the files or another folder")
-    if waiting := store.crystals.vectors.waiting()[0]:
-        tell(f"{counted(waiting, 'crystal')} to embed")
-        store.embed()
-    return Ingested(files, unread, turns, store.crystals.count() - before, tuple(problems))
+def _run_as_hook(arguments: argparse.Namespace) -> int:
+    """The same while an agent waits: nothing on stdout, and never 2, by which hooks stop what the agent does."""
+    try:
+        _heed(arguments)
+    except DreamdError as error:
+        say(f"dreamd: {error}")
+        return 1
+    return 0
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files, and those below the folders; hidden ones only where they are named."""
-    for path in paths:
-        if not path.is_dir():
-            yield path
-            continue
-        for below in sorted(path.rglob("*")):
-            hidden = any(part.startswith(".") for part in below.relative_to(path).parts)
-            if below.is_file() and not hidden:
-                yield below
+def _heed(arguments: argparse.Namespace) -> None:
+    """See to it that the transcript is read; then ask for the dream, if the session ends.
+
+    The daemon dreams when it comes to it. Without one the dream is dreamt here.
+    """
+    from daemon.hook import link, parse_hook
+
+    if arguments.paths:
+        raise UsageError("--hook learns on stdin what to read; leave out PATH")
+    hook = parse_hook(sys.stdin.buffer.read())
+    if hook.transcript is not None and hook.transcript.exists():  # a session in which nothing was said has none
+        link(workspace_of(arguments), hook.transcript, config_of(arguments).sources.transcripts)
+    if not hook.ends_session:
+        return
+    caller = caller_of(arguments, "ingest")
+    from daemon.operations.dreams import DREAM, DreamNow
+
+    with suppress(NothingToDoError):
+        caller.ask(DREAM, DreamNow(reason="session-end", wait=False))

@@ -1,14 +1,13 @@
 """Show the hormone levels as they are now, and the mood."""
 
 import argparse
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import config_of, takes_json, takes_workspace, workspace_of
+from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
-    from state.hormones import Hormones
+    from daemon.operations.notes import Mood
 
 _BAR = 20
 
@@ -21,24 +20,19 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
-    workspace, config = workspace_of(arguments), config_of(arguments)
-    from daemon.compose import visited
+    caller = caller_of(arguments, "mood")
+    from daemon.operations.notes import MOOD
+    from daemon.operations.operation import Nothing
 
-    with visited(workspace, config) as store:
-        levels = store.feelings.levels(datetime.now(UTC))
-    show_levels(levels, as_json=arguments.json)
+    show_levels(caller.ask(MOOD, Nothing()), as_json=arguments.json)
     return 0
 
 
-def show_levels(levels: "Hormones", *, as_json: bool) -> None:
+def show_levels(levels: "Mood", *, as_json: bool) -> None:
     """The levels and the mood."""
-    from state.codec import plain
-    from state.hormones import Hormone, mood
-
     if as_json:
-        show_json({**plain(levels), "mood": mood(levels)})
+        show_json(levels)
         return
-    for hormone in Hormone:
-        level = levels.level(hormone)
-        out(f"{hormone.value:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip())
-    out(f"mood      {mood(levels)}")
+    for name, level in (("dopamine", levels.dopamine), ("cortisol", levels.cortisol), ("oxytocin", levels.oxytocin)):
+        out(f"{name:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip())
+    out(f"mood      {levels.mood}")

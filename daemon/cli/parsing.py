@@ -9,7 +9,11 @@ from state.errors import UsageError
 from state.stores.workspace import Workspace, find_workspace, init_workspace, open_workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from daemon.asking import Caller
     from daemon.config import Config
+    from daemon.progress import Step
 
 
 class Parser(argparse.ArgumentParser):
@@ -75,6 +79,27 @@ def config_of(arguments: argparse.Namespace) -> "Config":
     from daemon.config import load
 
     return load(arguments.config)
+
+
+def caller_of(arguments: argparse.Namespace, command: str, told: "Callable[[Step], None] | None" = None) -> "Caller":
+    """Who asks for an operation; what a person should know is told on stderr, once."""
+    from daemon.asking import Caller, configured_here
+    from daemon.cli.terminal import say
+
+    known = set[str]()
+
+    def noticed(notice: str) -> None:
+        if notice not in known:
+            known.add(notice)
+            say(f"notice: {notice}")
+
+    workspace = workspace_of(arguments)
+    own_config = arguments.config is not None or configured_here()
+    return Caller(workspace, config_of(arguments), f"dreamd {command}", told or _unheard, noticed, own_config)
+
+
+def _unheard(_: "Step") -> None:
+    """Nobody wants to know how far it is."""
 
 
 def _has_memory(folder: Workspace) -> bool:

@@ -2,9 +2,10 @@
 
 import argparse
 
-from daemon.cli.parsing import config_of, takes_json, takes_workspace, workspace_of
-from daemon.cli.terminal import counted, out, say, show_json, tell_notices
-from daemon.cli.unified import show_unified, unified
+from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.terminal import counted, out, say, show_json
+from daemon.cli.unified import show_unified
+from daemon.unified import unified
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -16,19 +17,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Restore it, and print what that changed."""
-    workspace, config = workspace_of(arguments), config_of(arguments)
-    from daemon.compose import owned
-    from daemon.restoring import restore
+    caller = caller_of(arguments, "restore")
+    from daemon.operations.versions import RESTORE, Restore
 
-    with owned(workspace, config, "dreamd restore") as store:
-        dream = restore(store, arguments.version)
-        pending = len(store.segments.pending_notes())
-    tell_notices((*store.notices, *dream.problems))
+    done = caller.ask(RESTORE, Restore(version=arguments.version))
+    dream = done.dream
     if arguments.json:
         show_json(dream)
         return 0
     after = dream.after if dream.merged is None else dream.merged
     out(f"version {arguments.version} is back, as version {dream.number}", "bold")
     show_unified(unified(dream.before, after, "as it was", f"version {dream.number}"))
-    say(f"{counted(pending, 'note')} pending")
+    say(f"{counted(done.pending, 'note')} pending")
     return 0

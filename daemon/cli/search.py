@@ -1,17 +1,16 @@
 """Search the long-term memory by meaning and by words."""
 
 import argparse
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from daemon.cli.parsing import config_of, takes_json, takes_workspace, workspace_of
-from daemon.cli.terminal import duration, out, say, show_json, tell_notices
-from state.errors import BusyError, UsageError
+from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.terminal import duration, out, say, show_json
+from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from state.ranking import Filters, Findings, Hit
+    from daemon.operations.recalling import Recalled, Recollection
 
 Name = TypeVar("Name", bound=StrEnum)
 
@@ -41,57 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if not 1 <= arguments.limit <= MAX_LIMIT:
         raise UsageError(f"a limit of {arguments.limit} is impossible; give a number from 1 to {MAX_LIMIT}")
-    query, filters = " ".join(arguments.query), _filters(arguments)
-    workspace, config = workspace_of(arguments), config_of(arguments)
-    from daemon.compose import owned, visited
-    from daemon.searching import look, recall
-
-    with ExitStack() as stack:
-        try:
-            store = stack.enter_context(owned(workspace, config, "dreamd search"))
-            found = recall(store, query, arguments.limit, filters)
-        except BusyError as busy:
-            say(f"notice: searched as it stands: {busy}")
-            store = stack.enter_context(visited(workspace, config))
-            found = look(store, query, arguments.limit, filters)
-        tell_notices(store.notices)
-    _show(query, found, as_json=arguments.json)
-    return 0
-
-
-def _show(query: str, found: "Findings", *, as_json: bool) -> None:
-    if as_json:
-        from state.codec import plain
-
-        hits = [
-            {"id": hit.crystal.id, "score": hit.score, "age_days": hit.age_days, **plain(hit.crystal)}
-            for hit in found.hits
-        ]
-        show_json({"query": query, "good": found.good, "arms": found.arms, "hits": hits})
-        return
-    if "dense" not in found.arms:
-        say("notice: searched by words only")
-    if not found.good:
-        say("nothing answers this well; what follows is the nearest" if found.hits else "nothing was found")
-    for number, hit in enumerate(found.hits, 1):
-        out(f"{number}. {hit.crystal.text}")
-        out(f"   {_about(hit)}", "dim")
-
-
-def _about(hit: "Hit") -> str:
-    crystal = hit.crystal
-    parts = [f"{hit.score:.2f}", crystal.origin.value, crystal.kind.value, f"trust {crystal.trust.value}"]
-    parts += [crystal.context] if crystal.context else []
-    parts += [f"{duration(hit.age_days * 86_400)} old"]
-    parts += [str(crystal.source)] if crystal.source else []
-    return ", ".join(parts)
-
-
-def _filters(arguments: argparse.Namespace) -> "Filters":
+    caller = caller_of(arguments, "search")
+    from daemon.operations.recalling import SEARCH, Search
     from state.crystal import Kind, Origin, Trust
-    from state.ranking import Filters
 
-    return Filters(
+    asked = Search(
+        query=" ".join(arguments.query),
+        limit=arguments.limit,
         origin=_named(Origin, "origin", arguments.origin),
         kind=_named(Kind, "kind", arguments.kind),
         session=arguments.session,
@@ -100,6 +55,29 @@ def _filters(arguments: argparse.Namespace) -> "Filters":
         until=arguments.until,
         trust=_named(Trust, "trust", arguments.trust),
     )
+    _show(caller.ask(SEARCH, asked), as_json=arguments.json)
+    return 0
+
+
+def _show(found: "Recollection", *, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+        return
+    if "dense" not in found.arms:
+        say("notice: searched by words only")
+    if not found.good:
+        say("nothing answers this well; what follows is the nearest" if found.hits else "nothing was found")
+    for number, hit in enumerate(found.hits, 1):
+        out(f"{number}. {hit.text}")
+        out(f"   {_about(hit)}", "dim")
+
+
+def _about(hit: "Recalled") -> str:
+    parts = [f"{hit.score:.2f}", hit.origin, hit.kind, f"trust {hit.trust}"]
+    parts += [hit.context] if hit.context else []
+    parts += [f"{duration(hit.age_days * 86_400)} old"]
+    parts += [hit.provenance] if hit.provenance else []
+    return ", ".join(parts)
 
 
 def _named(names: type[Name], option: str, value: str | None) -> Name | None:

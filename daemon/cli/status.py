@@ -1,13 +1,18 @@
-"""Show how a workspace is: pending notes, the last dream, crystals, spend, problems."""
+"""Show how a workspace is: pending notes, the last and the next dream, crystals, spend, problems; or the daemon."""
 
 import argparse
+import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import config_of, takes_folder, takes_json, workspace_of
+from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json, workspace_of
 from daemon.cli.terminal import ago, counted, duration, out, show_json
+from state.errors import UnknownWorkspaceError, UsageError
+from state.stores.workspace import Workspace
 
 if TYPE_CHECKING:
+    from daemon.house import HouseStatus
     from daemon.status import LastDream, Spending, Status
 
 
@@ -18,16 +23,60 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it; works while a dream runs, and before the first one."""
-    workspace, config = workspace_of(arguments), config_of(arguments)
-    from daemon.status import status
-
-    value = status(workspace, config, datetime.now(UTC))
-    if arguments.json:
-        show_json(value)
-    else:
-        _show(value)
+    """Print it; works while a dream runs, and before the first. Outside a workspace: of the daemon and all of its."""
+    try:
+        workspace = workspace_of(arguments)
+    except UsageError:
+        if named_folder(arguments) is not None or (house := _house()) is None:
+            raise
+        show_json(house) if arguments.json else _show_house(house)
+        return 0
+    value = _status(workspace, arguments)
+    show_json(value) if arguments.json else _show(value)
     return 0
+
+
+def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
+    """As the daemon sees it, who knows when the next dream is; else as the files say."""
+    from daemon.client import UnreachableError, daemon
+    from daemon.registry import name_of
+    from daemon.status import Status, status
+    from state.codec import decode
+
+    client = daemon()
+    if client is not None:
+        with suppress(UnreachableError, UnknownWorkspaceError):
+            answer = client.get(f"/v1/workspaces/{name_of(workspace.root)}/status")
+            return decode(Status, json.dumps(answer), "the daemon's answer")
+    return status(workspace, config_of(arguments), datetime.now(UTC))
+
+
+def _house() -> "HouseStatus | None":
+    """The daemon and its workspaces; None when no daemon runs."""
+    from daemon.client import UnreachableError, daemon
+    from daemon.house import HouseStatus
+    from state.codec import decode
+
+    client = daemon()
+    if client is not None:
+        with suppress(UnreachableError):
+            return decode(HouseStatus, json.dumps(client.get("/v1/status")), "the daemon's answer")
+    return None
+
+
+def _show_house(house: "HouseStatus") -> None:
+    daemon = house.daemon
+    out(f"{'daemon':<12} process {daemon.pid}, version {daemon.version}, since {daemon.since:%Y-%m-%d %H:%M} UTC")
+    out(f"{'listens at':<12} {daemon.socket}" + (f" and {daemon.http}" if daemon.http else ""))
+    out(f"{'dreams':<12} {daemon.dreaming} running, {daemon.waiting} waiting")
+    for problem in daemon.problems:
+        out(f"{'problem':<12} {problem.what}; {problem.advice}", "red")
+    for kept in daemon.workspaces:
+        if kept.problem is not None:
+            out(f"{'refused':<12} {kept.root}: {kept.problem.what}; {kept.problem.advice}", "red")
+    for value in house.workspaces:
+        out("")
+        _show(value)
 
 
 def _show(value: "Status") -> None:
@@ -39,13 +88,17 @@ def _show(value: "Status") -> None:
         ("workspace", value.workspace),
         ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
         ("last dream", _dream(value.last_dream, value.at)),
-        ("next dream", value.next_dream),
+        ("next dream", _next(value)),
         ("notes", count + waits),
         ("crystals", f"{sum(value.crystals.values()):,}" + (f" ({kinds})" if kinds else "") + waiting),
         ("spent today", _spent(value.spending)),
     ]
     rows += [("breaker", f"open: {value.spending.breaker}")] if value.spending.breaker else []
-    rows += [("held by", str(value.holder))] if value.holder else []
+    if value.service is not None:
+        since = f"{value.service.since:%Y-%m-%d %H:%M} UTC"
+        rows += [("daemon", f"process {value.service.pid}, since {since}")]
+    elif value.holder:
+        rows += [("held by", str(value.holder))]
     rows += [("proposal", f"{dream} waits; 'dreamd review' shows it") for dream in value.proposals]
     for name, text in rows:
         out(f"{name:<12} {text}")
@@ -64,6 +117,14 @@ def _dream(last: "LastDream | None", now: datetime) -> str:
     parts += [f"{last.tokens:,} tokens, ${last.usd:.4f}"] if last.tokens else []
     parts += [last.detail] if last.detail else []
     return ", ".join(parts)
+
+
+def _next(value: "Status") -> str:
+    service = value.service
+    if service is None or service.at is None or service.dreaming:
+        return value.next_dream
+    seconds = (service.at - value.at).total_seconds()
+    return f"{'now' if seconds < 1 else f'in {duration(seconds)}'}: {service.upcoming}"
 
 
 def _spent(spending: "Spending") -> str:

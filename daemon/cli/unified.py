@@ -1,18 +1,8 @@
-"""Two texts of MEMORY.md as a unified diff."""
-
-import difflib
+"""A unified diff on the terminal."""
 
 from daemon.cli.terminal import out
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
-
-
-def unified(before: str, after: str, old: str, new: str) -> str:
-    """The difference, with `old` and `new` as the names of both texts; empty when they are the same."""
-    rows = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""
-    )
-    return "\n".join(rows)
 
 
 def show_unified(text: str) -> None:

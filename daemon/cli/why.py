@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import config_of, takes_json, takes_workspace, workspace_of
+from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
@@ -19,12 +19,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the stories of the lines that are meant."""
-    workspace, config = workspace_of(arguments), config_of(arguments)
-    from daemon.compose import visited
-    from daemon.why import why
+    caller = caller_of(arguments, "why")
+    from daemon.operations.recalling import WHY, Why
 
-    with visited(workspace, config) as store:
-        stories = why(store, " ".join(arguments.text))
+    stories = caller.ask(WHY, Why(text=" ".join(arguments.text))).lines
     if arguments.json:
         show_json(stories)
         return 0

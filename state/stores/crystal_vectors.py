@@ -1,7 +1,8 @@
 """The crystals' vectors as state.db keeps them: the truth from which the vector index is fed and rebuilt.
 
-Two queues stand between a new crystal and the index: `to_embed` (no vector yet) and `to_index` (the index has not
-been told yet). A row leaves a queue only after its step is done, so a crash repeats a step and never skips one.
+Queues lead a new crystal on: `to_embed` (no vector yet), `to_index` (the index has not been told yet), `to_compare`
+(not compared with those nearest to it yet, see `twins`). A row leaves a queue only after its step is done, so a crash
+repeats a step and never skips one.
 """
 
 import json
@@ -20,6 +21,7 @@ BATCH = 256
 # A block that fits the processor's cache is compared three times as fast as one that does not.
 _ROWS_AT_ONCE = 512
 _MODEL = "embedding_model"
+_LISTED = "SELECT value FROM json_each(?)"
 
 
 class Index(Protocol):
@@ -45,6 +47,7 @@ class CrystalVectors:
         with transaction(self._connection) as connection:
             connection.execute("DELETE FROM vectors")
             connection.execute("DELETE FROM to_index")
+            connection.execute("DELETE FROM to_compare")
             connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
             connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_MODEL, name))
         return True
@@ -95,6 +98,10 @@ class CrystalVectors:
         embed, index = row.fetchone()
         return int(embed), int(index)
 
+    def wait(self) -> bool:
+        """Does any crystal wait to be embedded?"""
+        return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
+
     def vector_count(self) -> int:
         """How many vectors there are, those that the index has not been told about included."""
         return int(self._connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
@@ -140,16 +147,52 @@ class CrystalVectors:
 
         `condition` is SQL over the table `crystals`.
         """
+        (nearest,) = self._exact(vector.reshape(1, -1), k, condition, values)
+        return [key for _, key in nearest]
+
+    def neighbours(self, keys: Sequence[int], k: int, index: Index | None) -> dict[int, dict[int, float]]:
+        """For each of these rows that has a vector, the k others nearest to it with their cosines.
+
+        By the index, and exactly among what it has not been told; without one, exactly among all.
+        """
+        rows = self._connection.execute(
+            f"SELECT crystal, vector FROM vectors WHERE crystal IN ({_LISTED})", (json.dumps(list(keys)),)
+        ).fetchall()
+        if not rows:
+            return {}
+        vectors = _matrix([row["vector"] for row in rows])
+        untold = "" if index is None else "crystals.key IN (SELECT crystal FROM to_index)"
+        near = [{key: -minus for minus, key in nearest} for nearest in self._exact(vectors, k + 1, condition=untold)]
+        if index is not None:
+            near = [known | self._told(index, vector, k + 1) for known, vector in zip(near, vectors, strict=True)]
+        found = {int(row["crystal"]): cosines for row, cosines in zip(rows, near, strict=True)}
+        return {
+            key: dict(sorted(((o, c) for o, c in cosines.items() if o != key), key=lambda pair: -pair[1])[:k])
+            for key, cosines in found.items()
+        }
+
+    def _told(self, index: Index, vector: "NDArray[np.float32]", k: int) -> dict[int, float]:
+        cosines = dict(index.nearest(vector, k))
+        rows = self._connection.execute(
+            f"SELECT key, id FROM crystals WHERE id IN ({_LISTED})", (json.dumps(list(cosines)),)
+        )
+        return {int(row["key"]): cosines[row["id"]] for row in rows}
+
+    def _exact(
+        self, vectors: "NDArray[np.float32]", k: int, condition: str = "", values: Sequence[object] = ()
+    ) -> list[list[tuple[float, int]]]:
+        """For each of these vectors the k nearest rows, best first: (minus the cosine, row)."""
         where = f" WHERE crystal IN (SELECT key FROM crystals WHERE {condition})" if condition else ""
         cursor = self._connection.cursor()
         cursor.row_factory = None
         cursor.execute(f"SELECT crystal, vector FROM vectors{where}", tuple(values))
-        best: list[tuple[float, int]] = []
+        best: list[list[tuple[float, int]]] = [[] for _ in vectors]
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            scores = _matrix([row[1] for row in rows]) @ vector
-            top = (-scores).argsort(kind="stable")[:k].tolist()
-            best = sorted([*best, *((-float(scores[place]), int(rows[place][0])) for place in top)])[:k]
-        return [key for _, key in best]
+            scores = vectors @ _matrix([row[1] for row in rows]).T
+            for one, known in zip(scores, best, strict=True):
+                top = (-one).argsort(kind="stable")[:k].tolist()
+                known[:] = sorted([*known, *((-float(one[place]), int(rows[place][0])) for place in top)])[:k]
+        return best
 
     def _keep(self, keys: Sequence[int], model: str, vectors: "NDArray[np.float32]") -> None:
         with transaction(self._connection) as connection:
@@ -161,7 +204,8 @@ class CrystalVectors:
                     (model, vector.astype("<f4").tobytes(), key),
                 ).rowcount
                 if kept:
-                    connection.execute("INSERT OR IGNORE INTO to_index (crystal) VALUES (?)", (key,))
+                    for queue in ("to_index", "to_compare"):
+                        connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
                 connection.execute("DELETE FROM to_embed WHERE crystal = ?", (key,))
 
 

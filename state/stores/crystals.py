@@ -7,12 +7,13 @@ its vector follows (see `crystal_vectors`). Writing a crystal again adds at most
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from state.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust, least_trust
+from state.lifecycle import DREAMT, accessed, fades_at
 from state.mixing import mix_kinds
-from state.stores import lexical
+from state.stores import lexical, skills
 from state.stores.crystal_vectors import CrystalVectors
 from state.stores.database import from_text, to_text, transaction
 
@@ -20,6 +21,7 @@ from state.stores.database import from_text, to_text, transaction
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
 _INPUTS = f"dreamt_in IS NULL AND origin IN ({', '.join(repr(origin.value) for origin in INPUT_ORIGINS)})"
 _KEYS = "SELECT value FROM json_each(?)"
+_AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,7 @@ class Crystals:
         new = 0
         with transaction(self.connection) as connection:
             for crystal in crystals:
-                row = connection.execute(
-                    "SELECT key, importance, trust, parents FROM crystals WHERE id = ?", (crystal.id,)
-                ).fetchone()
+                row = connection.execute("SELECT * FROM crystals WHERE id = ?", (crystal.id,)).fetchone()
                 if row is None:
                     key = self._insert(crystal)
                     new += 1
@@ -127,8 +127,9 @@ class Crystals:
         return [row["id"] for row in self.connection.execute(query, (Origin.SEED.value,))]
 
     def mark_dreamt(self, ids: Iterable[str], version: int) -> None:
-        """These were taken in by the dream of this version; those of an earlier one keep theirs."""
-        self._change("dreamt_in = ?", "dreamt_in IS NULL", (version,), ids)
+        """The dream of this version took these in: they are consolidated. Those of an earlier one stay its own."""
+        change = f"dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
+        self._change(change, "dreamt_in IS NULL", (version,), ids)
 
     def unmark_dreamt(self, after: int) -> int:
         """What dreams after this version took in is new again; returns how many."""
@@ -137,25 +138,67 @@ class Crystals:
             return connection.execute(statement, (after,)).rowcount
 
     def touch(self, ids: Iterable[str], now: datetime) -> None:
-        """Each of these was of use at this moment: one more access."""
-        # A clock set back must not make a memory older than it is.
-        change = "accesses = accesses + 1, last_accessed_at = max(coalesce(last_accessed_at, ''), ?)"
-        self._change(change, "TRUE", (to_text(now),), ids)
+        """Each of these was of use at this moment: one more access, which may move it to another stage of life.
+
+        One behind which another stands stays archived.
+        """
+        with transaction(self.connection) as connection:
+            rows = self._rows(f"id IN ({_KEYS})", (json.dumps(list(ids)),))
+            for row in rows:
+                used = accessed(_crystal(row, None), now)
+                stage = used.lifecycle if row["merged_into"] is None else Lifecycle(row["lifecycle"])
+                connection.execute(
+                    "UPDATE crystals SET accesses = ?, last_accessed_at = ?, lifecycle = ?, fades_at = ?"
+                    " WHERE key = ?",
+                    (used.accesses, _text(used.last_accessed_at), stage.value, _text(fades_at(used)), row["key"]),
+                )
 
     def set_lifecycle(self, ids: Iterable[str], lifecycle: Lifecycle) -> None:
         """These are in this stage of life now."""
         self._change("lifecycle = ?", "TRUE", (lifecycle.value,), ids)
 
+    def archive_faded(self, now: datetime, limit: int = 500) -> tuple[int, int]:
+        """Archive up to `limit` crystals that have faded by now; returns how many were archived, and frozen.
+
+        What a pointer of MEMORY.md leads to is frozen instead: it was a line, and has to be found where it says.
+        """
+        with transaction(self.connection) as connection:
+            rows = connection.execute(
+                "SELECT id, EXISTS (SELECT 1 FROM pointers WHERE crystal = id AND standing = 1) AS pointed"
+                " FROM crystals WHERE fades_at <= ? AND lifecycle NOT IN ('archived', 'frozen')"
+                " ORDER BY fades_at LIMIT ?",
+                (to_text(now), limit),
+            ).fetchall()
+            pointed = [row["id"] for row in rows if row["pointed"]]
+            faded = [row["id"] for row in rows if not row["pointed"]]
+            self.set_lifecycle(pointed, Lifecycle.FROZEN)
+            self.set_lifecycle(faded, Lifecycle.ARCHIVED)
+        return len(faded), len(pointed)
+
+    def newest(self) -> int:
+        """The highest row number; 0 when there are no crystals."""
+        return int(self.connection.execute("SELECT coalesce(max(key), 0) FROM crystals").fetchone()[0])
+
+    def later_than(self, key: int, ids: Iterable[str]) -> set[str]:
+        """Which of these were written after the row of this number."""
+        rows = self.connection.execute(
+            f"SELECT id FROM crystals WHERE key > ? AND id IN ({_KEYS})", (key, json.dumps(list(ids)))
+        )
+        return {row["id"] for row in rows}
+
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Take these out of every table and of the full-text index; returns the ids that were there.
 
-        The vector index is the caller's to tell. The full-text index is built anew, so that its old segments do not
-        keep the words; the bytes leave the file with `PRAGMA secure_delete` and VACUUM.
+        With them go those for which they stand: these say the same. The vector index is the caller's to tell. The
+        full-text index is built anew, so that its old segments do not keep the words; the bytes leave the file with
+        `PRAGMA secure_delete` and VACUUM.
         """
         wanted = json.dumps(list(ids))
         with transaction(self.connection) as connection:
             gone = connection.execute(
-                f"DELETE FROM crystals WHERE id IN ({_KEYS}) RETURNING id", (wanted,)
+                f"DELETE FROM crystals WHERE id IN ({_KEYS}) OR merged_into IN"
+                f" (SELECT key FROM crystals WHERE id IN ({_KEYS})) RETURNING id",
+                (wanted, wanted),
             ).fetchall()
             if gone:
                 lexical.rebuild(connection)
@@ -164,8 +207,8 @@ class Crystals:
     def _insert(self, crystal: Crystal) -> int:
         cursor = self.connection.execute(
             "INSERT INTO crystals (id, text, context, pairs, speaker, origin, kind, importance, trust, session,"
-            " position, lifecycle, accesses, created_at, last_accessed_at, valence, parents)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " position, lifecycle, accesses, created_at, last_accessed_at, valence, parents, fades_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 crystal.id,
                 crystal.text,
@@ -181,9 +224,10 @@ class Crystals:
                 crystal.lifecycle.value,
                 crystal.accesses,
                 to_text(crystal.created_at),
-                to_text(crystal.last_accessed_at) if crystal.last_accessed_at else None,
+                _text(crystal.last_accessed_at),
                 crystal.valence,
                 json.dumps(crystal.parents),
+                _text(fades_at(crystal)),
             ),
         )
         key = int(cursor.lastrowid or 0)
@@ -192,17 +236,24 @@ class Crystals:
         return key
 
     def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
-        known = json.loads(row["parents"])
-        importance = max(float(row["importance"]), crystal.importance)
-        trust = least_trust((Trust(row["trust"]), crystal.trust)).value
-        parents = json.dumps([*known, *(parent for parent in crystal.parents if parent not in known)])
-        if (importance, trust, parents) != (row["importance"], row["trust"], row["parents"]):
-            statement = "UPDATE crystals SET importance = ?, trust = ?, parents = ? WHERE key = ?"
-            self.connection.execute(statement, (importance, trust, parents, row["key"]))
+        known = _crystal(row, None)
+        both = replace(
+            known,
+            importance=max(known.importance, crystal.importance),
+            trust=least_trust((known.trust, crystal.trust)),
+            parents=(*known.parents, *(parent for parent in crystal.parents if parent not in known.parents)),
+        )
+        if both != known:
+            self.connection.execute(
+                "UPDATE crystals SET importance = ?, trust = ?, parents = ?, fades_at = ? WHERE key = ?",
+                (both.importance, both.trust.value, json.dumps(both.parents), _text(fades_at(both)), row["key"]),
+            )
+        if both.importance > known.importance and known.lifecycle is Lifecycle.ARCHIVED and not row["merged_into"]:
+            self.set_lifecycle([known.id], Lifecycle.ACTIVATED)  # still faded, the next pass archives it again
 
     def _occur(self, key: int, crystal: Crystal) -> None:
         source = crystal.source or Source("", 0, 0)
-        self.connection.execute(
+        new = self.connection.execute(
             "INSERT OR IGNORE INTO occurrences (crystal, session, position, at, file, first_line, last_line, digest)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -215,7 +266,9 @@ class Crystals:
                 source.last_line,
                 source.digest,
             ),
-        )
+        ).rowcount
+        if new and crystal.kind is Kind.TASK_PATTERN:
+            skills.expect_more(self.connection)
 
     def _change(self, change: str, condition: str, values: tuple[object, ...], ids: Iterable[str]) -> None:
         with transaction(self.connection) as connection:
@@ -236,6 +289,10 @@ class Crystals:
         )
         first = {int(row["crystal"]): _source(row) for row in occurrences}
         return [_crystal(row, first.get(int(row["key"]))) for row in rows]
+
+
+def _text(moment: datetime | None) -> str | None:
+    return to_text(moment) if moment else None
 
 
 def _source(row: sqlite3.Row) -> Source | None:

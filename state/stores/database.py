@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from state.crystal import faded_at
 from state.errors import StorageError
 
 BUSY_TIMEOUT_MS = 10_000
@@ -232,7 +233,40 @@ CREATE TABLE proposals (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1,)
+# What consolidation keeps, so that a pass asks for what is new and for nothing else.
+_VERSION_2 = """
+-- When a crystal's strength falls below the threshold (`state.crystal.faded_at`), and which crystal stands for it.
+ALTER TABLE crystals ADD COLUMN fades_at TEXT;
+ALTER TABLE crystals ADD COLUMN merged_into INTEGER REFERENCES crystals (key) ON DELETE SET NULL;
+UPDATE crystals SET fades_at = faded_at(importance, accesses, valence, created_at, last_accessed_at);
+CREATE INDEX crystals_by_fading ON crystals (fades_at) WHERE lifecycle NOT IN ('archived', 'frozen');
+CREATE INDEX crystals_by_survivor ON crystals (merged_into) WHERE merged_into IS NOT NULL;
+CREATE INDEX pointers_by_crystal ON pointers (crystal);
+CREATE INDEX evidence_by_crystal ON evidence (crystal);
+
+-- A third queue: vectors that were not compared with those nearest to them yet.
+CREATE TABLE to_compare (crystal INTEGER PRIMARY KEY REFERENCES crystals (key) ON DELETE CASCADE);
+INSERT INTO to_compare SELECT crystal FROM vectors;
+
+-- Which crystals contradict each other (empty: another question), and up to which crystal an answer was looked for.
+ALTER TABLE gaps ADD COLUMN one TEXT NOT NULL DEFAULT '';
+ALTER TABLE gaps ADD COLUMN other TEXT NOT NULL DEFAULT '';
+ALTER TABLE gaps ADD COLUMN asked_upto INTEGER NOT NULL DEFAULT 0;
+UPDATE gaps SET asked_upto = (SELECT coalesce(max(key), 0) FROM crystals);
+CREATE INDEX gaps_by_asking ON gaps (asked_upto) WHERE cause IN ('miss', 'question');
+CREATE INDEX gaps_by_dispute ON gaps (one) WHERE one <> '';
+
+-- Tasks that come back, as the last pass found them.
+CREATE TABLE skills (
+    place       INTEGER PRIMARY KEY,    -- 0: the most confident
+    pattern     TEXT NOT NULL,
+    confidence  REAL NOT NULL,
+    occurrences INTEGER NOT NULL,
+    sessions    INTEGER NOT NULL
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 # One statement, so that it sees one moment: another process may be creating the tables.
@@ -289,6 +323,8 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
+    if version < SCHEMA_VERSION:
+        connection.create_function("faded_at", 5, _faded_at, deterministic=True)
     for number in range(version, SCHEMA_VERSION):
         with transaction(connection):
             # Another process may have migrated while this one waited for the write lock.
@@ -297,6 +333,14 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
             for statement in _statements(MIGRATIONS[number]):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number + 1}")
+
+
+def _faded_at(
+    importance: float, accesses: int, valence: float, created_at: str, accessed_at: str | None
+) -> str | None:
+    since = from_text(accessed_at or created_at)
+    moment = faded_at(importance, accesses, valence, since)
+    return to_text(moment) if moment else None
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -127,14 +127,14 @@ def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
 
 def _displace(workspace: Workspace, disk: Disk) -> int | None:
     """Put a new locked file in the place of a stopped holder's; None when the holder is not stopped."""
-    if not _is_stopped(holder(workspace)):
+    if not is_stopped(holder(workspace)):
         return None
     path = disk.target(workspace.lock)
     with told(path):
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
         # One at a time, and a second look: another one may have displaced it, or it may have gone on.
-        if not _flock(turn) or not _is_stopped(holder(workspace)):
+        if not _flock(turn) or not is_stopped(holder(workspace)):
             return None
         fresh = path.with_name("lock.new")
         with told(path):
@@ -195,8 +195,8 @@ def _flock(fd: int) -> bool:
     return True
 
 
-def _is_stopped(who: Holder | None) -> bool:
-    """Is this very process (not one that got its pid later) on this machine, and stopped?"""
+def is_stopped(who: Holder | None) -> bool:
+    """Whether it is stopped (SIGSTOP): this very process (not one that got its pid later) on this machine."""
     return who is not None and who.host == os.uname().nodename and _process(who.pid) == ("T", who.ticks)
 
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from state.asked_time import tells_time
 from state.crystal import Crystal, Trust
+from state.duplicates import asked_word_for_word
 from state.question import Question, ends_as_question, names_in, read_question
 from state.ranking import (
+    FADED,
     K1,
     REACH,
     Filters,
@@ -37,6 +39,7 @@ from state.stores.crystals import Crystals
 from state.stores.database import to_text
 from state.stores.embeddings import Embedder
 from state.stores.surroundings import Surroundings, surroundings
+from state.stores.twins import Twins
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,6 +67,7 @@ class Searcher:
     def __init__(self, crystals: Crystals, embedder: Embedder | None = None, index: Index | None = None) -> None:
         self._crystals = crystals
         self._connection = crystals.connection
+        self._twins = Twins(crystals)
         self._embedder = embedder
         self._index = index
 
@@ -90,12 +94,11 @@ class Searcher:
         signals = self._signals(question, about, self._held(counts, words, by_words, about), vector)
         shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
-        matches = [(crystal, relevance(_read(question, crystal, signals[key]))) for key, crystal in crystals.items()]
+        matches = {key: relevance(_read(question, crystal, signals[key])) for key, crystal in crystals.items()}
+        shown = self._without_twins(query, crystals, matches)
+        ranked = order([(crystals[key], match) for key, match in shown.items()], now, hormones)
         return Findings(
-            hits=tuple(
-                Hit(crystal, score, age_days(crystal, now))
-                for crystal, score in order(matches, now, hormones)[:limit]
-            ),
+            hits=tuple(Hit(crystal, score, age_days(crystal, now)) for crystal, score in ranked[:limit]),
             good=is_good(signals.values(), arms),
             arms=arms,
         )
@@ -152,6 +155,21 @@ class Searcher:
             },
             own={key: match / most for key, match in by_words.items()},
         )
+
+    def _without_twins(
+        self, query: str, crystals: Mapping[int, Crystal], matches: Mapping[int, float]
+    ) -> dict[int, float]:
+        """The matches without those for which another one stands that matches about as well.
+
+        A twin that is shown has faded: its survivor goes first. One that is asked for word for word is shown.
+        """
+        shown = dict(matches)
+        for twin, survivor in self._twins.survivors(matches).items():
+            shown[twin] *= FADED
+            stood_for = shown[twin] <= matches.get(survivor, -1.0)
+            if stood_for and not asked_word_for_word(query, crystals[twin].text):
+                del shown[twin]
+        return shown
 
     def _signals(
         self, question: Question, about: Surroundings, held: "_Held", vector: "NDArray[np.float32] | None"

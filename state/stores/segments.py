@@ -52,6 +52,15 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingFile:
+    """A file that has notes which no dream has consumed: its bytes from `start` on."""
+
+    path: Path
+    start: int
+    status: os.stat_result
+
+
+@dataclass(frozen=True, slots=True)
 class _Kept:
     """A segment's file as it is now, and how many of its bytes were consumed."""
 
@@ -140,6 +149,17 @@ class Segments:
                     content, status = self._read(kept.path)
                     notes += _notes(content, kept.consumed, status)
         return (*notes, *in_scratch)
+
+    def pending_files(self) -> tuple[PendingFile, ...]:
+        """Where pending notes stand, the oldest first and scratch.md last; nothing is opened. Takes no lock."""
+        # scratch.md is looked at first: if it is taken meanwhile it is met again as a segment, and once is enough.
+        scratch: PendingFile | None = None
+        with suppress(NotFoundError):
+            scratch = PendingFile(self._workspace.scratch, 0, self._status(self._workspace.scratch))
+        files = [PendingFile(kept.path, kept.consumed, kept.status) for kept in self._pending_files()]
+        if scratch and not any(os.path.samestat(file.status, scratch.status) for file in files):
+            files.append(scratch)
+        return tuple(files)
 
     def retire(self, number: int, consumed: int) -> bool:
         """Record that the segment's first `consumed` bytes were consumed, and retire it unless it has more.

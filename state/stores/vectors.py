@@ -230,6 +230,13 @@ def open_index(folder: Path, collection: str, truth: Truth) -> tuple[VectorIndex
     return _rebuild(home, collection, truth, Found.BROKEN, reason)
 
 
+def is_whole(folder: Path) -> bool:
+    """Would `open_index` open what is there, rather than build it anew? Nothing is opened or written."""
+    home = IndexFolder(folder)
+    build = home.build()
+    return build is not None and home.sealed(build)
+
+
 def _rebuild(
     home: IndexFolder, collection: str, truth: Truth, found: Found, reason: str
 ) -> tuple[VectorIndex, IndexReport]:

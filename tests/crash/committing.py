@@ -12,6 +12,7 @@ from pathlib import Path
 from daemon.compose import Store, clock, owned
 from daemon.config import Config
 from daemon.dreaming import Mode, Outcome, dream_now
+from daemon.indexing import Embedding
 from state.document import SectionName, parse
 from state.dream import Dream, Reason
 from state.scratch import Note
@@ -51,7 +52,7 @@ class Prepared:
 def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
     """The workspace, owned, without an embedding model: searched by words, opened in milliseconds."""
     with owned(workspace, Config(), "test") as store:
-        store._embedder = Unavailable("left out of this test")
+        store.embedding = Embedding.given(Unavailable("left out of this test"))
         store.disk.system = system or Unsynced()
         store.crystals.connection.execute("PRAGMA synchronous = OFF")  # only a real loss of power would tell
         yield store

@@ -43,7 +43,7 @@ def test_results_as_json_have_what_a_program_needs(dreamd: Caller, here: Path) -
     assert len(value["hits"]) == 2
     first = value["hits"][0]
     assert first["text"] == NOTES[1]
-    assert {"id", "score", "age_days", "origin", "kind", "trust", "source"} <= first.keys()
+    assert {"id", "score", "age_days", "origin", "kind", "trust", "provenance"} <= first.keys()
 
 
 def test_filters_leave_out_what_does_not_pass(dreamd: Caller, here: Path) -> None:

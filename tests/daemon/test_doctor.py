@@ -7,7 +7,8 @@ import pytest
 
 from daemon.compose import clock, owned
 from daemon.config import Config
-from daemon.doctor import Finding, Level, examine
+from daemon.doctor import examine
+from daemon.examining import Finding, Level
 from state.crystal import Crystal, Origin
 from state.stores.database import open_database
 from state.stores.lock import acquire

@@ -68,7 +68,7 @@ def test_after_a_dream_it_names_version_and_author_and_counts_crystals(here: Wor
     assert (value.version, value.last_dream.version, value.last_dream.outcome) == (1, 1, "committed")
     assert (value.last_dream.reason, value.last_dream.model) == ("manual", "extractive")
     assert value.pending.notes == 1
-    assert value.crystals == {"generated": 1}
+    assert value.crystals == {"consolidated": 1}
     assert value.characters == len(here.document.read_text())
 
 

@@ -13,6 +13,7 @@ import pytest
 from daemon.compose import Store, owned
 from daemon.config import Config
 from daemon.dreaming import Mode, dream_now
+from daemon.indexing import Embedding
 from state.dream import Reason
 from state.errors import NothingToDoError
 from state.stores.embeddings import Unavailable
@@ -77,7 +78,7 @@ def test_the_notes_of_nine_writers_beside_dreams_are_each_a_crystal_once(
             wanted.update(f"{name} saw event {n}" for n in range(number))
             processes.append(stack.enter_context(subprocess.Popen(command)))
         store = stack.enter_context(owned(workspace, Config(), "test"))
-        store._embedder = Unavailable("4,000 vectors take a minute, and nothing here depends on them")
+        store.embedding = Embedding.given(Unavailable("4,000 vectors take a minute, and nothing depends on them"))
         while any(process.poll() is None for process in processes):
             dreams += dreamt(store)
         assert [process.returncode for process in processes] == [0] * 9

@@ -171,7 +171,7 @@ def test_what_a_dream_took_in_is_new_again_after_going_back_before_it(crystals: 
     crystals.mark_dreamt([one.id, two.id], 4)  # the first stays with version 3
     assert crystals.undreamt() == []
     assert crystals.unmark_dreamt(after=3) == 1
-    assert crystals.undreamt() == [two]
+    assert [crystal.id for crystal in crystals.undreamt()] == [two.id]
     crystals.upsert([two])
     assert crystals.undreamt_count() == 1
 

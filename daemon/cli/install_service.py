@@ -1,0 +1,191 @@
+"""Write the systemd unit that runs 'dreamd serve': for this user, or with --system for the machine.
+
+A user's service reaches every workspace in the home, those of tomorrow as well; DIR names folders elsewhere. The
+system's service runs as the account that --user names and reaches the DIRs alone. Doing it again changes nothing.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from daemon import unit
+from daemon.cli.parsing import takes_json
+from daemon.cli.terminal import out, say, show_json
+from daemon.places import home
+from daemon.unit import Placed, Sandbox
+from state.errors import DreamdError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What was done. `next` are commands that are left to run, `notices` what one should know."""
+
+    unit: Path
+    outcome: Placed
+    sandbox: Sandbox
+    started: bool
+    next: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The unit and where it goes."""
+
+    path: Path
+    text: str
+    sandbox: Sandbox
+    scope: tuple[str, ...]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """For whom, and how far to go."""
+    parser.add_argument("workspaces", nargs="*", type=Path, metavar="DIR", help="workspaces outside of the home")
+    parser.add_argument("--system", action="store_true", help="a unit of the system, in /etc/systemd/system")
+    parser.add_argument("--user", dest="account", metavar="NAME", help="with --system: the account that it runs as")
+    parser.add_argument(
+        "--sandbox",
+        choices=("auto", *Sandbox),
+        default="auto",
+        help="reduced: without what needs user namespaces; auto: as this machine allows",
+    )
+    parser.add_argument("--now", action="store_true", help="enable and start it as well")
+    parser.add_argument("--force", action="store_true", help="replace a unit that was changed by hand; it is kept")
+    parser.add_argument("--print", dest="only_print", action="store_true", help="print the unit and write nothing")
+    takes_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write it, or print it, and say what is left to do."""
+    plan = _plan(arguments)
+    if arguments.only_print:
+        if arguments.json:
+            show_json({"unit": plan.path, "sandbox": plan.sandbox, "text": plan.text})
+        else:
+            sys.stdout.write(plan.text)
+        return 0
+    if arguments.system:
+        _may_install_for_the_system(arguments.account)
+    systemctl = _systemctl() if arguments.now else ""
+    put = unit.replace_by_force if arguments.force else unit.place
+    outcome = put(plan.path, plan.text)
+    if systemctl:
+        _start([systemctl, *plan.scope], outcome)
+    installed = Installed(
+        plan.path, outcome, plan.sandbox, bool(systemctl), _next(arguments, outcome), _notices(arguments, plan)
+    )
+    if arguments.json:
+        show_json(installed)
+    else:
+        _show(installed)
+    return 0
+
+
+def _plan(arguments: argparse.Namespace) -> _Plan:
+    installed = unit.installation()
+    for folder in arguments.workspaces:
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is no folder; run 'dreamd init {folder}' first")
+    if arguments.system:
+        if not arguments.account:
+            raise UsageError("--system needs an account: --user NAME, the one whose agents write in the workspaces")
+        text = unit.system_unit(installed, arguments.account, arguments.workspaces)
+        return _Plan(unit.SYSTEM_PATH, text, Sandbox.FULL, ())
+    if arguments.account:
+        raise UsageError("--user NAME goes with --system; without it the unit is yours")
+    sandbox = unit.sandbox_here() if arguments.sandbox == "auto" else Sandbox(arguments.sandbox)
+    own = home(os.environ)
+    text = unit.user_unit(installed, arguments.workspaces, os.environ, own, sandbox)
+    return _Plan(unit.user_path(os.environ, own), text, sandbox, ("--user",))
+
+
+def _may_install_for_the_system(account: str) -> None:
+    import pwd
+
+    if os.geteuid() != 0:
+        raise UsageError(f"{unit.SYSTEM_PATH} is root's; run this with sudo, or --print and pass it on")
+    try:
+        pwd.getpwnam(account)
+    except KeyError:
+        make = f"useradd --system --home-dir /var/lib/dreamd --shell /usr/sbin/nologin {account}"
+        raise UsageError(f"there is no account {account!r}; '{make}' makes one") from None
+
+
+def _systemctl() -> str:
+    found = shutil.which("systemctl")
+    if found is None:
+        raise UsageError("there is no systemctl on this machine; leave out --now, or run 'dreamd serve' another way")
+    return found
+
+
+def _start(systemctl: list[str], outcome: Placed) -> None:
+    import subprocess
+
+    steps = [["daemon-reload"], ["enable", "--now", unit.NAME]]
+    # A service that runs already goes on with its old unit.
+    steps += [["restart", unit.NAME]] if outcome is Placed.REPLACED else []
+    for step in steps:
+        done = subprocess.run(  # noqa: S603 - fixed words
+            [*systemctl, *step], capture_output=True, check=False, text=True, errors="replace"
+        )
+        if done.returncode:
+            why = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+            journal = " ".join(["journalctl", *systemctl[1:], "-u", unit.NAME, "-e"])
+            raise DreamdError(
+                f"'{' '.join([Path(systemctl[0]).name, *systemctl[1:], *step])}': {why}; see '{journal}'"
+            )
+
+
+def _next(arguments: argparse.Namespace, outcome: Placed) -> tuple[str, ...]:
+    systemctl = "systemctl" if arguments.system else "systemctl --user"
+    if arguments.now:
+        commands = []
+    elif outcome is Placed.REPLACED:
+        commands = [f"{systemctl} daemon-reload && {systemctl} restart dreamd"]
+    else:
+        commands = [f"{systemctl} daemon-reload && {systemctl} enable --now dreamd"]
+    if not arguments.system and not _lingers():
+        commands.append("loginctl enable-linger")
+    return tuple(commands)
+
+
+def _lingers() -> bool:
+    import pwd
+
+    try:
+        return (Path("/var/lib/systemd/linger") / pwd.getpwuid(os.geteuid()).pw_name).exists()
+    except (KeyError, OSError):
+        return False
+
+
+def _notices(arguments: argparse.Namespace, plan: _Plan) -> tuple[str, ...]:
+    notices = []
+    config = Path("/etc") if arguments.system else plan.path.parents[2]
+    if not (config / "dreamd" / "environment").exists():
+        notices.append(
+            f"the service does not see your shell's variables; keys of model providers go into {config}/dreamd/"
+            "environment, one NAME=value a line, mode 600"
+        )
+    if plan.sandbox is Sandbox.REDUCED:
+        notices.append(
+            "this machine forbids user namespaces to users: the service runs without its file system sandbox; "
+            "'dreamd install-service --system' has it"
+        )
+    if arguments.system:
+        notices.append("clients find the service by DREAMD_SOCKET=/run/dreamd/dreamd.sock, as the same account")
+        if not arguments.workspaces:
+            notices.append("no workspace is named, so the service can write in none; name them: DIR…")
+    elif "loginctl enable-linger" in _next(arguments, Placed.UNCHANGED):
+        notices.append("without lingering the service ends when you log out")
+    return tuple(notices)
+
+
+def _show(installed: Installed) -> None:
+    out(f"{installed.outcome}: {installed.unit}" + ("; the service runs" if installed.started else ""))
+    for command in installed.next:
+        out(f"next: {command}")
+    for notice in installed.notices:
+        say(f"notice: {notice}")

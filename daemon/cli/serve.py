@@ -1,0 +1,31 @@
+"""The daemon, in the foreground: it keeps workspaces, dreams by itself, and serves agents. systemd runs this."""
+
+import argparse
+from pathlib import Path
+
+from daemon.cli.terminal import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """For whom."""
+    parser.add_argument(
+        "folders",
+        nargs="*",
+        type=Path,
+        metavar="DIR",
+        help="workspaces, beside those that 'dreamd init' made known and those of daemon.workspaces",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT; SIGHUP reads the configuration again."""
+    import os
+
+    from daemon.config import load
+    from daemon.places import socket_path, token_path
+    from daemon.running import run as serve
+
+    if os.isatty(2):
+        say(f"listening at {socket_path(os.environ)}; the token for the port is in {token_path(os.environ)}")
+    return serve(lambda: load(arguments.config), tuple(folder.absolute() for folder in arguments.folders))

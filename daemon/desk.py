@@ -1,0 +1,134 @@
+"""Where a window (command line, MCP, HTTP) works on one workspace: at the daemon's desk, or at one of its own.
+
+An operation gets a desk and does not know which: the daemon's keeps the workspace open and has a dream under way
+perhaps; one's own takes the workspace's lock when it is first needed and gives it back at the end of the call.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, Self
+
+from daemon.config import Config
+from daemon.progress import Step
+from state.dream import Reason
+from state.stores.workspace import Workspace
+
+if TYPE_CHECKING:
+    from daemon.compose import Store
+    from daemon.dreaming import Mode, Outcome
+    from daemon.indexing import Embedding
+    from daemon.status import Service
+
+
+class Desk(Protocol):
+    """One workspace, for the length of one call."""
+
+    @property
+    def workspace(self) -> Workspace: ...
+    @property
+    def config(self) -> Config: ...
+    @property
+    def notices(self) -> list[str]:
+        """What a person should know of this call; complete when the call has ended."""
+
+    def reading(self) -> "AbstractContextManager[Store]":
+        """The stores, for what writes nothing; works beside another owner."""
+
+    def store(self) -> "AbstractContextManager[Store]":
+        """The stores, for what is soon done; one caller at a time. Raises BusyError: somebody else owns them."""
+
+    def alone(self) -> "AbstractContextManager[Store]":
+        """The stores, for what takes long or makes a version; nobody dreams meanwhile. Raises BusyError."""
+
+    def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
+        """One dream now, its steps told. Raises what `dream_now` raises, BusyError while another one runs."""
+
+    def dream_soon(self, reason: Reason) -> bool:
+        """Ask for a dream and do not wait; False: nobody is there to dream it."""
+
+    def service(self) -> "Service | None":
+        """What the daemon adds to the status; None: no daemon."""
+
+    def told(self, step: Step) -> None:
+        """Tell whoever waits how far it is."""
+
+    def noted(self) -> None:
+        """Something was added to the scratch log."""
+
+
+@dataclass(slots=True)
+class OwnDesk:
+    """A desk without a daemon; use it as a context manager. `command` signs the lock.
+
+    What a person should know is in `notices` at the end. `embedding` may be kept from call to call.
+    """
+
+    workspace: Workspace
+    config: Config
+    command: str
+    tell: Callable[[Step], None] = lambda _: None
+    embedding: "Embedding | None" = None
+    wait_seconds: float = 0.0
+    notices: list[str] = field(default_factory=list)
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _store: "Store | None" = None
+
+    @contextmanager
+    def reading(self) -> "Iterator[Store]":
+        """Without the lock."""
+        from daemon.compose import visited
+
+        if self._store is not None:
+            yield self._store
+            return
+        with visited(self.workspace, self.config, self.embedding) as store:
+            try:
+                yield store
+            finally:
+                self.notices += store.notices
+
+    @contextmanager
+    def store(self) -> "Iterator[Store]":
+        """With the lock, which is kept until the end of the call."""
+        from daemon.compose import owned
+
+        if self._store is None:
+            owning = owned(self.workspace, self.config, self.command, self.wait_seconds, self.embedding)
+            self._store = self._stack.enter_context(owning)
+        yield self._store
+
+    def alone(self) -> "AbstractContextManager[Store]":
+        """The same: nobody else is here."""
+        return self.store()
+
+    def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
+        """In this process."""
+        from daemon.dreaming import dream_now
+
+        with self.store() as store:
+            return dream_now(store, reason, mode, self.told)
+
+    def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
+        """Nobody is there to dream it."""
+        return False
+
+    def service(self) -> None:
+        """No daemon."""
+        return
+
+    def told(self, step: Step) -> None:
+        """To whoever opened the desk."""
+        self.tell(step)
+
+    def noted(self) -> None:
+        """The next owner finds it in the log."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._store is not None:
+            self.notices += self._store.notices
+            self._store = None
+        self._stack.close()

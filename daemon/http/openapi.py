@@ -1,0 +1,287 @@
+"""The OpenAPI document, made of the table of operations.
+
+What a request may hold and a reply holds is what pydantic reads and writes. Each door has its own document, because
+the port answers less.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from daemon.client import NDJSON, ROOT_HEADER
+from daemon.house import Household, HouseStatus
+from daemon.http.answering import NOTICE_HEADER
+from daemon.http.wrong import RETRY_SECONDS
+from daemon.operations import OPERATIONS, AnyOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Json = dict[str, Any]
+
+_SCHEMAS = "#/components/schemas/"
+_ABOUT = """The memory of agents: notes, searches, dreams. The same operations as the command line's and MCP's.
+
+An error is `{"error": …, "code": …, "details": {}}`. A plain reply has its notices in `Dreamd-Notice` headers,
+percent-encoded. With `Accept: application/x-ndjson` the answer is a line for each step
+(`{"step": {"node", "figures"}}`) and notice (`{"notice": …}`) and at the end `{"reply": …}` or
+`{"error": {"error", "code", "details"}}`; an error before the first step is a plain one. Whoever goes away in the
+middle stops nothing."""
+
+_ERRORS: Mapping[int, str] = {
+    400: "VALIDATION_ERROR: the request cannot be read, or cannot be meant as written",
+    401: "UNAUTHORIZED: the token is missing or wrong",
+    403: "FORBIDDEN: not from this origin, or not at this door",
+    404: "UNKNOWN_WORKSPACE: the daemon does not keep it; NOT_FOUND: what was asked for is not here",
+    409: "NOTHING_TO_DO, REJECTED (by a guard) or DOCUMENT_ERROR: not as the workspace is now; nothing changed",
+    413: "TOO_LARGE: the body has more than 1 MiB",
+    415: "UNSUPPORTED_MEDIA_TYPE: send application/json, without a Content-Encoding",
+    421: "MISDIRECTED: the Host header does not name this daemon",
+    422: "VALIDATION_ERROR: fields are not what they should be; details.fields names each",
+    429: "CEILING: a ceiling on calls, tokens, dollars or time was reached",
+    500: "STORAGE_ERROR, or FAILED",
+    502: "MODEL_ERROR: the model could not be reached, or its answer could not be used",
+    503: "BUSY, FENCED or STOPPED: try again soon",
+    507: "STORAGE_ERROR: the disk is full",
+}
+_ALWAYS = (413, 415, 500, 503)
+_AT_THE_PORT = (401, 403, 421)
+_OF_OPERATIONS = (400, 404, 409, 422, 507)
+_OF_MODELS = (429, 502)
+# `name_of` of daemon.registry.
+_NAME: Json = {"type": "string", "pattern": "^[a-z0-9-]+$", "minLength": 1, "maxLength": 48}
+
+
+def document(*, is_local: bool) -> Json:
+    """The document of the Unix socket, or of the port."""
+    operations = [one for one in OPERATIONS.values() if one.remote or is_local]
+    schemas, components = _schemas(operations)
+    paths: dict[str, Json] = {}
+    for one in operations:
+        path = paths.setdefault(f"/v1/workspaces/{{workspace}}{one.path}", _of_workspace(is_local=is_local))
+        path[one.method.lower()] = _operation(one, schemas, components, is_local=is_local)
+    paths |= _of_daemon(schemas, is_local=is_local)
+    said: Json = {
+        "openapi": "3.1.0",
+        "info": {"title": "dreamd", "version": version("dreamd"), "description": _ABOUT},
+        "tags": [
+            {"name": "workspace", "description": "What can be asked of one workspace"},
+            {"name": "daemon", "description": "What is known of the daemon"},
+        ],
+        "paths": paths,
+        "components": {
+            "schemas": {name: components[name] for name in sorted(components)},
+            "responses": {str(status): _error(status) for status in _ERRORS},
+            "headers": {"Notice": _notice_header()},
+        },
+    }
+    if not is_local:
+        token = {"type": "http", "scheme": "bearer", "description": "The token in the file that 'dreamd serve' names"}
+        said["components"]["securitySchemes"] = {"token": token}
+        said["security"] = [{"token": []}]
+    return said
+
+
+def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str], Json], dict[str, Json]]:
+    """The schema of each request and reply, by operation and "validation" or "serialization"; what they refer to."""
+    from pydantic import TypeAdapter
+
+    def every() -> "Iterator[tuple[str, Any, TypeAdapter[Any]]]":
+        for operation in operations:
+            if operation.method == "POST":
+                yield operation.name, "validation", TypeAdapter(operation.request)
+            yield operation.name, "serialization", TypeAdapter(operation.reply)
+        yield "household", "serialization", TypeAdapter(Household)
+        yield "house_status", "serialization", TypeAdapter(HouseStatus)
+
+    schemas, found = TypeAdapter.json_schemas(list(every()), ref_template=_SCHEMAS + "{model}")
+    components: dict[str, Json] = {**found["$defs"], "Error": _ERROR}
+    return {(name, mode): schema for (name, mode), schema in schemas.items()}, components
+
+
+def _of_workspace(*, is_local: bool) -> Json:
+    """What all operations on a workspace take."""
+    name = {
+        "name": "workspace",
+        "in": "path",
+        "required": True,
+        "description": "The workspace's name, as in GET /v1/workspaces",
+        "schema": _NAME,
+    }
+    root = {
+        "name": ROOT_HEADER,
+        "in": "header",
+        "required": False,
+        "description": "The absolute root of the workspace, percent-encoded: one that the daemon does not know is "
+        "looked after from now on",
+        "schema": {"type": "string"},
+    }
+    return {"parameters": [name, root] if is_local else [name]}
+
+
+def _operation(
+    operation: AnyOperation, schemas: Mapping[tuple[str, str], Json], components: dict[str, Json], *, is_local: bool
+) -> Json:
+    reply = schemas[operation.name, "serialization"]
+    statuses = {*_ALWAYS, *_OF_OPERATIONS, *(() if is_local else _AT_THE_PORT)}
+    if operation.long:
+        statuses |= {*_OF_MODELS}
+    said: Json = {
+        "operationId": operation.name,
+        "tags": ["workspace"],
+        "summary": operation.summary.partition(". ")[0].rstrip("."),
+        "description": operation.summary,
+        "responses": {
+            "200": {
+                "description": "The reply",
+                "headers": {NOTICE_HEADER: {"$ref": "#/components/headers/Notice"}},
+                "content": {
+                    "application/json": {"schema": reply},
+                    NDJSON: {"schema": {"type": "string", "description": "A JSON object on each line"}},
+                },
+            },
+            **_errors(statuses),
+        },
+    }
+    if operation.method == "GET":
+        said["parameters"] = list(_query(operation, components))
+    else:
+        content = {"application/json": {"schema": schemas[operation.name, "validation"]}}
+        said["requestBody"] = {"required": True, "content": content}
+    return said
+
+
+def _query(operation: AnyOperation, components: dict[str, Json]) -> "Iterator[Json]":
+    """The fields of a request as parameters. A query cannot say null: a field that may be null may be left out."""
+    schema = operation.request.model_json_schema(ref_template=_SCHEMAS + "{model}")
+    for name, kind in schema.pop("$defs", {}).items():
+        components.setdefault(name, kind)
+    for name, told in schema.get("properties", {}).items():
+        kind = {key: part for key, part in told.items() if key not in ("description", "title")}
+        if "anyOf" in kind:
+            kinds = [one for one in kind.pop("anyOf") if one != {"type": "null"}]
+            kind = {**kind, **(kinds[0] if len(kinds) == 1 else {"anyOf": kinds})}
+        if kind.get("default", ...) is None:
+            del kind["default"]
+        yield {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "description": told.get("description", ""),
+            "schema": kind,
+        }
+
+
+def _of_daemon(schemas: Mapping[tuple[str, str], Json], *, is_local: bool) -> dict[str, Json]:
+    """What is asked of the daemon, by path and method."""
+    statuses = (*_ALWAYS, *(() if is_local else _AT_THE_PORT))
+    unguarded = _errors((*_ALWAYS, *(() if is_local else (403, 421))))
+
+    def get(name: str, about: str, kind: str, schema: Json) -> Json:
+        answer = {"description": about, "content": {kind: {"schema": schema}}}
+        return {"operationId": name, "tags": ["daemon"], "summary": about, "responses": {"200": answer}}
+
+    def guarded(said: Json) -> Json:
+        return {"get": {**said, "responses": {**said["responses"], **_errors(statuses)}}}
+
+    def open_to_all(said: Json) -> Json:
+        return {"get": {**said, "security": [], "responses": {**said["responses"], **unguarded}}}
+
+    standing = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
+    every = {
+        "/v1/workspaces": guarded(
+            get(
+                "workspaces",
+                "The workspaces that the daemon knows, and the daemon itself",
+                "application/json",
+                schemas["household", "serialization"],
+            )
+        ),
+        "/v1/status": guarded(
+            get(
+                "status",
+                "How the daemon and every workspace is",
+                "application/json",
+                schemas["house_status", "serialization"],
+            )
+        ),
+        "/v1/openapi.json": guarded(get("openapi", "This document", "application/json", {"type": "object"})),
+        "/metrics": guarded(get("metrics", "Figures for Prometheus", "text/plain", {"type": "string"})),
+        "/healthz": open_to_all(get("alive", "That the daemon answers", "application/json", standing)),
+        "/readyz": open_to_all(
+            get("ready", "That it serves; 503 NOT_READY says why not", "application/json", standing)
+        ),
+    }
+    if is_local:
+        every["/v1/workspaces"]["post"] = _adoption()
+        every["/v1/workspaces/{workspace}"] = {**_of_workspace(is_local=True), "delete": _release()}
+    return every
+
+
+_NAMED: Json = {"type": "object", "required": ["name"], "properties": {"name": _NAME}}
+
+
+def _adoption() -> Json:
+    path = {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Its root, absolute"}
+    schema = {"type": "object", "required": ["path"], "properties": {"path": path}, "additionalProperties": False}
+    return {
+        "operationId": "adopt",
+        "tags": ["daemon"],
+        "summary": "Look after a workspace from now on",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": {
+            "200": {"description": "Its name", "content": {"application/json": {"schema": _NAMED}}},
+            **_errors((*_ALWAYS, *_OF_OPERATIONS)),
+        },
+    }
+
+
+def _release() -> Json:
+    return {
+        "operationId": "release",
+        "tags": ["daemon"],
+        "summary": "Look after a workspace no more; nothing in it is changed",
+        "responses": {
+            "200": {"description": "Its name", "content": {"application/json": {"schema": _NAMED}}},
+            **_errors((*_ALWAYS, *_OF_OPERATIONS)),
+        },
+    }
+
+
+_ERROR: Json = {
+    "type": "object",
+    "description": "What went wrong: a line for a person, a code for a program",
+    "required": ["error", "code", "details"],
+    "properties": {
+        "error": {"type": "string"},
+        "code": {"type": "string"},
+        "details": {
+            "type": "object",
+            "properties": {"fields": {"type": "object", "additionalProperties": {"type": "string"}}},
+        },
+    },
+    "additionalProperties": False,
+}
+
+
+def _errors(statuses: Iterable[int]) -> Json:
+    return {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
+
+
+def _error(status: int) -> Json:
+    said: Json = {
+        "description": _ERRORS[status],
+        "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Error"}}},
+    }
+    if status == 503:
+        said["headers"] = {
+            "Retry-After": {"description": "Seconds", "schema": {"type": "integer", "example": RETRY_SECONDS}}
+        }
+    return said
+
+
+def _notice_header() -> Json:
+    return {
+        "description": "What a person should know of this call, percent-encoded; one header for each, the first ten",
+        "schema": {"type": "string"},
+    }

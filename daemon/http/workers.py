@@ -1,0 +1,79 @@
+"""The threads that the synchronous core is called in.
+
+Short things and long ones (dreams) have threads of their own, so that no number of dreams keeps a note waiting; and
+no workspace may take all of them, so that one on a disk that hangs keeps the others waiting no longer. Who waits for
+a thread waits in the event loop, where that costs nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from state.errors import BusyError
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much at once, how large, how long. Threads are counted over both doors; connections at each."""
+
+    short_threads: int = 40
+    long_threads: int = 32
+    threads_of_a_workspace: int = 16
+    requests: int = 256
+    connections: int = 512
+    body_bytes: int = 1024 * 1024
+    # A query of the longest text that an operation takes, percent-encoded, is an eighth of a megabyte.
+    header_bytes: int = 128 * 1024
+    # From a request's first byte to its last: whoever is slower is cut off.
+    request_seconds: float = 30.0
+    keep_alive_seconds: int = 75
+    # What is being answered when the daemon stops may go on for so long.
+    grace_seconds: int = 7
+
+
+class Workers:
+    """Made and closed in the event loop that it is used in."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.stopping = asyncio.Event()
+        self._short = ThreadPoolExecutor(limits.short_threads, "http-short")
+        self._long = ThreadPoolExecutor(limits.long_threads, "http-long")
+        self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = WeakValueDictionary()
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def begin(self, workspace: str, work: Callable[[], Made], *, long: bool) -> "asyncio.Task[Made]":
+        """Do the work in a thread. It is done even if nobody waits for the task any more.
+
+        Raises BusyError when too much is under way already.
+        """
+        if len(self._tasks) >= self.limits.requests:
+            raise BusyError(f"{self.limits.requests} requests are being answered already; try again")
+        task = asyncio.create_task(self._run(workspace, work, long=long))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def run(self, work: Callable[[], Made]) -> Made:
+        """What is short and of no workspace, and its answer. Raises what it raises."""
+        return await asyncio.shield(self.begin("", work, long=False))
+
+    async def _run(self, workspace: str, work: Callable[[], Made], *, long: bool) -> Made:
+        turn = self._turns.get((workspace, long))
+        if turn is None:
+            turn = self._turns[workspace, long] = asyncio.Semaphore(self.limits.threads_of_a_workspace)
+        async with turn:
+            return await asyncio.get_running_loop().run_in_executor(self._long if long else self._short, work)
+
+    async def close(self) -> None:
+        """Begin nothing more, and do not wait for what is under way: the house ends that, or the process."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for pool in (self._short, self._long):
+            pool.shutdown(wait=False, cancel_futures=True)

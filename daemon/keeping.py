@@ -1,0 +1,342 @@
+"""One workspace in the daemon's keeping: its lock for the daemon's life, its stores while somebody uses them."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+
+from daemon.compose import Store, clock, open_owned, recover
+from daemon.config import Config, day_start
+from daemon.dreaming import new_input
+from daemon.indexing import Embedding, Indexing
+from daemon.schedule import History, Pending
+from state.document import parse
+from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
+from state.hormones import Baselines, Hormones, decayed
+from state.scratch import Note
+from state.stores.files import Disk
+from state.stores.ledger import Run
+from state.stores.lock import Lock, acquire
+from state.stores.segments import Segments
+from state.stores.workspace import Workspace
+
+COMMAND = "dreamd serve"
+# Open stores hold memory and descriptors; to open them again takes some 20 ms.
+IDLE_SECONDS = 120.0
+_RUNS_LOOKED_AT = 50
+_REREAD_SECONDS = 600
+_FAILURES = ("failed", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the stores said when they were last used: enough to decide without opening them."""
+
+    levels: Hormones
+    new: int = 0
+    proposal: str = ""
+    unfinished: str = ""
+
+
+class Bench:
+    """The stores, opened by the first who uses them and closed when nobody has for a while; one user at a time."""
+
+    def __init__(self, opening: Callable[[], Store], lock: Callable[[], Lock | None]) -> None:
+        self._opening = opening
+        self._lock = lock
+        self._turn = threading.Lock()
+        self._store: Store | None = None
+        self._opened_under: Lock | None = None
+        self._used = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody is at it."""
+        return self._turn.locked()
+
+    @contextmanager
+    def using(self, *, wait: bool = True) -> Iterator[Store]:
+        """The stores. What the disk or SQLite failed with closes them: the next user begins with fresh ones.
+
+        Raises BusyError when somebody is at it and one does not wait.
+        """
+        if not self._turn.acquire(blocking=wait):
+            raise BusyError("something long is under way in this workspace, such as a dream; try again")
+        try:
+            if self._opened_under is not self._lock():
+                self._close()  # the workspace was let go and taken up again since
+            if self._store is None:
+                self._opened_under, self._store = self._lock(), self._opening()
+            try:
+                yield self._store
+            except (sqlite3.Error, OSError, StorageError, FencedError):
+                self._close()
+                raise
+        finally:
+            self._used = time.monotonic()
+            self._turn.release()
+
+    def rest(self, seconds: float = 0.0) -> bool:
+        """Close the stores if nobody has used them for so long; whether they are closed."""
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._store is not None and time.monotonic() - self._used >= seconds:
+                self._close()
+            return self._store is None
+        finally:
+            self._turn.release()
+
+    def _close(self) -> None:
+        if self._store is not None:
+            store, self._store = self._store, None
+            store.close()
+
+
+class Keeper:
+    """Keeps one workspace. `config` is asked whenever the stores are opened. Any thread may call."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        config: Callable[[], Config],
+        embedding: Embedding,
+        warned: Callable[[str, Exception], None],
+    ) -> None:
+        self.workspace = workspace
+        self.name = name
+        self.changed = True  # since the last pass
+        self.session_ended: datetime | None = None
+        self.dreaming = ""
+        self.last_pass: datetime | None = None
+        self.last_spike_pass: datetime | None = None
+        self.last_look: datetime | None = None
+        self.ceiling_until: datetime | None = None
+        # Of this process; what the ledger could be told, it knows as well.
+        self.failures = 0
+        self.failed_at: datetime | None = None
+        self._config = config
+        self._embedding = embedding
+        self._warned = warned
+        self._lock: Lock | None = None
+        self._indexing: Indexing | None = None
+        self._soon = Bench(self._open, lambda: self._lock)
+        self._long = Bench(self._open, lambda: self._lock)
+        self._known: Known | None = None
+        self._runs: tuple[Run, ...] = ()
+        self._notes: tuple[object, tuple[Note, ...]] = ((), ())
+        self._schema: tuple[object, bool] = ((), False)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the workspace is this process's."""
+        return self._lock is not None
+
+    @property
+    def unfinished(self) -> str:
+        """The id of a dream that was interrupted; empty when there is none."""
+        return self._known.unfinished if self._known else ""
+
+    def enter(self) -> None:
+        """Take the lock, finish what was interrupted, and learn how things are.
+
+        Raises BusyError when another process has the workspace, and what its stores fail with; the lock is then free.
+        """
+        if self._lock is not None:
+            return
+        lock = acquire(self.workspace, COMMAND)
+        self._lock = lock
+        self._indexing = Indexing(self.workspace, background=True, failed=lambda e: self._warned("index", e))
+        try:
+            with self.alone() as store:
+                recover(store)
+        except BaseException:
+            self.leave()
+            raise
+
+    def check(self) -> None:
+        """Let the workspace go when another process has taken it over. Raises FencedError then."""
+        try:
+            if self._lock is not None:
+                self._lock.check()
+        except FencedError:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Close everything and give the lock back. Whoever is at work in it is fenced from now on."""
+        lock, self._lock = self._lock, None
+        for bench in (self._soon, self._long):
+            with suppress(DreamdError):
+                bench.rest()
+        if self._indexing is not None:
+            with suppress(DreamdError):
+                self._indexing.close()
+        if lock is not None:
+            lock.release()
+
+    def rest(self) -> None:
+        """Close what nobody has used for a while."""
+        closed = [bench.rest(IDLE_SECONDS) for bench in (self._soon, self._long)]
+        if all(closed) and self._indexing is not None and self._indexing.open_index is not None:
+            old, self._indexing = (
+                self._indexing,
+                Indexing(self.workspace, background=True, failed=lambda e: self._warned("index", e)),
+            )
+            old.close()
+
+    def reopen(self) -> None:
+        """The configuration has changed: whoever comes next opens the stores with it."""
+        for bench in (self._soon, self._long):
+            bench.rest()
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody is at work in it."""
+        return self._long.busy or self._soon.busy
+
+    def store(self) -> AbstractContextManager[Store]:
+        """The stores, for what is soon done."""
+        return self._using(self._soon)
+
+    def alone(self, *, wait: bool = True) -> AbstractContextManager[Store]:
+        """The stores, for what takes long or makes a version."""
+        return self._using(self._long, wait=wait)
+
+    @contextmanager
+    def _using(self, bench: Bench, *, wait: bool = True) -> Iterator[Store]:
+        lock = self._lock
+        if lock is None:
+            raise BusyError(f"{self.workspace.root} is not in this daemon's keeping; 'dreamd status' says why")
+        try:
+            lock.check()  # this process may have been stopped, and displaced
+            with bench.using(wait=wait) as store:
+                store.notices.clear()
+                try:
+                    yield store
+                finally:
+                    self._learn(store)
+        except FencedError:
+            # Somebody took it over while this process was stopped. The next look tries to get it back.
+            self.leave()
+            raise
+
+    def _open(self) -> Store:
+        lock, indexing = self._lock, self._indexing
+        if lock is None or indexing is None:
+            raise StoppedError(f"{self.workspace.root} is being left by the daemon; try again")
+        return open_owned(self.workspace, self._config(), lock.check, self._embedding, indexing)
+
+    def _learn(self, store: Store) -> None:
+        """Remember what deciding needs. A store that fails at this has told its user so already."""
+        with suppress(sqlite3.Error, DreamdError):
+            unfinished = store.ledger.unfinished()
+            proposals = store.ledger.proposals()
+            self._known = Known(
+                levels=store.feelings.levels(clock()),
+                new=new_input(store),
+                proposal=proposals[0].dream if proposals else "",
+                unfinished=unfinished.id if unfinished else "",
+            )
+            self._runs = tuple(store.ledger.runs(_RUNS_LOOKED_AT))
+            self.ceiling_until = _ceiling_until(store, clock())
+
+    def history(self, awake_since: datetime, phase: float, now: datetime) -> History:
+        """What deciding needs of the past."""
+        known = self._known
+        looks = [run.ended_at or run.started_at for run in self._runs]
+        dreams = [run.ended_at or run.started_at for run in self._runs if run.outcome != "skipped"]
+        failures, failed_at = _failures(self._runs)
+        return History(
+            awake_since=awake_since,
+            last_look=_latest([*looks, *([self.last_look] if self.last_look else [])], now),
+            last_dream=_latest(dreams, now),
+            failures=max(failures, self.failures),
+            failed_at=_latest([at for at in (failed_at, self.failed_at) if at], now),
+            ceiling_until=self.ceiling_until,
+            last_pass=self.last_pass,
+            last_spike_pass=self.last_spike_pass,
+            proposal=known.proposal if known and self._config().dream.mode == "propose" else "",
+            schema=any(run.outcome == "committed" for run in self._runs) or self._has_schema(),
+            phase=phase,
+        )
+
+    def pending(self, now: datetime) -> Pending:
+        """What waits, from the files as they are now and from what the stores last said."""
+        notes, known = self._pending_notes(now), self._known
+        config = self._config().hormones
+        levels = None
+        if known is not None:
+            baselines = Baselines(config.dopamine_baseline, config.cortisol_baseline, config.oxytocin_baseline)
+            levels = decayed(known.levels, now, baselines)
+        return Pending(
+            notes=len(notes),
+            characters=sum(len(note.text) for note in notes),
+            bytes=sum(len(note.text.encode("utf-8", "surrogatepass")) for note in notes),
+            new=max(len(notes), known.new if known else 0),
+            oldest=min((note.at for note in notes), default=None),
+            latest=max((note.at for note in notes), default=None),
+            session_ended=self.session_ended,
+            changed=self.changed,
+            dopamine=levels.dopamine if levels else 0.0,
+            cortisol=levels.cortisol if levels else 0.0,
+        )
+
+    def _pending_notes(self, now: datetime) -> tuple[Note, ...]:
+        """Read again only when one of the files has changed; now and then in any case.
+
+        A write through a descriptor that was open before shows in a segment's size alone.
+        """
+        standing = self.workspace.segments
+        paths = [self.workspace.scratch, standing, self.workspace.retired]
+        with suppress(OSError):
+            paths += sorted(standing.glob("*.md"))
+        mark = (int(now.timestamp() // _REREAD_SECONDS), *(_stamp(path) for path in paths))
+        if self._notes[0] != mark:
+            self._notes = (mark, Segments(self.workspace).pending_notes())
+        return self._notes[1]
+
+    def _has_schema(self) -> bool:
+        """Whether the first breath is over: the file has the sections already."""
+        mark = _stamp(self.workspace.document)
+        if self._schema[0] != mark:
+            content = Disk(self.workspace.root).read_if_there(self.workspace.document) or b""
+            self._schema = (mark, parse(content.decode(errors="replace")).has_schema)
+        return self._schema[1]
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes when the file does; None when there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _ceiling_until(store: Store, now: datetime) -> datetime | None:
+    """When a ceiling of the day that is reached opens again."""
+    limits, since = store.config.limits, day_start(now)
+    if store.config.model.name is None:
+        return None
+    spent = store.ledger.spent(since=since)
+    reached = spent.calls and (spent.usd >= limits.usd_per_day or spent.tokens >= limits.tokens_per_day)
+    return since + timedelta(days=1) if reached else None
+
+
+def _failures(runs: Sequence[Run]) -> tuple[int, datetime | None]:
+    """How many runs in a row have failed or were refused, up to the last; and when the last did."""
+    tries = [run for run in runs if run.outcome not in ("skipped", "running")]
+    failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
+    return len(failed), (failed[0].ended_at or failed[0].started_at) if failed else None
+
+
+def _latest(moments: Iterable[datetime], now: datetime) -> datetime | None:
+    """The last one that is not in the future: a clock that was set back leaves such ones."""
+    return max((moment for moment in moments if moment <= now), default=None)

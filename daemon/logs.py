@@ -1,0 +1,247 @@
+"""Events: one a line, named in the past tense, with fields; JSON for journald, readable on a terminal.
+
+`get()` costs nothing and imports nothing, so that any module may have a log; until `configure()` was called, as in
+every command but the daemon, events go nowhere: a command tells its own story.
+
+Memory does not get into the log. Above DEBUG, a text under a name that memory goes by is replaced by its length,
+every other text is short, secrets are redacted, and of a foreign error or a library that speaks of what it carries
+only the class and the place remain. Sorted out here rather than by whoever logs: one place can be tested.
+"""
+
+import logging
+import os
+import re
+import sys
+import traceback
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from daemon.cli.terminal import safe
+from state.errors import DreamdError
+
+Form = Literal["auto", "json", "console"]
+Level = Literal["debug", "info", "warning", "error"]
+
+LEVELS: Mapping[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+# Names under which texts of the memory, of a model or of a user are passed.
+WITHHELD = frozenset(
+    "text texts note notes line lines query queries excerpt excerpts before after content contents document memory"
+    " prompt prompts reply answer question topic keywords bootstrap diff draft crystal scratch body payload arguments"
+    " input output value quote sentence transcript user_message summary".split()
+)
+# Libraries whose messages quote what passes through them: prompts, requests, replies.
+_QUOTING = ("mcp", "litellm", "openai", "anthropic", "httpx", "httpcore", "langgraph", "langchain", "chromadb")
+_LONGEST = 300
+_LONGEST_AT_DEBUG = 4_000
+_MOST_ITEMS = 50
+_MOST_FRAMES = 20
+_SHORTEST_SECRET = 16
+_OWN_NAMES = frozenset({"event", "level", "at"})
+_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}  # of syslog(3)
+
+
+class _Sink:
+    """Where events go; None: nowhere."""
+
+    emit: Any = None
+    threshold: int = LEVELS["info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log whose events all have these fields. No method raises: what is at work matters more than its log."""
+
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+    def bind(self, **fields: object) -> "Log":
+        """The same log with more fields."""
+        return Log({**self.fields, **fields})
+
+    def debug(self, event: str, **fields: object) -> None:
+        """For whoever looks for a defect; may hold memory."""
+        self._emit("debug", event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Something happened as it should."""
+        self._emit("info", event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Somebody should look this week."""
+        self._emit("warning", event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """Something was lost; `error=` is the exception."""
+        self._emit("error", event, fields)
+
+    def _emit(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+        if _Sink.emit is not None and LEVELS[level] >= _Sink.threshold:
+            _write(level, event, {**self.fields, **fields})
+
+
+def get(**fields: object) -> Log:
+    """A log whose events have these fields."""
+    return Log(fields)
+
+
+def configure(form: Form = "auto", level: Level = "info", stream: TextIO | None = None) -> None:
+    """Send events of this level and above to the stream (stderr). Calling it again replaces what was said before.
+
+    `auto` is readable on a terminal and JSON elsewhere. What libraries tell `logging` goes the same way, from WARNING
+    on.
+    """
+    import structlog
+
+    stream = stream or sys.stderr
+    lively = form == "console" or (form == "auto" and stream.isatty())
+    processors: list[Any] = [
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+        _guarded,
+    ]
+    if lively:
+        colours = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        processors += [structlog.dev.ConsoleRenderer(colors=colours, timestamp_key="at", sort_keys=False)]
+    else:
+        processors += [structlog.processors.JSONRenderer(ensure_ascii=False)]
+        processors += [_with_priority] if _is_journal(stream) else []
+    _Sink.emit = structlog.wrap_logger(
+        structlog.WriteLogger(stream),
+        processors=processors,
+        wrapper_class=structlog.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    _Sink.threshold = LEVELS[level]
+    _take_in_libraries()
+
+
+def switch_off() -> None:
+    """Events go nowhere again, and libraries where they went before."""
+    _Sink.emit, _Sink.threshold = None, LEVELS["info"]
+    root = logging.getLogger()
+    for handler in [one for one in root.handlers if isinstance(one, _FromLibraries)]:
+        root.removeHandler(handler)
+    logging.captureWarnings(capture=False)
+
+
+def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
+    named = {f"{name}_" if name in _OWN_NAMES else name: value for name, value in fields.items()}
+    try:
+        getattr(_Sink.emit, level)(event, level=level, **named)
+    except (OSError, ValueError):
+        return  # stderr is gone; a daemon goes on without it
+
+
+def _guarded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The event with nothing in it that a log must not hold, its own names first."""
+    at_debug = event["level"] == "debug"
+    known = {"at": event.pop("at"), "level": event.pop("level"), "event": _short(str(event.pop("event")), _LONGEST)}
+    error = event.pop("error", None)
+    fields = {name: _allowed(name, value, at_debug=at_debug) for name, value in event.items()}
+    if isinstance(error, BaseException):
+        fields |= _of_error(error, at_debug=_Sink.threshold <= LEVELS["debug"])
+    elif error is not None:
+        fields["error"] = _allowed("error", error, at_debug=at_debug)
+    return {**known, **fields}
+
+
+def _allowed(name: str, value: object, *, at_debug: bool) -> object:
+    """The value as it may be logged: plain data, short, without secrets; memory at DEBUG alone."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    is_memory = name.lower() in WITHHELD
+    if isinstance(value, Mapping):
+        # What stands below a name that is withheld is withheld, whatever its own name is.
+        return {
+            _short(str(key), 80): _allowed(name if is_memory else str(key), one, at_debug=at_debug)
+            for key, one in list(value.items())[:_MOST_ITEMS]
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_allowed(name, one, at_debug=at_debug) for one in list(value)[:_MOST_ITEMS]]
+    if isinstance(value, str | Path):
+        if is_memory and not at_debug:
+            return _withheld(str(value))
+        return _short(str(value), _LONGEST_AT_DEBUG if at_debug else _LONGEST)
+    # The repr of anything else may hold anything.
+    return value.isoformat() if isinstance(value, datetime) else f"<{type(value).__name__}>"
+
+
+def _of_error(error: BaseException, *, at_debug: bool) -> dict[str, object]:
+    """Class, code and message; where it rose, when it is a defect or the log is at DEBUG."""
+    import sqlite3
+
+    told: dict[str, object] = {"error_class": type(error).__name__}
+    message = str(error)
+    is_defect = not isinstance(error, DreamdError | OSError | sqlite3.Error)
+    if isinstance(error, DreamdError):
+        told["code"] = error.code
+    # Whoever raised a foreign error may have put anything into it: a note, a reply, a whole request.
+    told["error"] = _short(message, _LONGEST) if at_debug or not is_defect else _withheld(message)
+    if is_defect or at_debug:
+        frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
+        told["traceback"] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
+    return told
+
+
+def _withheld(text: str) -> str:
+    return f"[{len(text)} characters]"
+
+
+def _short(text: str, longest: int) -> str:
+    """One line of at most so many characters, that a terminal may be shown, without secrets."""
+    text = text[: 4 * longest]
+    if len(text) >= _SHORTEST_SECRET:
+        from state.redaction import redact
+
+        text = redact(text).text
+    text = re.sub(r"\s+", " ", text.encode(errors="replace").decode())
+    return safe(text if len(text) <= longest else f"{text[: longest - 1]}…")
+
+
+def _is_journal(stream: TextIO) -> bool:
+    """Whether the stream is what systemd connected to the journal (JOURNAL_STREAM, systemd.exec(5))."""
+    try:
+        there = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{there.st_dev}:{there.st_ino}"
+
+
+def _with_priority(_logger: object, method: str, line: str) -> str:
+    """The line as journald takes it in with its priority, so that `journalctl -p warning` works (sd-daemon(3))."""
+    return f"<{_PRIORITIES[method]}>{line}"
+
+
+class _FromLibraries(logging.Handler):
+    """What libraries log becomes the event `library_spoke`."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the record. A message is memory, as far as anybody knows, in the libraries that quote."""
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        if _Sink.emit is None or LEVELS[level] < _Sink.threshold:
+            return
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):  # a library that cannot format its own message
+            message = str(record.msg)
+        quoting = record.name.lower().split(".")[0].split(" ")[0].startswith(_QUOTING)
+        if quoting and _Sink.threshold > LEVELS["debug"]:
+            message = _withheld(message)
+        fields: dict[str, object] = {"logger": record.name, "message": message}
+        fields["place"] = f"{record.module}:{record.lineno}"
+        error = record.exc_info[1] if record.exc_info else None
+        _write(level, "library_spoke", {**fields, **({"error": error} if error else {})})
+
+
+def _take_in_libraries() -> None:
+    root = logging.getLogger()
+    if not any(isinstance(one, _FromLibraries) for one in root.handlers):
+        root.addHandler(_FromLibraries(logging.WARNING))
+    root.setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "mcp", "chromadb", "langgraph", "LiteLLM"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(max(logger.level, logging.WARNING))

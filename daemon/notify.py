@@ -1,0 +1,84 @@
+"""What systemd is told: sd_notify(3) in a few datagrams.
+
+Chosen over a package: the protocol is one `NAME=value` a line in a datagram to the socket that NOTIFY_SOCKET names.
+Telling never stops a daemon: without a socket nothing happens, and a socket that has vanished is a False.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_LONGEST_STATUS = 1_000
+_WAIT_SECONDS = 1.0  # for a manager whose buffer is full
+
+
+@dataclass(frozen=True, slots=True)
+class Notifier:
+    """Where to tell (None: nobody listens), and after how long a silent daemon is killed (None: never).
+
+    Each method returns whether the manager was reached.
+    """
+
+    address: str | None = None
+    watchdog_seconds: float | None = None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "Notifier":
+        """As systemd asked this process: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID."""
+        address = environment.get("NOTIFY_SOCKET", "")
+        if address[:1] not in ("/", "@") or len(address) < 2:
+            return cls()
+        return cls(address, _watchdog(environment))
+
+    @property
+    def ping_seconds(self) -> float | None:
+        """How often `watchdog` is to be called: twice within the limit, as sd_watchdog_enabled(3) advises."""
+        return self.watchdog_seconds / 2 if self.watchdog_seconds else None
+
+    def ready(self, status: str = "") -> bool:
+        """Start-up, or a reload, is done."""
+        return self._tell("READY=1", *([_status(status)] if status else []))
+
+    def status(self, text: str) -> bool:
+        """One line for `systemctl status`."""
+        return self._tell(_status(text))
+
+    def reloading(self) -> bool:
+        """A reload has begun; `ready` ends it."""
+        return self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self, status: str = "") -> bool:
+        """The daemon ends."""
+        return self._tell("STOPPING=1", *([_status(status)] if status else []))
+
+    def watchdog(self) -> bool:
+        """The daemon is alive."""
+        return self._tell("WATCHDOG=1")
+
+    def _tell(self, *lines: str) -> bool:
+        if self.address is None:
+            return False
+        # A name that begins with @ is an abstract one: the kernel has NUL in its place.
+        name = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        content = "\n".join(lines).encode(errors="replace")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as wire:
+            wire.settimeout(_WAIT_SECONDS)
+            try:
+                return wire.sendto(content, name) == len(content)
+            except OSError:
+                return False
+
+
+def _watchdog(environment: Mapping[str, str]) -> float | None:
+    meant_for, microseconds = environment.get("WATCHDOG_PID", ""), environment.get("WATCHDOG_USEC", "")
+    if meant_for and meant_for != str(os.getpid()):  # it was inherited from a process that is watched
+        return None
+    is_number = microseconds.isascii() and microseconds.isdigit() and int(microseconds) > 0
+    return int(microseconds) / 1_000_000 if is_number else None
+
+
+def _status(text: str) -> str:
+    # A line end would begin a second variable.
+    return "STATUS=" + " ".join(text.replace("\0", " ").split())[:_LONGEST_STATUS]

@@ -1,0 +1,31 @@
+"""Everything that can be asked of a workspace, once: each window (command line, MCP, HTTP) is made of this table."""
+
+from daemon.operations.dreams import DREAM, EXAMINE, STATUS
+from daemon.operations.notes import FEEL, INGEST, MOOD, NOTE
+from daemon.operations.operation import AnyOperation, Nothing, Operation, Request
+from daemon.operations.recalling import BOOTSTRAP, SEARCH, STATE, WHY
+from daemon.operations.versions import DECIDE, DIFF, HISTORY, PROPOSALS, RESTORE
+
+OPERATIONS: dict[str, AnyOperation] = {
+    operation.name: operation
+    for operation in (
+        NOTE,
+        SEARCH,
+        BOOTSTRAP,
+        STATE,
+        WHY,
+        DREAM,
+        STATUS,
+        EXAMINE,
+        FEEL,
+        MOOD,
+        INGEST,
+        HISTORY,
+        DIFF,
+        RESTORE,
+        PROPOSALS,
+        DECIDE,
+    )
+}
+
+__all__ = ["OPERATIONS", "AnyOperation", "Nothing", "Operation", "Request"]

@@ -1,0 +1,51 @@
+"""What an operation is: a name, what it is asked, what it answers, and one function that every window calls."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from daemon.desk import Desk
+
+
+class Request(BaseModel):
+    """What is asked: the fields are the arguments, their descriptions are what a caller reads."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(Request):
+    """An operation without arguments."""
+
+
+Asked = TypeVar("Asked", bound=Request)
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[Asked, Answer]):
+    """One thing that can be asked of a workspace.
+
+    `path` is below /v1/workspaces/{workspace}; a GET takes the request's fields as its query, a POST as JSON.
+    `reply` is a frozen dataclass; `state.codec` reads and writes it. An operation that is not `remote` is for the
+    Unix socket alone: it names files of this machine. A `long` one may take minutes, as a dream does.
+    """
+
+    name: str
+    method: Literal["GET", "POST"]
+    path: str
+    summary: str
+    request: type[Asked]
+    reply: type[Answer]
+    run: Callable[[Desk, Asked], Answer]
+    remote: bool = True
+    long: bool = False
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether asking twice is asking once; a search counts its hits, and no more."""
+        return self.method == "GET" or self.name == "memory_search"
+
+
+AnyOperation = Operation[Any, Any]

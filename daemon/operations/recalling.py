@@ -1,0 +1,221 @@
+"""Asking what is remembered: the search, the bootstrap, MEMORY.md itself, and where a line comes from."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from pydantic import AwareDatetime, Field
+
+from daemon.desk import Desk
+from daemon.operations.operation import Nothing, Operation, Request
+from daemon.searching import look, recall
+from daemon.why import LineStory, why
+from state.bootstrap import Bootstrap, bootstrap
+from state.crystal import Kind, Origin, Trust
+from state.errors import BusyError
+from state.ranking import Filters, Findings, Hit
+from state.redaction import redact
+from state.stores.files import Disk
+from state.stores.segments import Segments
+
+MAX_LIMIT = 1_000
+
+
+class Search(Request):
+    """A question to the long-term memory, and among which crystals."""
+
+    query: str = Field(max_length=10_000, description="A question or keywords, such as those of a crystal pointer")
+    limit: int = Field(default=8, ge=1, le=MAX_LIMIT, description="At most so many results")
+    origin: Origin | None = Field(default=None, description="Only of this origin")
+    kind: Kind | None = Field(default=None, description="Only of this kind")
+    session: str | None = Field(default=None, max_length=1_000, description="Only from this session")
+    speaker: str | None = Field(default=None, max_length=1_000, description="Only said by this speaker")
+    since: AwareDatetime | None = Field(default=None, description="Only from this time on")
+    until: AwareDatetime | None = Field(default=None, description="Only before this time")
+    trust: Trust | None = Field(default=None, description="At least so trusted")
+
+    @property
+    def filters(self) -> Filters:
+        """What may be returned."""
+        return Filters(self.origin, self.kind, self.session, self.speaker, self.since, self.until, self.trust)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """One result. `score` in [0, 1]; `provenance` is file:lines@hash, empty when it came from no file."""
+
+    id: str
+    text: str
+    score: float
+    origin: str
+    kind: str
+    trust: str
+    provenance: str
+    age_days: float
+    created_at: datetime
+    importance: float
+    context: str
+    speaker: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What a search found, best first.
+
+    `good`: something answers the query well. `arms`: "lexical", and "dense" when meaning was compared too.
+    """
+
+    query: str
+    good: bool
+    arms: tuple[str, ...]
+    hits: tuple[Recalled, ...]
+
+
+def _search(desk: Desk, asked: Search) -> Recollection:
+    """While another process holds the workspace it is only read: a note of this minute may be missed then."""
+    try:
+        with desk.store() as store:
+            found = recall(store, asked.query, asked.limit, asked.filters)
+    except BusyError as busy:
+        with desk.reading() as store:
+            store.notice(f"searched as it stands: {busy}")
+            found = look(store, asked.query, asked.limit, asked.filters)
+    return _recollection(asked.query, found)
+
+
+def _recollection(query: str, found: Findings) -> Recollection:
+    return Recollection(query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits))
+
+
+def _recalled(hit: Hit) -> Recalled:
+    crystal = hit.crystal
+    return Recalled(
+        id=crystal.id,
+        text=crystal.text,
+        score=hit.score,
+        origin=crystal.origin.value,
+        kind=crystal.kind.value,
+        trust=crystal.trust.value,
+        provenance=str(crystal.source) if crystal.source else "",
+        age_days=hit.age_days,
+        created_at=crystal.created_at,
+        importance=crystal.importance,
+        context=crystal.context,
+        speaker=crystal.speaker,
+        session=crystal.session,
+    )
+
+
+SEARCH = Operation(
+    name="memory_search",
+    method="POST",
+    path="/search",
+    summary="Search the long-term memory by meaning and by words. Use it before you answer from memory, and with the "
+    "keywords of a crystal pointer.",
+    request=Search,
+    reply=Recollection,
+    run=_search,
+)
+
+
+class Read(Request):
+    """For which reader."""
+
+    context_window: int | None = Field(
+        default=None, ge=1, description="Tokens of the reading model; else dream.context_window of the configuration"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Waking:
+    """What an agent reads at session start: `text` is both parts as Markdown. `left_out`: older pending notes."""
+
+    text: str
+    memory: str
+    notes: tuple[str, ...]
+    left_out: int
+    truncated: bool
+
+
+def _bootstrap(desk: Desk, asked: Read) -> Waking:
+    window = asked.context_window or desk.config.dream.context_window
+    secrets = desk.config.secrets
+    notes = Segments(desk.workspace).pending_notes()
+    if secrets.redact:
+        notes = tuple(replace(note, text=redact(note.text, secrets.allow).text) for note in notes)
+    return _waking(bootstrap(_memory(desk), notes, window))
+
+
+def _waking(ready: Bootstrap) -> Waking:
+    return Waking(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
+
+
+def _memory(desk: Desk) -> str:
+    content = Disk(desk.workspace.root).read_if_there(desk.workspace.document) or b""
+    return content.decode(errors="replace")
+
+
+BOOTSTRAP = Operation(
+    name="memory_bootstrap",
+    method="GET",
+    path="/bootstrap",
+    summary="What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded "
+    "in yet.",
+    request=Read,
+    reply=Waking,
+    run=_bootstrap,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """MEMORY.md as it stands. `version` is the last committed one; 0 before the first."""
+
+    text: str
+    version: int
+    read_at: datetime
+
+
+def _state(desk: Desk, _: Nothing) -> Memory:
+    with desk.reading() as store:
+        return Memory(_memory(desk), store.lineage.last_version(), datetime.now(UTC))
+
+
+STATE = Operation(
+    name="memory_state",
+    method="GET",
+    path="/state",
+    summary="MEMORY.md as it stands, and its version.",
+    request=Nothing,
+    reply=Memory,
+    run=_state,
+)
+
+
+class Why(Request):
+    """A line of MEMORY.md, present or past."""
+
+    text: str = Field(min_length=1, max_length=10_000, description="Words of the line, or its id such as L12")
+
+
+@dataclass(frozen=True, slots=True)
+class Stories:
+    """The lines that are meant, standing ones first, at most five, each from its writing to its end."""
+
+    lines: tuple[LineStory, ...]
+
+
+def _why(desk: Desk, asked: Why) -> Stories:
+    with desk.reading() as store:
+        return Stories(why(store, asked.text))
+
+
+WHY = Operation(
+    name="memory_why",
+    method="GET",
+    path="/why",
+    summary="Where a line of MEMORY.md comes from: dream, operation, evidence, file and lines.",
+    request=Why,
+    reply=Stories,
+    run=_why,
+)

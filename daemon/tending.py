@@ -1,0 +1,240 @@
+"""Tending the workspaces: what is due in each of them, now and whenever something stirs."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daemon import logs
+from daemon.compose import clock
+from daemon.config import Config
+from daemon.dreaming import Mode, Outcome
+from daemon.duties import Duties
+from daemon.keeping import Keeper
+from daemon.progress import Step
+from daemon.schedule import Act, Due, History, Thresholds, due, phase
+from daemon.slots import Slots
+from daemon.status import Problem
+from daemon.watching import Change
+from state.dream import Reason
+from state.errors import BusyError, StoppedError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+TICK_SECONDS = 30.0
+# A storm of notes is taken in once in so many seconds. A clock that ran so far ahead: the machine slept.
+_STIR_SECONDS = 1.0
+_GAP = timedelta(seconds=90)
+
+
+class Charge:
+    """A workspace that is to be kept: its keeper, what is in the way, and what stirred since it was looked at."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        self.name = name
+        self.root = root
+        self.keeper: Keeper | None = None
+        self.problem: Problem | None = None
+        self.stirred: set[Change] = set()
+        self.stirred_at = 0.0
+        self.working = False  # a dream or a pass of the looker's is queued or runs
+        self.next: Due | None = None
+
+    def stir(self, change: Change) -> None:
+        """Something of it has changed."""
+        self.stirred.add(change)
+
+
+class Looker:
+    """One thread that looks; the slots do the work. `charges` are all that are to be kept, `enter` takes one up."""
+
+    def __init__(
+        self,
+        charges: Callable[[], Iterable[Charge]],
+        enter: Callable[[Charge], None],
+        config: Callable[[], Config],
+        duties: Duties,
+        stopping: threading.Event,
+    ) -> None:
+        self.awake_since = clock()
+        self.beat = time.monotonic()
+        self.dreams = Slots("dream", config().daemon.concurrent_dreams)
+        self.passes = Slots("pass", 1)
+        self._charges = charges
+        self._enter = enter
+        self._config = config
+        self._duties = duties
+        self._stopping = stopping
+        self._woken = threading.Event()
+        self._thread = threading.Thread(target=self._looking, name="look", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look, at once."""
+        self.wake()
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look now."""
+        self._woken.set()
+
+    def end(self, seconds: float) -> bool:
+        """Begin nothing more, and wait for what runs; whether it ended within the time. `stopping` is set before."""
+        deadline = time.monotonic() + seconds
+        self.wake()
+        for slots in (self.dreams, self.passes):
+            slots.close()
+        ended = [slots.drained(max(0.0, deadline - time.monotonic())) for slots in (self.dreams, self.passes)]
+        if self._thread.is_alive():
+            self._thread.join(max(0.1, deadline - time.monotonic()))
+        return all(ended)
+
+    def dream(
+        self, keeper: Keeper, reason: Reason, mode: Mode, told: Callable[[Step], None] | None
+    ) -> "Future[Outcome]":
+        """A dream in a slot; one that somebody waits for (`told`) goes before those that nobody does."""
+        job = partial(self._duties.dream, keeper, reason, mode, told or (lambda _: None))
+        return self.dreams.submit(job, urgent=told is not None)
+
+    def resume(self, charge: Charge, keeper: Keeper) -> None:
+        """Go on with the dream that was interrupted."""
+        self._dream(charge, keeper, Reason.CATCH_UP)
+
+    def history(self, keeper: Keeper, now: datetime) -> History:
+        """What deciding needs of a workspace's past."""
+        return keeper.history(self.awake_since, phase(str(keeper.workspace.root)), now)
+
+    def thresholds(self) -> Thresholds:
+        """As configured."""
+        section = self._config().dream
+        return Thresholds(
+            interval=timedelta(minutes=section.interval_minutes),
+            min_chunks=section.min_chunks,
+            idle=timedelta(minutes=section.idle_minutes),
+        )
+
+    def _looking(self) -> None:
+        wall, steady = clock(), time.monotonic()
+        while not self._stopping.is_set():
+            self._woken.wait(self._pause())
+            self._woken.clear()
+            now, self.beat = clock(), time.monotonic()
+            if now - wall > timedelta(seconds=self.beat - steady) + _GAP:
+                self.awake_since = now
+                logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
+            wall, steady = now, self.beat
+            for charge in self._charges():
+                if self._stopping.is_set():
+                    return
+                self._look_safely(charge, now)
+
+    def _pause(self) -> float:
+        """Until the next one is due, or has stirred; at most a tick."""
+        now, steady = clock(), time.monotonic()
+        pause = TICK_SECONDS
+        for charge in self._charges():
+            if charge.next is not None:
+                pause = min(pause, (charge.next.at - now).total_seconds())
+            if charge.stirred and not charge.working:
+                pause = min(pause, charge.stirred_at - steady)
+        return max(0.05, pause)
+
+    def _look_safely(self, charge: Charge, now: datetime) -> None:
+        """What goes wrong with one workspace is its problem, and the others are looked at."""
+        try:
+            self._look_at(charge, now)
+        except StoppedError:
+            return
+        except Exception as error:  # noqa: BLE001 - told in the status, and in the log once
+            problem = Problem.of(error)
+            if charge.problem != problem:
+                logs.get(workspace=charge.name).error("look_failed", error=error)
+            charge.problem, charge.next = problem, None
+        else:
+            if charge.keeper is not None and charge.keeper.kept:
+                charge.problem = None
+
+    def _look_at(self, charge: Charge, now: datetime) -> None:
+        keeper = charge.keeper
+        if keeper is None or not keeper.kept:
+            charge.next = None
+            self._enter(charge)
+            return
+        if not os.path.isdir(keeper.workspace.state):  # noqa: PTH112 - Path.is_dir may raise here
+            keeper.leave()
+            return
+        keeper.check()
+        self._take_in(charge, keeper)
+        if charge.working:
+            charge.next = None
+            return
+        keeper.rest()
+        decision = due(now, self.history(keeper, now), keeper.pending(now), self.thresholds())
+        charge.next = decision
+        if decision.act is Act.SKIP:
+            self._skip(keeper, decision, now)
+        elif decision.act is Act.PASS:
+            self._consolidate(charge, keeper, decision, now)
+        elif decision.act is Act.DREAM:
+            logs.get(workspace=charge.name).info("dream_due", reason=str(decision.reason), why=decision.detail)
+            self._dream(charge, keeper, decision.reason or Reason.INTERVAL)
+
+    def _take_in(self, charge: Charge, keeper: Keeper) -> None:
+        """What was just written becomes crystals and feelings: soon, and one workspace after the other."""
+        if not charge.stirred or time.monotonic() < charge.stirred_at or charge.working:
+            return
+        stirred, charge.stirred = charge.stirred, set()
+        charge.stirred_at = time.monotonic() + _STIR_SECONDS
+        keeper.changed = True
+        if stirred == {Change.DOCUMENT}:
+            return
+
+        def again(error: BaseException | None) -> None:
+            if error is not None and not isinstance(error, StoppedError):
+                charge.stirred |= stirred
+                charge.stirred_at = time.monotonic() + TICK_SECONDS
+            if error is not None and not isinstance(error, StoppedError | BusyError):
+                logs.get(workspace=charge.name).error("notes_not_taken_in", error=error)
+
+        job = partial(self._duties.take_in, keeper, transcripts=Change.TRANSCRIPT in stirred)
+        self._background(charge, lambda: self.passes.submit(job), again)
+
+    def _skip(self, keeper: Keeper, decision: Due, now: datetime) -> None:
+        keeper.last_look = now
+        self._duties.skip(keeper, decision.reason or Reason.INTERVAL, decision.detail, now)
+
+    def _consolidate(self, charge: Charge, keeper: Keeper, decision: Due, now: datetime) -> None:
+        if decision.reason is Reason.SPIKE:
+            keeper.last_spike_pass = now
+        keeper.last_pass = now
+        job = partial(self._duties.consolidate, keeper, decision.reason, now)
+        self._background(charge, lambda: self.passes.submit(job))
+
+    def _dream(self, charge: Charge, keeper: Keeper, reason: Reason) -> None:
+        mode = Mode(self._config().dream.mode)
+        self._background(charge, lambda: self.dream(keeper, reason, mode, None))
+
+    def _background(
+        self,
+        charge: Charge,
+        submit: "Callable[[], Future[Outcome] | Future[None]]",
+        ended: Callable[[BaseException | None], None] = lambda _: None,
+    ) -> None:
+        """A job for a workspace, one at a time; `ended` gets what it failed with."""
+
+        def done(future: "Future[Outcome] | Future[None]") -> None:
+            charge.working = False
+            ended(future.exception())
+            self.wake()
+
+        charge.working = True
+        try:
+            future = submit()
+        except BaseException:
+            charge.working = False
+            raise
+        future.add_done_callback(done)

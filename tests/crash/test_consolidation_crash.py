@@ -1,0 +1,158 @@
+"""A pass that is killed at any of its statements is finished by the next one, as if nothing had happened.
+
+The process that is to die is a real one, killed by SIGKILL before a chosen statement of SQLite's; what it leaves is
+then consolidated here and compared with a workspace in which nobody died.
+"""
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.compose import Store, clock, owned
+from daemon.config import Config
+from daemon.consolidating import Consolidation, consolidate
+from daemon.indexing import Embedding
+from state.crystal import Crystal, Origin
+from state.curiosity import Cause
+from state.scratch import Note
+from state.stores.segments import Segments
+from state.stores.workspace import Workspace, init_workspace
+
+_FORKING = multiprocessing.get_context("forkserver")
+CONFIG = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})
+KILLS = 14
+PATIENCE_SECONDS = 120.0
+NOTES = (
+    "Ada prefers tea over coffee in the morning",
+    "In the morning Ada prefers tea over coffee",
+    "The staging port is 8443",
+    "The staging port is 9443",
+    "Which region holds the backups?",
+    "The region that holds the backups is eu-west-1",
+    "The deploy failed with an error",
+    "The build is broken, it crashed",
+    "Tests failed, another error",
+)
+TURNS = ("Before you commit, run the linter", "Always run the linter before we commit", "My parrot is called Admiral")
+OLD = "The old ferry timetable hangs in the hall"
+Row = tuple[Any, ...]
+
+
+@pytest.fixture(scope="module")
+def embedding() -> Embedding:
+    return Embedding(download=False)
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory, embedding: Embedding) -> Workspace:
+    """News of every sort wait for a pass."""
+    workspace = init_workspace(tmp_path_factory.mktemp("origin") / "agent")
+    now = clock()
+    with owned(workspace, CONFIG, "a test", embedding=embedding) as store:
+        store.remember([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
+        store.questions.raise_("What is known about: parrot Admiral?", Cause.MISS, now)
+    segments = Segments(workspace)
+    for text in NOTES:
+        segments.append(Note(text, now))
+    (workspace.root / "chats").mkdir()
+    for number, text in enumerate(TURNS):
+        at = (now - timedelta(days=number + 1)).isoformat()
+        turn = {"role": "user", "content": text, "timestamp": at}
+        (workspace.root / "chats" / f"{number}.jsonl").write_text(json.dumps(turn) + "\n")
+    return workspace
+
+
+def _copy(origin: Workspace, folder: Path) -> Workspace:
+    return Workspace(Path(shutil.copytree(origin.root, folder)).resolve())
+
+
+def _rest(store: Store) -> None:
+    """Passes until nothing is new: the first one's note about the hormones is."""
+    for _ in range(5):
+        if consolidate(store, clock()) == Consolidation():
+            return
+    raise AssertionError("there is always something new")
+
+
+def _world(store: Store) -> dict[str, list[Row]]:
+    """Everything that a pass decides."""
+
+    def rows(query: str) -> list[Row]:
+        return sorted(tuple(row) for row in store.crystals.connection.execute(query))
+
+    return {
+        "crystals": rows(
+            "SELECT c.text, c.lifecycle, c.importance, c.accesses, c.dreamt_in IS NULL, json_array_length(c.parents),"
+            " coalesce(s.text, '') FROM crystals c LEFT JOIN crystals s ON s.key = c.merged_into"
+        ),
+        "occurrences": rows("SELECT count(*) FROM occurrences"),
+        "gaps": rows("SELECT folded, cause, times FROM gaps"),
+        "skills": rows("SELECT pattern, occurrences, sessions, round(confidence, 4) FROM skills"),
+        "feelings": rows("SELECT event, count(*) FROM feelings GROUP BY event"),
+        "waiting": rows("SELECT * FROM to_embed UNION ALL SELECT * FROM to_compare"),
+        "files": rows("SELECT file FROM watermarks"),
+    }
+
+
+def _pass_that_dies(root: Path, statement: int) -> None:
+    seen = iter(range(statement, -1, -1))
+
+    def count(_: str) -> None:
+        if next(seen, None) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with owned(Workspace(root), CONFIG, "a pass that dies") as store:
+        store.crystals.connection.set_trace_callback(count)
+        consolidate(store, clock())
+
+
+def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
+    origin: Workspace, embedding: Embedding, tmp_path: Path
+) -> None:
+    statements = 0
+
+    def count(_: str) -> None:
+        nonlocal statements
+        statements += 1
+
+    with owned(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
+        store.crystals.connection.set_trace_callback(count)
+        done = consolidate(store, clock())
+        store.crystals.connection.set_trace_callback(None)
+        assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (9, 3, 1, 1, 1)
+        assert (done.raised, done.settled) == (1, 1)
+        _rest(store)
+        wanted = _world(store)
+    assert wanted["waiting"] == []
+    for number in range(KILLS):
+        at = number * statements // KILLS
+        workspace = _copy(origin, tmp_path / f"killed-{at}")
+        process = _FORKING.Process(target=_pass_that_dies, args=(workspace.root, at))
+        process.start()
+        process.join(PATIENCE_SECONDS)
+        assert process.exitcode == -signal.SIGKILL, at
+        process.close()
+        with owned(workspace, CONFIG, "a test", embedding=embedding) as store:
+            _rest(store)
+            assert _world(store) == wanted, at
+
+
+def test_a_pass_that_is_stopped_after_every_batch_comes_to_the_same(
+    origin: Workspace, embedding: Embedding, tmp_path: Path
+) -> None:
+    with owned(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
+        _rest(store)
+        wanted = _world(store)
+    with owned(_copy(origin, tmp_path / "stopped"), CONFIG, "a test", embedding=embedding) as store:
+        for calls in range(1, 12):
+            asked = iter(range(calls))
+            consolidate(store, clock(), lambda asked=asked: next(asked, None) is None)  # type: ignore[misc]
+        _rest(store)
+        assert _world(store) == wanted
