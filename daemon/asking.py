@@ -12,7 +12,7 @@ from daemon.desk import OwnDesk
 from daemon.layers import PREFIX
 from daemon.progress import Step
 from daemon.status import present_holder
-from state.errors import BusyError, StoppedError, UnknownWorkspaceError
+from state.errors import BusyError, NotKeptError, StoppedError, UnknownWorkspaceError
 from state.stores.lock import is_stopped
 from state.stores.workspace import Workspace
 
@@ -88,8 +88,8 @@ def ask(
         if client is not None:
             try:
                 return client.call(workspace.root, operation, asked, told, noticed, adopt=adopt)
-            except (UnreachableError, UnknownWorkspaceError):
-                pass  # its socket outlived it, or the workspace is not its
+            except (UnreachableError, UnknownWorkspaceError, NotKeptError):
+                pass  # its socket outlived it, or the workspace is not its, or not now
             except (LostError, StoppedError):
                 if not again:
                     raise

@@ -14,6 +14,7 @@ from daemon.dreaming import Mode, Outcome, dream_now
 from daemon.keeping import Keeper
 from daemon.metrics import Metrics
 from daemon.progress import Step
+from daemon.status import Problem
 from state.dream import Reason
 from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
 
@@ -52,7 +53,7 @@ class Duties:
             keeper.dreaming = ""
             if not self._stopping.is_set() and keeper.session_ended == ended_session:
                 keeper.session_ended = None
-        keeper.failures = 0
+        keeper.failures, keeper.trouble = 0, None
         self._dreamt(keeper, reason, outcome, time.monotonic() - began)
         return outcome
 
@@ -161,18 +162,19 @@ class Duties:
         elif isinstance(error, StoppedError | FencedError):
             log.warning("dream_interrupted", why=str(error))
         elif isinstance(error, RejectedError):
-            _failed(keeper)
+            _failed(keeper, error)
             self._metrics.dreamed(keeper.name, reason.value, "rejected", seconds=seconds)
             log.warning("dream_rejected", why=str(error))
         elif isinstance(error, BusyError):
             log.info("dream_held_up", why=str(error))
         else:
-            _failed(keeper)
+            _failed(keeper, error)
             self._metrics.dreamed(keeper.name, reason.value, "failed", seconds=seconds)
             log.error("dream_failed", error=error, mode=mode.value)
 
 
-def _failed(keeper: Keeper) -> None:
+def _failed(keeper: Keeper, error: BaseException) -> None:
     """The next try waits, and longer each time: the ledger could not be told perhaps."""
+    keeper.trouble = Problem.of(error)
     keeper.last_look = keeper.failed_at = clock()
     keeper.failures += 1

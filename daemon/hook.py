@@ -58,7 +58,8 @@ def parse_hook(said: bytes) -> Hook:
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     """Put a link to the transcript into the workspace, unless one is there; its path.
 
-    Raises UsageError when it is no file, and when none of the globs (sources.transcripts) finds the link.
+    Raises UsageError when the transcript is no file, and when none of the globs (sources.transcripts) finds the link;
+    it is there then, for the day on which one does.
     """
     if not transcript.is_file():
         raise UsageError(f"{transcript} is no file; check what the hook was given as transcript_path")
@@ -69,9 +70,17 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     digest = hashlib.sha256(os.fsencode(transcript)).hexdigest()[:6]
     other = f"{transcript.stem}-{digest}{transcript.suffix}"
     made = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
-    if not any(made in workspace.root.glob(glob) for glob in globs):
+    if not any(_finds(workspace.root, glob, made) for glob in globs):
         raise UsageError(f"sources.transcripts does not find {made}; add '{FOLDER}/**/*' to it")
     return made
+
+
+def _finds(root: Path, glob: str, path: Path) -> bool:
+    """Whether the glob finds the path; one that cannot be meant finds nothing, and is a dream's to complain about."""
+    try:
+        return path in root.glob(glob)
+    except (ValueError, NotImplementedError):
+        return False
 
 
 def _linked(path: Path, transcript: Path) -> Path | None:

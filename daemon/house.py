@@ -72,7 +72,7 @@ class House(Protocol):
         """Keep this workspace no more. Raises NotFoundError."""
 
     def desk(self, name: str, told: Callable[[Step], None]) -> AbstractContextManager[Desk]:
-        """A desk at this workspace. Raises UnknownWorkspaceError, and BusyError for one that is not kept."""
+        """A desk at this workspace. Raises UnknownWorkspaceError, and NotKeptError for one that is not kept."""
 
     def unready(self) -> str:
         """Why the daemon does not serve yet; empty when it does."""

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from daemon.compose import Store, clock, open_owned, recover
 from daemon.config import Config, day_start
@@ -24,6 +25,9 @@ from state.stores.ledger import Run
 from state.stores.lock import Lock, acquire
 from state.stores.segments import Segments
 from state.stores.workspace import Workspace
+
+if TYPE_CHECKING:
+    from daemon.status import Problem
 
 COMMAND = "dreamd serve"
 # Open stores hold memory and descriptors; to open them again takes some 20 ms.
@@ -121,6 +125,7 @@ class Keeper:
         # Of this process; what the ledger could be told, it knows as well.
         self.failures = 0
         self.failed_at: datetime | None = None
+        self.trouble: Problem | None = None  # what the last dream failed with
         self._config = config
         self._embedding = embedding
         self._warned = warned
@@ -150,9 +155,14 @@ class Keeper:
         """
         if self._lock is not None:
             return
+        if not all(bench.rest() for bench in (self._soon, self._long)):
+            # Fenced, and does not know it yet. It is not waited for: a dream may wait for its model for minutes.
+            raise BusyError(
+                f"{self.workspace.root}: what was under way when it was taken over has to end; wait for it"
+            )
         lock = acquire(self.workspace, COMMAND)
-        self._lock = lock
         self._indexing = Indexing(self.workspace, background=True, failed=lambda e: self._warned("index", e))
+        self._lock = lock
         try:
             with self.alone() as store:
                 recover(store)
@@ -250,8 +260,9 @@ class Keeper:
     def history(self, awake_since: datetime, phase: float, now: datetime) -> History:
         """What deciding needs of the past."""
         known = self._known
-        looks = [run.ended_at or run.started_at for run in self._runs]
-        dreams = [run.ended_at or run.started_at for run in self._runs if run.outcome != "skipped"]
+        # What came while a dream ran is not taken in by it, so a dream counts from its beginning.
+        dreams = [run.started_at for run in self._runs if run.outcome != "skipped"]
+        looks = [run.ended_at or run.started_at for run in self._runs if run.outcome == "skipped"] + dreams
         failures, failed_at = _failures(self._runs)
         return History(
             awake_since=awake_since,
@@ -281,7 +292,7 @@ class Keeper:
             bytes=sum(len(note.text.encode("utf-8", "surrogatepass")) for note in notes),
             new=max(len(notes), known.new if known else 0),
             oldest=min((note.at for note in notes), default=None),
-            latest=max((note.at for note in notes), default=None),
+            latest=self._appended_at() if notes else None,
             session_ended=self.session_ended,
             changed=self.changed,
             dopamine=levels.dopamine if levels else 0.0,
@@ -294,13 +305,17 @@ class Keeper:
         A write through a descriptor that was open before shows in a segment's size alone.
         """
         standing = self.workspace.segments
-        paths = [self.workspace.scratch, standing, self.workspace.retired]
-        with suppress(OSError):
-            paths += sorted(standing.glob("*.md"))
+        paths = [self.workspace.scratch, standing, self.workspace.retired, *_standing(standing)]
         mark = (int(now.timestamp() // _REREAD_SECONDS), *(_stamp(path) for path in paths))
         if self._notes[0] != mark:
             self._notes = (mark, Segments(self.workspace).pending_notes())
         return self._notes[1]
+
+    def _appended_at(self) -> datetime | None:
+        """When the log was last appended to. Not the latest stamp: an agent writes what it likes."""
+        marks = [_stamp(path) for path in (self.workspace.scratch, *_standing(self.workspace.segments))]
+        latest = max((mark[2] for mark in marks if mark is not None), default=None)
+        return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
 
     def _has_schema(self) -> bool:
         """Whether the first breath is over: the file has the sections already."""
@@ -309,6 +324,13 @@ class Keeper:
             content = Disk(self.workspace.root).read_if_there(self.workspace.document) or b""
             self._schema = (mark, parse(content.decode(errors="replace")).has_schema)
         return self._schema[1]
+
+
+def _standing(segments: Path) -> list[Path]:
+    """The segments that are not retired."""
+    with suppress(OSError):
+        return sorted(segments.glob("*.md"))
+    return []
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

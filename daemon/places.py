@@ -27,7 +27,7 @@ def state_folder(environment: Mapping[str, str]) -> Path:
 
 
 def socket_path(environment: Mapping[str, str]) -> Path:
-    """$DREAMD_SOCKET, else dreamd/dreamd.sock in $XDG_RUNTIME_DIR when that is a folder, else in the state folder.
+    """$DREAMD_SOCKET, else dreamd/dreamd.sock in $XDG_RUNTIME_DIR (/run/user/UID), else in the state folder.
 
     Raises ConfigError for a relative $DREAMD_SOCKET and for a path that the kernel would cut.
     """
@@ -45,7 +45,8 @@ def socket_path(environment: Mapping[str, str]) -> Path:
 
 
 def _usual_socket(environment: Mapping[str, str]) -> Path:
-    runtime = environment.get("XDG_RUNTIME_DIR", "")
+    # Agents start their servers with few variables, and those would look for the daemon elsewhere.
+    runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
     if runtime.startswith("/") and os.path.isdir(runtime):  # noqa: PTH112 - Path.is_dir may raise here
         return Path(runtime) / "dreamd" / "dreamd.sock"
     return state_folder(environment) / "dreamd.sock"

@@ -113,7 +113,7 @@ def _passes(case: Case) -> Iterator[Due]:
     if not pending.changed:
         return
     ended = pending.session_ended
-    if ended is not None and pending.new == 0 and (history.last_pass is None or history.last_pass < ended):
+    if ended is not None and (history.last_pass is None or history.last_pass < ended):
         yield Due(Act.PASS, Reason.SESSION_END, "a consolidation pass at the end of a session", max(case.now, ended))
     if history.last_pass is None:
         at = later(case.awake, case.jitter)

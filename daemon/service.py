@@ -36,7 +36,7 @@ from daemon.status import Problem, Status, status
 from daemon.status import Service as Serving
 from daemon.tending import Charge, Looker
 from daemon.watching import Change, Watcher
-from state.errors import BusyError, DreamdError, UnknownWorkspaceError
+from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError
 from state.stores.workspace import open_workspace
 
 _POLL_SECONDS = 0.05
@@ -139,9 +139,10 @@ class Service:
         if keeper is None or not keeper.kept:
             self._enter(charge)
             keeper = charge.keeper
-        if keeper is None or not keeper.kept:
+        if keeper is None:
             why = charge.problem or Problem("it is being taken up", "try again")
-            raise BusyError(f"{charge.root} is not in the daemon's keeping: {why.what}; {why.advice}")
+            raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}; {why.advice}")
+        # At one that is not kept notes are taken and status is given; stores are refused, with the reason.
         yield KeeperDesk(keeper, self._config, told, self._looker.dream, self._wake, self._serving)
 
     # ------------------------------------------------------------ its life
@@ -254,16 +255,21 @@ class Service:
         self._changed(keeper.workspace.root, Change.SCRATCH)
 
     def _serving(self, keeper: Keeper) -> Serving:
-        now = clock()
-        foreseen = upcoming(now, self._looker.history(keeper, now), keeper.pending(now), self._looker.thresholds())
-        charge = self._charges.get(keeper.name)
+        now, charge = clock(), self._charges.get(keeper.name)
+        words, at = "when the daemon can keep it", None
+        if keeper.kept:
+            foreseen = upcoming(
+                now, self._looker.history(keeper, now), keeper.pending(now), self._looker.thresholds()
+            )
+            words, at = foreseen.detail, foreseen.at if foreseen.act is Act.DREAM else None
+        problems = (charge.problem if charge is not None else None, keeper.trouble)
         return Serving(
             pid=os.getpid(),
             since=self._since,
-            upcoming=foreseen.detail,
-            at=foreseen.at if foreseen.act is Act.DREAM else None,
+            upcoming=words,
+            at=at,
             dreaming=keeper.dreaming,
-            problems=(charge.problem,) if charge is not None and charge.problem is not None else (),
+            problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
         )
 
     def _status(self, keeper: Keeper) -> Status:

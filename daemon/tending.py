@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 TICK_SECONDS = 30.0
-# A storm of notes is taken in once in so many seconds. A clock that ran so far ahead: the machine slept.
+# A storm of notes is taken in once in so many seconds. A clock that is so far off: the machine slept, or it was set.
 _STIR_SECONDS = 1.0
 _GAP = timedelta(seconds=90)
 
@@ -123,7 +123,7 @@ class Looker:
             self._woken.wait(self._pause())
             self._woken.clear()
             now, self.beat = clock(), time.monotonic()
-            if now - wall > timedelta(seconds=self.beat - steady) + _GAP:
+            if abs(now - wall - timedelta(seconds=self.beat - steady)) > _GAP:
                 self.awake_since = now
                 logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
             wall, steady = now, self.beat

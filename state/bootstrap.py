@@ -14,6 +14,8 @@ NOTES_HEADING = "## Unsynthesized Notes (pending dream consolidation)"
 # The notes have half as much room as MEMORY.md, beside it.
 NOTES_SHARE = 0.5
 NOTE_CHARACTERS = 600
+# The heading of the notes, the line about those left out, and the blank lines.
+_AROUND_NOTES = len(NOTES_HEADING) + 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,19 @@ def budget_for(context_window: int) -> int:
     return next((characters for window, characters in BUDGETS if context_window >= window), LEAST_BUDGET)
 
 
-def bootstrap(memory: str, notes: Sequence[Note], context_window: int) -> Bootstrap:
-    """What fits: MEMORY.md cut at a line, and the pending notes, newest first, each on one line."""
+def bootstrap(memory: str, notes: Sequence[Note], context_window: int, most: int | None = None) -> Bootstrap:
+    """What fits: MEMORY.md cut at a line, and the pending notes, newest first, each on one line.
+
+    `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room.
+    """
     budget = budget_for(context_window)
-    shown, truncated = _cut(memory, budget)
+    shown, truncated = _cut(memory, budget if most is None else min(budget, most))
     room = int(budget * NOTES_SHARE)
+    if most is not None:
+        room = min(room, most - len(shown) - _AROUND_NOTES)
     rows: list[str] = []
-    newest_first = sorted(notes, key=lambda note: note.at, reverse=True)
+    # Of one second, what was appended later is newer: the sort is stable, also in reverse.
+    newest_first = sorted(reversed(notes), key=lambda note: note.at, reverse=True)
     for note in newest_first:
         row = _row(note)
         if len(row) + 1 > room:

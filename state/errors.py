@@ -40,6 +40,12 @@ class BusyError(DreamdError):
     code = "BUSY"
 
 
+class NotKeptError(BusyError):
+    """The daemon knows the workspace and cannot keep it now: somebody else holds it, or it cannot be opened."""
+
+    code = "NOT_KEPT"
+
+
 class NotFoundError(DreamdError):
     """The thing that was asked for is not here."""
 
@@ -50,6 +56,30 @@ class UnknownWorkspaceError(NotFoundError):
     """The daemon does not keep this workspace."""
 
     code = "UNKNOWN_WORKSPACE"
+
+
+class ExpiredError(DreamdError):
+    """The item's time has come; until it is cleaned it can be listed, exported and extended."""
+
+    code = "EXPIRED"
+
+
+class AlreadyPromotedError(DreamdError):
+    """It was promoted before, and the long-term record that it became was forgotten since."""
+
+    code = "ALREADY_PROMOTED"
+
+
+class UnsupportedInstructionError(UsageError):
+    """An instruction to forget that is none of those that are understood; nothing changed."""
+
+    code = "UNSUPPORTED_INSTRUCTION"
+
+
+class ConfirmRequiredError(UsageError):
+    """What was asked for cannot be undone and was not confirmed; nothing changed."""
+
+    code = "CONFIRM_REQUIRED"
 
 
 class StorageError(DreamdError):
@@ -101,8 +131,13 @@ def error_of(code: str, message: str) -> DreamdError:
         NothingToDoError,
         RejectedError,
         BusyError,
+        NotKeptError,
         NotFoundError,
         UnknownWorkspaceError,
+        ExpiredError,
+        AlreadyPromotedError,
+        UnsupportedInstructionError,
+        ConfirmRequiredError,
         StorageError,
         DocumentError,
         ModelError,

@@ -1,4 +1,4 @@
-"""What holds for every test: no daemon of whoever runs them, and Hypothesis looks for wrong answers, not slow ones."""
+"""For every test: no daemon of whoever runs them, and Hypothesis looks for wrong answers, not for slow ones."""
 
 import os
 import shutil
@@ -22,7 +22,8 @@ def own_places() -> Iterator[None]:
         name: os.environ.get(name) for name in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DREAMD_SOCKET", "DREAMD_TOKEN")
     }
     os.environ["XDG_STATE_HOME"] = f"{folder}/state"
-    for name in ("XDG_RUNTIME_DIR", "DREAMD_SOCKET", "DREAMD_TOKEN"):
+    os.environ["XDG_RUNTIME_DIR"] = folder
+    for name in ("DREAMD_SOCKET", "DREAMD_TOKEN"):
         os.environ.pop(name, None)
     yield
     shutil.rmtree(folder)

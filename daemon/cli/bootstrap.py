@@ -17,6 +17,8 @@ from state.stores.segments import Segments
 from state.stores.workspace import Workspace
 
 DEFAULT_WINDOW = 200_000
+# Of what a hook answers, Claude Code gives the model a preview alone when it is longer than 10,000 characters.
+HOOK_CHARACTERS = 9_500
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         window = context_window(arguments.config, os.environ, DEFAULT_WINDOW)
     if window < 1:
         raise UsageError(f"a context window of {window} tokens is impossible; give a positive number")
-    ready = bootstrap(_memory(workspace), _notes(workspace, arguments.config), window)
+    most = HOOK_CHARACTERS if arguments.format == "hook" else None
+    ready = bootstrap(_memory(workspace), _notes(workspace, arguments.config), window, most)
     sys.stdout.write(_formatted(ready, arguments.format))
     if not ready.text:
         sys.stderr.write(f"{workspace.root} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n")

@@ -2,12 +2,22 @@
 
 import argparse
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import caller_of, config_of, takes_json, takes_workspace, workspace_of
 from daemon.cli.terminal import counted, out, say, show_json, working
-from state.errors import DreamdError, NothingToDoError, UsageError
+from state.errors import BusyError, DreamdError, NothingToDoError, UsageError
+
+if TYPE_CHECKING:
+    from daemon.asking import Caller
+    from daemon.operations.notes import Ingested
+
+# A daemon often takes in for a moment what was just written; a dream may take longer than anybody waits.
+_PATIENCE_SECONDS = 30.0
+_POLL_SECONDS = 0.2
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("name the files or folders to read; see 'dreamd ingest --help'")
     with working("reading…") as tell:
         caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
-        from daemon.operations.notes import INGEST, Ingest
-
-        done = caller.ask(INGEST, Ingest(paths=tuple(str(path.absolute()) for path in arguments.paths)))
+        done = _ingested(caller, arguments.paths)
     for problem in done.problems:
         say(f"problem: {problem}")
     if arguments.json:
@@ -42,6 +50,22 @@ def run(arguments: argparse.Namespace) -> int:
         read = f"{counted(done.turns, 'turn')} of {counted(done.files - done.unread, 'file')}"
         out(f"{read}, {counted(done.crystals, 'new crystal')}")
     return 1 if done.unread == done.files else 0
+
+
+def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
+    """What was read. A daemon that is busy is asked again for a while. Raises BusyError when that is not enough."""
+    from daemon.client import daemon
+    from daemon.operations.notes import INGEST, Ingest
+
+    asked = Ingest(paths=tuple(str(path.absolute()) for path in paths))
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return caller.ask(INGEST, asked)
+        except BusyError:
+            if daemon() is None or time.monotonic() >= deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
 
 
 def _run_as_hook(arguments: argparse.Namespace) -> int:

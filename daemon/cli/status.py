@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json, workspace_of
 from daemon.cli.terminal import ago, counted, duration, out, show_json
-from state.errors import UnknownWorkspaceError, UsageError
+from state.errors import NotKeptError, UnknownWorkspaceError, UsageError
+from state.stores.lock import is_stopped
 from state.stores.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
     """As the daemon sees it, who knows when the next dream is; else as the files say."""
     from daemon.client import UnreachableError, daemon
     from daemon.registry import name_of
-    from daemon.status import Status, status
+    from daemon.status import Status, present_holder, status
     from state.codec import decode
 
-    client = daemon()
+    client = None if is_stopped(present_holder(workspace)) else daemon()
     if client is not None:
-        with suppress(UnreachableError, UnknownWorkspaceError):
+        with suppress(UnreachableError, UnknownWorkspaceError, NotKeptError):
             answer = client.get(f"/v1/workspaces/{name_of(workspace.root)}/status")
             return decode(Status, json.dumps(answer), "the daemon's answer")
     return status(workspace, config_of(arguments), datetime.now(UTC))

@@ -62,7 +62,7 @@ def process(*words: str, stdin: bytes = b"", **environment: str) -> Ended:
         input=stdin,
         capture_output=True,
         cwd=ROOT,
-        env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", **environment},
+        env={"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "PATH": "/usr/bin:/bin", **environment},
         check=False,
         timeout=60,
     )

@@ -151,3 +151,13 @@ def test_a_memory_with_a_broken_byte_still_reaches_the_agent(dreamd: Caller, her
     assert ended.status == 0
     assert "Ada prefers tea" in ended.out
     assert "not UTF-8" in ended.err
+
+
+def test_what_a_hook_injects_is_never_cut_off_by_the_agent(dreamd: Caller, here: Path) -> None:
+    (here / "MEMORY.md").write_text("# Working Memory State\n\n" + "- a line of memory\n" * 600)
+    for number in range(60):
+        dreamd("note", "-w", here, f"{number}: " + "a note that is rather long " * 8)
+    hook = dreamd("bootstrap", here, "--format", "hook").json["hookSpecificOutput"]
+    assert 8_000 < len(hook["additionalContext"]) <= 9_500
+    assert "59: a note that is rather long" in hook["additionalContext"]
+    assert len(dreamd("bootstrap", here).out) > 9_500

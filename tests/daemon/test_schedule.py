@@ -322,6 +322,7 @@ def test_a_clock_set_back_by_a_year_makes_one_early_look_at_most() -> None:
     assert fires(behind, some(5)) == (Act.DREAM, Reason.INTERVAL)
     assert fires(behind, some(0)) == (Act.SKIP, Reason.INTERVAL)
     assert fires(behind, some(changed=True))[0] is Act.PASS
+    assert fires(behind, some(dopamine=0.9)) == (Act.PASS, Reason.SPIKE)
     acted = replace(behind, last_look=NOON)
     assert now(acted, some(0)).at == NOON + timedelta(minutes=120)
     noticed = replace(behind, awake_since=ago(5))

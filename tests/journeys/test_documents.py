@@ -1,0 +1,106 @@
+"""The README and docs/, taken at their word: commands are pasted into a shell, links and names are looked up."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import COMMANDS
+from daemon.config import Config
+from daemon.metrics import Metrics, Standing
+from state.dream import Reason
+from tests.daemon.running import ROOT
+from tests.journeys.recipes import Follower, blocks, follower, function_call, transcript
+from tests.journeys.serving import Home
+from tests.scripted_model import ScriptedModel, in_turn
+
+DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/agents.md", "docs/daemon.md", "docs/architecture.md"))
+# Blocks that need what is not here: the network, a provider's key, a running systemd. `make` is what runs this.
+_NOT_HERE = ("make dream", "ollama pull", "ANTHROPIC_API_KEY", "install-service --now")
+# Every command of a block counts; with nothing to do is no failure.
+_STRICT = "trap 'status=$?; [ $status = 3 ] || exit $status' ERR\n"
+
+
+def blocks_to_run(document: Path) -> list[str]:
+    return [block for block in blocks(document, "sh") if not any(word in block for word in _NOT_HERE)]
+
+
+def test_few_blocks_are_left_out() -> None:
+    left_out = {
+        word: sum(word in block for document in DOCUMENTS for block in blocks(document, "sh")) for word in _NOT_HERE
+    }
+    assert left_out == dict.fromkeys(_NOT_HERE, 1)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/agents.md", "docs/daemon.md"])
+@pytest.mark.parametrize("daemon", [True, False], ids=["with a daemon", "without"])
+def test_what_the_documents_say_to_type_works_when_it_is_pasted(home: Home, name: str, *, daemon: bool) -> None:
+    me = follower(home)
+    root = me.workspace.root
+    (root / ".venv" / "bin").mkdir(parents=True)
+    (root / ".venv" / "bin" / "dreamd").symlink_to(me.program)
+    (root / "docs").symlink_to(ROOT / "docs")
+    for place in (".claude/projects/-home-ada-project", ".codex/sessions"):
+        transcript(home.folder / place / "one.jsonl", "one", "I prefer tea over coffee")
+    found = blocks_to_run(ROOT / name)
+    assert found
+    script = in_turn(function_call("memory_search", {"query": "tea"}), "Nothing yet.")
+    with ScriptedModel(script) as model:
+        variables = {"OPENAI_BASE_URL": model.url, "AGENT_MODEL": "scripted"}
+        if daemon:
+            with me.served():
+                _pasted(me, found, variables)
+        else:
+            _pasted(me, [block for block in found if not _needs_a_daemon(block)], variables)
+
+
+def _needs_a_daemon(block: str) -> bool:
+    return "dreamd/token" in block or "curl" in block
+
+
+def _pasted(me: Follower, found: list[str], variables: dict[str, str]) -> None:
+    for block in found:
+        ended = me.shell(_STRICT + me.own(block), **variables)
+        assert ended.status == 0, (block, ended.out, ended.err)
+        assert "dreamd: " not in ended.err.replace("dreamd: there is nothing new", ""), (block, ended.err)
+        assert not re.search(r'^\{"error":', ended.out, re.MULTILINE), (block, ended.out)
+
+
+def test_every_link_leads_to_something() -> None:
+    for document in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (document.parent / target).exists(), (document, target)
+
+
+def test_the_readme_lists_every_command() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("## Commands")[2].partition("## ")[0]
+    listed = [
+        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`([\w-]+)", row)
+    ]
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_the_document_of_the_daemon_knows_its_reasons_metrics_and_events() -> None:
+    document = (ROOT / "docs" / "daemon.md").read_text(encoding="utf-8")
+    # A spike brings a pass, and no dream.
+    assert [reason for reason in Reason if f"| {reason} |" not in document] == [Reason.SPIKE]
+    standing = Standing("w", 1, 1.0, {"generated": 1})
+    figures, _ = Metrics("0", 0.0, lambda: (standing,)).render()
+    families = re.findall(r"^# TYPE (dreamd_\w+)", figures.decode(), re.MULTILINE)
+    assert [name for name in families if f"`{name}`" not in document and name != "dreamd_scrape_failures_total"] == []
+    said = set()
+    for path in (ROOT / "daemon").rglob("*.py"):
+        said |= set(
+            re.findall(r"\.(?:info|warning|error)\(\s*\"([a-z]+(?:_[a-z]+)+|started|stopped)\"", path.read_text())
+        )
+    assert len(said) > 20
+    assert sorted(event for event in said if f"`{event}`" not in document) == []
+
+
+def test_the_document_of_the_daemon_shows_keys_and_defaults_that_there_are() -> None:
+    import yaml
+
+    (block,) = blocks(ROOT / "docs" / "daemon.md", "yaml")
+    shown = yaml.safe_load(block)
+    assert Config.model_validate(shown) == Config()

@@ -1,0 +1,296 @@
+"""The recipes of docs/agents.md, followed: Claude Code, Codex, LangGraph, a plain loop.
+
+Neither Claude Code nor Codex runs here. What they read is checked against the forms that they document, and what they
+run is run as they run it: hooks with their JSON on stdin, servers with the command and the environment of the file.
+"""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from daemon.registry import name_of
+from daemon.unit import installation
+from state.dream import Reason
+from state.stores.workspace import Workspace
+from tests.daemon.running import ROOT, Ended
+from tests.journeys.recipes import Follower, blocks, commands, follower, function_call, transcript
+from tests.journeys.serving import Daemon, Home, noted
+from tests.mcp.agents import notes, run, shown, told
+from tests.scripted_model import ScriptedModel, in_turn
+
+SESSION = "00893aaf-19fa-41d2-8238-13269b9b3ca0"
+TEA = "I prefer tea over coffee in the morning"
+NOTE = "Ada prefers tea over coffee in the morning"
+MOST_OF_A_HOOK = 10_000
+# What Codex hands to a server beside `env` and `env_vars`: its DEFAULT_ENV_VARS.
+CODEX_PASSES = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
+CLAUDE, CODEX = "claude-settings.json", "codex-config.toml"
+
+
+@pytest.fixture
+def me(home: Home) -> Follower:
+    return follower(home)
+
+
+def settings(me: Follower, name: str) -> Any:
+    """The file as the agent reads it."""
+    text = me.file(name)
+    return tomllib.loads(text) if name == CODEX else json.loads(text)
+
+
+def hook(me: Follower, event: str, name: str = CLAUDE, **more: Any) -> Ended:
+    """The event's hook, as Claude Code or Codex runs it in a session whose transcript is there or not."""
+    common = {"session_id": SESSION, "transcript_path": str(spoken(me)), "cwd": str(me.workspace.root)}
+    about = {"model": "gpt-5-codex", "permission_mode": "default"}
+    (command,) = commands(settings(me, name), event)
+    return me.shell(command, {**common, **about, "hook_event_name": event, **more})
+
+
+def spoken(me: Follower, *texts: str) -> Path:
+    """The transcript of the session, outside of the workspace, after these texts were said."""
+    path = me.home.folder / ".claude" / "projects" / "-home-ada" / f"{SESSION}.jsonl"
+    return transcript(path, SESSION, *texts) if texts else path
+
+
+def dreamt(me: Follower, daemon: Daemon) -> bool:
+    """Whether the last dream was for a session's end, and was committed."""
+    last = daemon.status(me.workspace).last_dream
+    return last is not None and (last.reason, last.outcome) == (Reason.SESSION_END, "committed")
+
+
+def links(workspace: Workspace) -> list[Path]:
+    """Where the links in transcripts/ lead."""
+    return [path.readlink() for path in sorted((workspace.root / "transcripts").glob("*"))]
+
+
+# ---------------------------------------------------------------- the files
+
+
+def test_the_documents_show_the_files() -> None:
+    agents, readme = ROOT / "docs" / "agents.md", ROOT / "README.md"
+    files = {path.name: path.read_text() for path in (ROOT / "docs" / "agents").iterdir() if path.is_file()}
+    as_json = [json.loads(files[name]) for name in ("mcp.json", "mcp-http.json", CLAUDE)]
+    assert [json.loads(block) for block in blocks(agents, "json")] == as_json
+    assert blocks(agents, "toml") == [files[CODEX]]
+    assert all(json.loads(block) in as_json for block in blocks(readme, "json"))
+    assert all(f"(agents/{name})" in agents.read_text() for name in files)
+
+
+def test_init_prints_the_files_with_the_paths_filled_in(me: Follower) -> None:
+    ended = me.shell(f"dreamd init {me.workspace.root}")
+    assert ended.status == 0, ended.err
+    printed, rest = [], ended.out.replace(installation().command[0], str(me.program))
+    while "\n{" in rest:
+        rest = rest[rest.index("\n{") + 1 :]
+        value, end = json.JSONDecoder().raw_decode(rest)
+        printed.append(value)
+        rest = rest[end:]
+    assert printed == [settings(me, "mcp.json"), settings(me, CLAUDE)]
+
+
+# ---------------------------------------------------------------- hooks
+
+
+@pytest.mark.parametrize("name", [CLAUDE, CODEX])
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
+def test_a_session_begins_with_the_memory_in_its_context(me: Follower, name: str, source: str) -> None:
+    noted(me.workspace, [NOTE])
+    ended = hook(me, "SessionStart", name, source=source)
+    assert (ended.status, ended.err) == (0, "")
+    answer = ended.json["hookSpecificOutput"]
+    assert ended.json.keys() == {"hookSpecificOutput"}
+    assert answer.keys() == {"hookEventName", "additionalContext"}
+    assert answer["hookEventName"] == "SessionStart"
+    assert NOTE in answer["additionalContext"]
+
+
+@pytest.mark.parametrize("name", [CLAUDE, CODEX])
+def test_a_full_memory_still_fits_into_what_a_hook_may_say(me: Follower, name: str) -> None:
+    me.workspace.document.write_text("- a line of memory with an ending\n" * 1_000)
+    noted(me.workspace, [f"{number} {'long ' * 100}" for number in range(60)])
+    context = hook(me, "SessionStart", name, source="startup").json["hookSpecificOutput"]["additionalContext"]
+    assert "- a line of memory" in context
+    assert "older notes" in context
+    assert len(context) <= MOST_OF_A_HOOK
+
+
+@pytest.mark.parametrize("name", [CLAUDE, CODEX])
+def test_at_the_end_of_a_session_its_transcript_is_read_and_dreamt_of(me: Follower, name: str) -> None:
+    spoken(me, TEA)
+    noted(me.workspace, ["The deployment runs on port 8443"])
+    with me.served() as daemon:
+        assert hook(me, "SessionEnd", name, reason="other") == Ended(0, "", "")
+        daemon.until(lambda: dreamt(me, daemon))
+        daemon.until(lambda: TEA in daemon.found(me.workspace, "tea or coffee"))
+        assert "8443" in me.workspace.document.read_text()
+        # The session is resumed: what is said then is read as well, and nobody has to ask for it.
+        spoken(me, "The cat is called Miez")
+        daemon.until(lambda: "The cat is called Miez" in daemon.found(me.workspace, "name of the cat"))
+    assert links(me.workspace) == [spoken(me)]
+
+
+def test_without_a_daemon_the_hook_dreams(me: Follower) -> None:
+    spoken(me, TEA)
+    noted(me.workspace, [NOTE])
+    ended = hook(me, "SessionEnd", reason="prompt_input_exit")
+    assert (ended.status, ended.out) == (0, ""), ended.err
+    assert NOTE in me.workspace.document.read_text()
+    assert TEA in me.shell("dreamd search 'tea or coffee'").out
+    # Nothing new: nothing to do, and nothing wrong.
+    assert hook(me, "SessionEnd", reason="clear").status == 0
+
+
+def test_before_a_compaction_the_transcript_is_read_and_nothing_is_dreamt(me: Follower) -> None:
+    spoken(me, TEA)
+    with me.served() as daemon:
+        for _ in range(2):
+            assert hook(me, "PreCompact", trigger="auto", custom_instructions="") == Ended(0, "", "")
+        daemon.until(lambda: TEA in daemon.found(me.workspace, "tea or coffee"))
+        assert daemon.status(me.workspace).last_dream is None
+    assert links(me.workspace) == [spoken(me)]
+
+
+def test_a_session_without_a_transcript_may_end(me: Follower) -> None:
+    noted(me.workspace, [NOTE])
+    for path in (None, "/nowhere/at/all.jsonl"):
+        ended = hook(me, "SessionEnd", CODEX, transcript_path=path, reason="other")
+        assert (ended.status, ended.out) == (0, ""), ended.err
+    assert NOTE in me.workspace.document.read_text()
+    assert links(me.workspace) == []
+
+
+def test_the_shorter_hook_only_asks_for_the_dream(me: Follower) -> None:
+    noted(me.workspace, [NOTE])
+    with me.served() as daemon:
+        assert me.shell("dreamd dream --reason session-end --no-wait").status == 0
+        daemon.until(lambda: dreamt(me, daemon))
+
+
+# ---------------------------------------------------------------- MCP servers
+
+
+def test_the_server_of_claude_code_starts_as_it_is_written(me: Follower) -> None:
+    """With nothing in its environment but what the file and the SDK's client give it."""
+    server = settings(me, "mcp.json")["mcpServers"]["dreamd"]
+    assert server.pop("type") == "stdio"
+    _remembers(me, StdioServerParameters(**server))
+
+
+def test_the_server_of_codex_starts_as_it_is_written(me: Follower) -> None:
+    server = settings(me, CODEX)["mcp_servers"]["dreamd"]
+    passed = (*CODEX_PASSES, *server["env_vars"])
+    given = {name: value for name, value in me.environment().items() if name in passed}
+    # `env` replaces whatever the client would pass on by itself, and HOME is this person's.
+    _remembers(me, StdioServerParameters(command=server["command"], args=server["args"], env=given))
+
+
+def _remembers(me: Follower, server: StdioServerParameters) -> None:
+    """It is served by the daemon, not beside it: the daemon counts the search."""
+
+    async def body() -> None:
+        async with Client(stdio_client(server)) as client:
+            assert "Your long-term memory" in (client.instructions or "")
+            await told(client, "working_memory_note", note=NOTE)
+            assert (await told(client, "memory_search", query="tea"))["hits"][0]["text"] == NOTE
+            assert NOTE in await shown(client, "memory_bootstrap")
+
+    with me.served() as daemon:
+        run(body)
+        assert notes(me.workspace) == [NOTE]
+        figures = httpx2.get(f"http://127.0.0.1:{me.port}/metrics", headers=_bearer(me)).text
+        assert 'dreamd_requests_total{code="OK",operation="memory_search"} 1.0' in figures
+        assert daemon.events("request_failed") == []
+
+
+def _bearer(me: Follower) -> dict[str, str]:
+    return {"Authorization": f"Bearer {me.token}"}
+
+
+def test_the_server_over_http_is_asked_as_it_is_written(me: Follower) -> None:
+    with me.served():
+        (server,) = settings(me, "mcp-http.json")["mcpServers"].values()
+        assert server["type"] == "http"
+        headers = {name: value.replace("${DREAMD_TOKEN}", me.token) for name, value in server["headers"].items()}
+
+        async def body() -> None:
+            async with (
+                httpx2.AsyncClient(headers=headers) as http,
+                Client(streamable_http_client(server["url"], http_client=http)) as client,
+            ):
+                await told(client, "working_memory_note", note=NOTE)
+                assert NOTE in await shown(client, "memory_search", query="tea")
+
+        run(body)
+    assert notes(me.workspace) == [NOTE]
+
+
+def test_codex_has_the_same_address_and_token(me: Follower) -> None:
+    text = me.file(CODEX)
+    commented = [line[2:] for line in text.splitlines() if line.startswith(("# [mcp", "# url", "# bearer"))]
+    over_http = tomllib.loads("\n".join(commented))["mcp_servers"]["dreamd"]
+    (server,) = settings(me, "mcp-http.json")["mcpServers"].values()
+    assert over_http == {"url": server["url"], "bearer_token_env_var": "DREAMD_TOKEN"}
+
+
+# ---------------------------------------------------------------- programs
+
+
+def test_a_langgraph_agent_notes_searches_and_dreams(me: Follower) -> None:
+    noted(me.workspace, ["The deployment runs on port 8443"])
+    script = in_turn(
+        function_call("working_memory_note", {"note": NOTE}),
+        function_call("memory_search", {"query": "what does Ada drink?"}),
+        function_call("memory_search", {"query": 7}),
+        "You prefer tea.",
+    )
+    with ScriptedModel(script) as model, me.served() as daemon:
+        ended = me.example(
+            "langgraph_agent.py", str(me.workspace.root), "What do I drink?", **_asking(model), DREAMD=str(me.program)
+        )
+        assert (ended.status, ended.out) == (0, "You prefer tea.\n"), ended.err
+        daemon.until(lambda: dreamt(me, daemon))
+    _was_told(model, NOTE, "8443", "VALIDATION_ERROR")
+    assert [tool["function"]["name"] for tool in model.requests[0]["tools"]][:2] == [
+        "working_memory_note",
+        "memory_search",
+    ]
+    assert NOTE in me.workspace.document.read_text()
+
+
+def test_a_plain_loop_notes_searches_and_dreams(me: Follower) -> None:
+    noted(me.workspace, ["The deployment runs on port 8443"])
+    script = in_turn(
+        function_call("note", {"note": NOTE, "importance": 0.9}),
+        function_call("search", {"query": "what does Ada drink?"}),
+        function_call("search", {"query": 7}),
+        "You prefer tea.",
+    )
+    with ScriptedModel(script) as model, me.served() as daemon:
+        address = f"http://127.0.0.1:{me.port}/v1/workspaces/{name_of(me.workspace.root)}"
+        ended = me.example("openai_loop.py", address, "What do I drink?", **_asking(model), DREAMD_TOKEN=me.token)
+        assert (ended.status, ended.out) == (0, "You prefer tea.\n"), ended.err
+        daemon.until(lambda: dreamt(me, daemon))
+    _was_told(model, NOTE, "8443", "VALIDATION_ERROR")
+    assert NOTE in me.workspace.document.read_text()
+
+
+def _asking(model: ScriptedModel) -> dict[str, str]:
+    return {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-a-test", "AGENT_MODEL": "scripted"}
+
+
+def _was_told(model: ScriptedModel, note: str, memory: str, code: str) -> None:
+    """It began with the memory, found its own note, and was told of its mistake."""
+    assert model.count == 4
+    system, *_ = model.requests[0]["messages"]
+    assert memory in system["content"]
+    answers = [message["content"] for message in model.requests[-1]["messages"] if message["role"] == "tool"]
+    assert len(answers) == 3
+    assert note in answers[1]
+    assert code in answers[2]
