@@ -24,6 +24,7 @@ from state.salience import salience
 from state.scratch import Note, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.database import transaction
+from state.stores.forgotten import Forgotten
 from state.stores.segments import QUIET_SECONDS, PendingFile
 from state.stores.system import told as named_failure
 
@@ -58,6 +59,13 @@ def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
     )
 
 
+def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
+    """These without what was forgotten for good."""
+    found = list(crystals)
+    forgotten = Forgotten(store.crystals.connection).among(crystal.text for crystal in found)
+    return [crystal for crystal in found if crystal.text not in forgotten]
+
+
 def redacted(store: Store, text: str) -> str:
     """The text as it may be remembered."""
     secrets = store.config.secrets
@@ -74,9 +82,11 @@ def absorb_notes(store: Store, now: datetime) -> int:
     if unread is None:
         return 0
     notes, marks = unread
-    crystals = {crystal.id: (note, crystal) for note in notes for crystal in [note_crystal(store, note, "", now)]}
+    made = [(note, note_crystal(store, note, "", now)) for note in notes]
     connection = store.crystals.connection
     with transaction(connection):
+        allowed = {crystal.id for crystal in learnable(store, (crystal for _, crystal in made))}
+        crystals = {crystal.id: (note, crystal) for note, crystal in made if crystal.id in allowed}
         # Read in here: another thread may have absorbed the same.
         for known in store.crystals.get(crystals):
             del crystals[known.id]
@@ -219,11 +229,12 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     while not complete and not stop():
         reading = read_turns(path, mark)
         complete, mark = reading.complete, reading.watermark
-        crystals = [_named(crystal, name) for crystal in crystals_of(reading.turns, store.config.secrets.allow)]
+        turned = [_named(crystal, name) for crystal in crystals_of(reading.turns, store.config.secrets.allow)]
         problems += [str(problem) for problem in reading.problems]
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
         # never skips one.
         with transaction(connection):
+            crystals = learnable(store, turned)
             store.remember(crystals)
             for crystal in crystals:
                 if crystal.trust is Trust.OWNER:

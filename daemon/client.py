@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 from daemon.places import socket_path
 from daemon.progress import Step
 from daemon.registry import name_of
-from state.errors import BusyError, StorageError, error_of
+from state.errors import BusyError, DreamdError, StorageError, error_of
 
 if TYPE_CHECKING:
     from daemon.operations.operation import Operation, Request
@@ -81,7 +81,7 @@ class Client:
             elif "notice" in line:
                 noticed(str(line["notice"]))
             elif "error" in line:
-                raise error_of(line["error"]["code"], line["error"]["error"])
+                raise _error(line["error"])
             elif "reply" in line:
                 return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
         raise LostError("the daemon went while it worked; see 'dreamd status', and try again")
@@ -102,7 +102,7 @@ class Client:
             except (OSError, ValueError, http.client.HTTPException) as error:
                 raise LostError("the daemon went while it answered; try again") from error
         if answer.status >= http.client.BAD_REQUEST:
-            raise error_of(str(said.get("code", "FAILED")), str(said.get("error", said)))
+            raise _error(said)
         return said
 
 
@@ -141,6 +141,10 @@ def _lines(
                     yield {"error": line} if answer.status >= http.client.BAD_REQUEST else line
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise LostError("the daemon went while it worked; see 'dreamd status', and try again") from error
+
+
+def _error(said: dict[str, Any]) -> DreamdError:
+    return error_of(str(said.get("code", "FAILED")), str(said.get("error", said)), said.get("details", {}))
 
 
 def _sent(

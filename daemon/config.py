@@ -100,7 +100,7 @@ class HttpSection(_Section):
 class McpSection(_Section):
     """Which tools an agent sees."""
 
-    toolsets: Annotated[tuple[Literal["memory"], ...], Field(strict=False)] = ("memory",)
+    toolsets: Annotated[tuple[Literal["memory", "sessions"], ...], Field(strict=False)] = ("memory",)
 
 
 class LogSection(_Section):

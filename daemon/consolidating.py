@@ -14,6 +14,7 @@ from datetime import datetime
 from daemon.absorbing import Absorbed, absorb_notes, absorb_transcripts, transcript_files
 from daemon.compose import EMBED_BATCH, Store
 from daemon.indexing import EXACT_SEARCH_UP_TO
+from daemon.sessions import hand_over, maintain
 from state.answer import answers
 from state.contradiction import disagree
 from state.crystal import Crystal, Trust
@@ -43,6 +44,7 @@ class Consolidation:
 
     notes: int = 0
     turns: int = 0
+    working: int = 0
     vectors: int = 0
     compared: int = 0
     merged: int = 0
@@ -57,7 +59,16 @@ class Consolidation:
     @property
     def changed(self) -> bool:
         """Was anything new, or did anything move?"""
-        counts = (self.notes, self.turns, self.vectors, self.compared, self.archived, self.frozen, self.settled)
+        counts = (
+            self.notes,
+            self.turns,
+            self.working,
+            self.vectors,
+            self.compared,
+            self.archived,
+            self.frozen,
+            self.settled,
+        )
         return any(counts) or self.skills is not None
 
 
@@ -69,6 +80,8 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     """
     found = _absorb(store, now, stop)
     notes = absorb_notes(store, now)
+    kept = maintain(store, now)
+    working = kept.delivered + hand_over(store, now)
     vectors = _embed(store, stop)
     compared, merged, raised = _compare(store, now, stop)
     archived, frozen = _age(store, now, stop)
@@ -77,6 +90,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     return Consolidation(
         notes=notes,
         turns=found.turns,
+        working=working,
         vectors=vectors,
         compared=compared,
         merged=merged,

@@ -15,6 +15,7 @@ from daemon.config import day_start
 from daemon.first_contact import migrate
 from daemon.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.progress import Step, tell
+from daemon.sessions import hand_over, maintain
 from graphs.ports import Answer, Model, Ports
 from graphs.steps import Dreaming
 from state.codec import decode, encode
@@ -72,9 +73,12 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
         for problem in found.problems:
             store.notices.append(problem)
         notes = absorb_notes(store, now)
+        left = maintain(store, now).delivered + hand_over(store, now)
         store.segments.sweep(now)
         if notes or found.turns:
             told(Step("absorb", f"{notes} new notes, {found.turns} new turns"))
+        if left:
+            told(Step("sessions", f"{left} items that left working memory"))
         if vectors := store.embed():
             told(Step("embed", f"{vectors} new vectors"))
         _require_input(store, dream, reason, now)

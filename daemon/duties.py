@@ -14,12 +14,13 @@ from daemon.dreaming import Mode, Outcome, dream_now
 from daemon.keeping import Keeper
 from daemon.metrics import Metrics
 from daemon.progress import Step
+from daemon.sessions import maintain
 from daemon.status import Problem
 from state.dream import Reason
 from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
 
 # Between these nodes a dream that is told to stop does so: what follows is short, and makes it true.
-_STOPPABLE = {"ingest", "absorb", "embed", "resume", "gather", "reflect", "synthesize", "guard"}
+_STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "reflect", "synthesize", "guard"}
 
 
 class Duties:
@@ -37,21 +38,24 @@ class Duties:
         log = logs.get(workspace=keeper.name, reason=reason.value)
         began = time.monotonic()
         keeper.dreaming = "a dream begins now"
-        ended_session = keeper.session_ended
+        ended_session, settled = keeper.session_ended, False
         try:
             with keeper.alone() as store:
                 log.info("dream_started", mode=mode.value)
                 try:
                     outcome = dream_now(store, reason, mode, self._steps(keeper, told))
+                    settled = mode is not Mode.DRY
                 finally:
                     for notice in store.notices:
                         log.warning("dream_noticed", problem=notice)
         except BaseException as error:
+            settled = isinstance(error, NothingToDoError)
             self._not_dreamt(keeper, reason, mode, error, time.monotonic() - began)
             raise
         finally:
             keeper.dreaming = ""
-            if not self._stopping.is_set() and keeper.session_ended == ended_session:
+            # One that failed is tried again for the same reason.
+            if settled and keeper.session_ended == ended_session:
                 keeper.session_ended = None
         keeper.failures, keeper.trouble = 0, None
         self._dreamt(keeper, reason, outcome, time.monotonic() - began)
@@ -75,6 +79,15 @@ class Duties:
             log.info("transcripts_read", turns=found.turns, problems=len(found.problems))
             for problem in found.problems:
                 log.warning("transcript_unread", problem=problem)
+
+    def maintain(self, keeper: Keeper, now: datetime) -> None:
+        """What time does to the sessions' working memory."""
+        with keeper.store() as store:
+            done = maintain(store, now)
+        if done.changed:
+            keeper.changed = True
+            figures = asdict(done)
+            logs.get(workspace=keeper.name).info("sessions_maintained", **figures)
 
     def consolidate(self, keeper: Keeper, reason: Reason | None, now: datetime) -> None:
         """One pass. Raises BusyError when a dream is under way."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from daemon.compose import Store, clock, open_owned, recover
 from daemon.config import Config, day_start
 from daemon.dreaming import new_input
-from daemon.indexing import Embedding, Indexing
+from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
 from daemon.schedule import History, Pending
+from daemon.sessions import left_over, next_due
 from state.document import parse
 from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
 from state.hormones import Baselines, Hormones, decayed
@@ -42,9 +43,12 @@ class Known:
     """What the stores said when they were last used: enough to decide without opening them."""
 
     levels: Hormones
+    crystals: int = 0
     new: int = 0
+    left_over: int = 0
     proposal: str = ""
     unfinished: str = ""
+    sessions_due: datetime | None = None
 
 
 class Bench:
@@ -87,12 +91,19 @@ class Bench:
 
     def rest(self, seconds: float = 0.0) -> bool:
         """Close the stores if nobody has used them for so long; whether they are closed."""
+        with self.resting(seconds) as closed:
+            return closed
+
+    @contextmanager
+    def resting(self, seconds: float) -> Iterator[bool]:
+        """The same, and while they are closed nobody opens them."""
         if not self._turn.acquire(blocking=False):
-            return False
+            yield False
+            return
         try:
             if self._store is not None and time.monotonic() - self._used >= seconds:
                 self._close()
-            return self._store is None
+            yield self._store is None
         finally:
             self._turn.release()
 
@@ -144,6 +155,11 @@ class Keeper:
         return self._lock is not None
 
     @property
+    def sessions_due(self) -> datetime | None:
+        """When the working memory of a session wants maintenance; None: none does."""
+        return self._known.sessions_due if self._known else None
+
+    @property
     def unfinished(self) -> str:
         """The id of a dream that was interrupted; empty when there is none."""
         return self._known.unfinished if self._known else ""
@@ -161,7 +177,7 @@ class Keeper:
                 f"{self.workspace.root}: what was under way when it was taken over has to end; wait for it"
             )
         lock = acquire(self.workspace, COMMAND)
-        self._indexing = Indexing(self.workspace, background=True, failed=lambda e: self._warned("index", e))
+        self._indexing = self._new_indexing()
         self._lock = lock
         try:
             with self.alone() as store:
@@ -192,14 +208,19 @@ class Keeper:
             lock.release()
 
     def rest(self) -> None:
-        """Close what nobody has used for a while."""
-        closed = [bench.rest(IDLE_SECONDS) for bench in (self._soon, self._long)]
-        if all(closed) and self._indexing is not None and self._indexing.open_index is not None:
-            old, self._indexing = (
-                self._indexing,
-                Indexing(self.workspace, background=True, failed=lambda e: self._warned("index", e)),
-            )
-            old.close()
+        """Close what nobody has used for a while.
+
+        An open ChromaDB holds some nine threads, twenty descriptors and megabytes. Only dreams open that of a small
+        workspace, and it is searched exactly without: there it is closed after the dream.
+        """
+        old = self._indexing
+        is_open = old is not None and old.open_index is not None
+        needless = is_open and self._known is not None and self._known.crystals <= EXACT_SEARCH_UP_TO
+        seconds = 0.0 if needless else IDLE_SECONDS
+        with self._long.resting(seconds) as long, self._soon.resting(seconds if long else IDLE_SECONDS) as soon:
+            if old is not None and is_open and long and soon:
+                self._indexing = self._new_indexing()
+                old.close()
 
     def reopen(self) -> None:
         """The configuration has changed: whoever comes next opens the stores with it."""
@@ -231,7 +252,7 @@ class Keeper:
                 try:
                     yield store
                 finally:
-                    self._learn(store)
+                    self._learn(store, soon=bench is self._soon)
         except FencedError:
             # Somebody took it over while this process was stopped. The next look tries to get it back.
             self.leave()
@@ -243,19 +264,29 @@ class Keeper:
             raise StoppedError(f"{self.workspace.root} is being left by the daemon; try again")
         return open_owned(self.workspace, self._config(), lock.check, self._embedding, indexing)
 
-    def _learn(self, store: Store) -> None:
+    def _new_indexing(self) -> Indexing:
+        return Indexing(self.workspace, background=True, failed=lambda e: self._warned("index", e))
+
+    def _learn(self, store: Store, *, soon: bool) -> None:
         """Remember what deciding needs. A store that fails at this has told its user so already."""
         with suppress(sqlite3.Error, DreamdError):
             unfinished = store.ledger.unfinished()
             proposals = store.ledger.proposals()
+            before = self._known
+            now = clock()
             self._known = Known(
-                levels=store.feelings.levels(clock()),
+                levels=store.feelings.levels(now),
+                crystals=store.crystals.newest(),
                 new=new_input(store),
+                left_over=left_over(store),
                 proposal=proposals[0].dream if proposals else "",
                 unfinished=unfinished.id if unfinished else "",
+                sessions_due=next_due(store, now),
             )
+            if soon and before is not None:  # such as a session's item that was promoted
+                self.changed |= self._known.crystals > before.crystals
             self._runs = tuple(store.ledger.runs(_RUNS_LOOKED_AT))
-            self.ceiling_until = _ceiling_until(store, clock())
+            self.ceiling_until = _ceiling_until(store, now)
 
     def history(self, awake_since: datetime, phase: float, now: datetime) -> History:
         """What deciding needs of the past."""
@@ -282,19 +313,20 @@ class Keeper:
         """What waits, from the files as they are now and from what the stores last said."""
         notes, known = self._pending_notes(now), self._known
         config = self._config().hormones
-        levels = None
+        levels, left = None, 0
         if known is not None:
+            left = known.left_over
             baselines = Baselines(config.dopamine_baseline, config.cortisol_baseline, config.oxytocin_baseline)
             levels = decayed(known.levels, now, baselines)
         return Pending(
             notes=len(notes),
             characters=sum(len(note.text) for note in notes),
             bytes=sum(len(note.text.encode("utf-8", "surrogatepass")) for note in notes),
-            new=max(len(notes), known.new if known else 0),
+            new=max(len(notes), known.new if known else 0) + left,
             oldest=min((note.at for note in notes), default=None),
             latest=self._appended_at() if notes else None,
             session_ended=self.session_ended,
-            changed=self.changed,
+            changed=self.changed or left > 0,
             dopamine=levels.dopamine if levels else 0.0,
             cortisol=levels.cortisol if levels else 0.0,
         )

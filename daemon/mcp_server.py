@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from daemon import logs
 from daemon.cli.failures import debugging, failure
 from daemon.config import Config
-from daemon.mcp_tools import INSTRUCTIONS, PAGES, TOOLSETS, Page, Tool, input_schema, output_schema
+from daemon.mcp_tools import INSTRUCTIONS, MORE_INSTRUCTIONS, PAGES, TOOLSETS, Page, Tool, input_schema, output_schema
 from daemon.operations import AnyOperation, Request
 from daemon.progress import Step
 from state.codec import plain
@@ -50,13 +50,14 @@ class ArgumentError(UsageError):
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {problem}" for name, problem in fields.items()))
-        self.fields = dict(fields)
+        self.details = {"fields": dict(fields)}
 
 
 def server(ask: Ask, config: Config) -> Server[Any]:
     """A server whose tools are those of the toolsets that the configuration switches on."""
     limits = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(_MOST_CALLS))
-    tools = {tool.name: tool for toolset in config.mcp.toolsets for tool in TOOLSETS[toolset]}
+    toolsets = tuple(dict.fromkeys(config.mcp.toolsets))
+    tools = {tool.name: tool for toolset in toolsets for tool in TOOLSETS[toolset]}
     pages = {page.uri: page for page in PAGES}
     listed = [_listed(tool) for tool in tools.values()]
     resources = [_resource(page) for page in PAGES]
@@ -90,7 +91,7 @@ def server(ask: Ask, config: Config) -> Server[Any]:
     return Server(
         "dreamd",
         version=_version(),
-        instructions=INSTRUCTIONS,
+        instructions=" ".join([INSTRUCTIONS, *(MORE_INSTRUCTIONS.get(name, "") for name in toolsets)]).strip(),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
@@ -106,7 +107,7 @@ def _listed(tool: Tool) -> types.Tool:
         output_schema=output_schema(tool),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.reads,
-            destructive_hint=None if tool.reads else False,
+            destructive_hint=None if tool.reads else tool.destroys,
             idempotent_hint=tool.repeatable,
             open_world_hint=False,
         ),
@@ -178,18 +179,23 @@ async def _read(page: Page, ask: Ask, limit: anyio.CapacityLimiter) -> str:
 
 
 def _asked(tool: Tool, arguments: Mapping[str, Any]) -> Request:
-    """The request. Raises ArgumentError that names every argument which cannot be meant."""
+    """The request, taken as strictly as its schema says. Raises ArgumentError that names what cannot be meant."""
     known = [name for name in tool.operation.request.model_fields if name not in tool.hidden]
     if unknown := [name[:_LONGEST_NAME] for name in arguments if name not in known]:
         there = f"there are {', '.join(known)}" if known else "there are none"
         raise ArgumentError(dict.fromkeys(unknown[:_MOST_PROBLEMS], f"{tool.name} has no such argument; {there}"))
     try:
-        asked: Request = tool.operation.request.model_validate(arguments)
+        asked: Request = tool.operation.request.model_validate_json(json.dumps(arguments), strict=True)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        problems = {str(one["loc"][0]): one["msg"][:1].lower() + one["msg"][1:] for one in reversed(found)}
+        found = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
+        problems = {_place(one["loc"]): one["msg"][:1].lower() + one["msg"][1:] for one in reversed(found)}
         raise ArgumentError(problems) from None  # the error holds what was sent
     return asked
+
+
+def _place(steps: tuple[int | str, ...]) -> str:
+    """The argument, and where in it. Nothing is said of JSON that cannot be read at all."""
+    return ".".join(str(step) for step in steps)[:_LONGEST_NAME] or "arguments"
 
 
 def _told(error: Exception) -> dict[str, Any]:
@@ -199,8 +205,7 @@ def _told(error: Exception) -> dict[str, Any]:
     failed = failure(error)
     if failed.code == DreamdError.code:
         _log.error("mcp_call_failed", error=error)
-    details = {"fields": error.fields} if isinstance(error, ArgumentError) else {}
-    return {"error": failed.message, "code": failed.code, "details": details}
+    return {"error": failed.message, "code": failed.code, "details": failed.details}
 
 
 def _text(text: str) -> types.TextContent:

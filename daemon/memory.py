@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from sqlite3 import Connection
 
-from daemon.absorbing import note_crystal
+from daemon.absorbing import learnable, note_crystal
 from daemon.compose import Store, clock
 from daemon.snapshot import snapshot
 from graphs.ports import Trial
@@ -27,7 +27,10 @@ class WorkspaceMemory:
         """Take the scratch log and read everything a dream needs."""
         self.store.segments.take()
         segments = self.store.segments.pending(clock())
-        notes = [note_crystal(self.store, note, segment.file, now) for segment in segments for note in segment.notes]
+        notes = learnable(
+            self.store,
+            (note_crystal(self.store, note, segment.file, now) for segment in segments for note in segment.notes),
+        )
         marks = tuple(SegmentMark(segment.number, segment.end) for segment in segments)
         return snapshot(self.store, notes, marks, dream, reason, now)
 
@@ -59,7 +62,9 @@ class DryMemory(WorkspaceMemory):
 
     def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
         """The same snapshot, the scratch log left where it is."""
-        notes = [note_crystal(self.store, note, "", now) for note in self.store.segments.pending_notes()]
+        notes = learnable(
+            self.store, (note_crystal(self.store, note, "", now) for note in self.store.segments.pending_notes())
+        )
         return snapshot(self.store, notes, (), dream, reason, now)
 
     def commit(self, dream: Dream) -> Dream:

@@ -7,7 +7,15 @@ from typing import Any
 
 # LangGraph's own entry: set when a resumed dream takes over what a node had finished before the interruption.
 _ABOUT = "__metadata__"
-_KINDS = {"N": "notes", "C": "crystals", "G": "questions", "S": "skills", "E": "economics", "T": "old lines"}
+_KINDS = {
+    "N": "notes",
+    "C": "crystals",
+    "G": "questions",
+    "S": "skills",
+    "E": "economics",
+    "T": "old lines",
+    "W": "in open sessions",
+}
 
 
 @dataclass(frozen=True, slots=True)

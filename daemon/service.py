@@ -30,7 +30,7 @@ from daemon.keeping import Keeper
 from daemon.metrics import Metrics, Standing
 from daemon.places import home, registry_path, socket_path
 from daemon.progress import Step
-from daemon.registry import add, known_workspaces, name_of, remove
+from daemon.registry import WorkspaceSet, add, known_workspaces, name_of, remove
 from daemon.schedule import Act, upcoming
 from daemon.status import Problem, Status, status
 from daemon.status import Service as Serving
@@ -118,8 +118,8 @@ class Service:
         """Keep the workspace with this root from now on, also after a restart."""
         workspace = open_workspace(root)
         name = name_of(workspace.root)
+        add(registry_path(os.environ), workspace.root)
         if name not in self._charges:
-            add(registry_path(os.environ), workspace.root)
             self._take(workspace.root)
         return name
 
@@ -167,7 +167,7 @@ class Service:
                 charge.keeper.reopen()
                 self._watcher.watch(charge.root, config.sources.transcripts)
         self._take_all()
-        self._looker.wake()
+        self._looker.look_at_all()
 
     def stop(self, seconds: float) -> bool:
         """End: nothing new begins, dreams stop at their next node. Whether all ended within the time."""
@@ -188,7 +188,10 @@ class Service:
     # ------------------------------------------------------------ taking up and letting go
 
     def _take_all(self) -> None:
-        found = known_workspaces(registry_path(os.environ), self._config.daemon.workspaces, home(os.environ))
+        try:
+            found = known_workspaces(registry_path(os.environ), self._config.daemon.workspaces, home(os.environ))
+        except DreamdError as error:  # a list that cannot be read: those that are kept are kept
+            found = WorkspaceSet(problems=(str(error),))
         self._problems = tuple(Problem.of(line) for line in found.problems)
         for root in dict.fromkeys((*(folder.resolve() for folder in self._folders), *found.roots)):
             if self._stopping.is_set():
@@ -235,6 +238,8 @@ class Service:
 
     def _charge(self, name: str) -> Charge:
         charge = self._charges.get(name)
+        if charge is None and not self._ready:
+            raise NotKeptError("the daemon is starting: it takes up its workspaces; try again")
         if charge is None:
             known = ", ".join(sorted(self._charges)) or "none yet"
             raise UnknownWorkspaceError(

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from daemon.absorbing import redacted
 from daemon.compose import Store
 from daemon.hand import read_hand
+from daemon.sessions import on_mind
 from graphs.gather import numbered
 from state import economics
 from state.bootstrap import budget_for
@@ -25,6 +26,7 @@ MAX_GAPS = 5
 # One that was asked explicitly comes before many that were asked often by accident.
 MAX_GAP_SOURCES = 200
 MAX_SKILLS = 8
+MAX_WORKING = 20
 OLD_LINES_PER_DREAM = 20
 # Nobody knows when it was written: whatever is new is newer.
 OLD_TEXT_AGE = timedelta(days=30)
@@ -116,6 +118,7 @@ def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Ev
         *numbered(Kind.CRYSTAL, news[:MAX_CRYSTALS]),
         *numbered(Kind.GAP, _gaps(store, now)),
         *numbered(Kind.SKILL, _skills(store, now)),
+        *numbered(Kind.WORKING, _working(store, now)),
     )
 
 
@@ -134,6 +137,14 @@ def _skills(store: Store, now: datetime) -> list[Evidence]:
     return [
         Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now)
         for skill in Skills(store.crystals.connection).known(MAX_SKILLS)
+    ]
+
+
+def _working(store: Store, now: datetime) -> list[Evidence]:
+    """What the agent has in mind in sessions that are open: context for the dream, and no input that asks for one."""
+    return [
+        Evidence("", Kind.WORKING, one.text, one.importance, one.trust, one.created_at)
+        for one in on_mind(store, now, MAX_WORKING)
     ]
 
 

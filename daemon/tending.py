@@ -43,11 +43,29 @@ class Charge:
         self.stirred: set[Change] = set()
         self.stirred_at = 0.0
         self.working = False  # a dream or a pass of the looker's is queued or runs
+        self.asks = True  # for a look: it is new, or what was under way has ended
+        self.maintaining = False  # the maintenance of its sessions is queued or runs
+        self.maintained_at = 0.0  # not before that moment of the monotonic clock, after one that failed
         self.next: Due | None = None
 
     def stir(self, change: Change) -> None:
         """Something of it has changed."""
         self.stirred.add(change)
+
+    def calls(self, now: datetime, steady: float) -> bool:
+        """Whether it is worth a look before all get one; with hundreds of them, most looks would find nothing new."""
+        if (due := self.sessions_due(steady)) is not None and due <= now:
+            return True
+        if self.working:
+            return False
+        stirred = bool(self.stirred) and steady >= self.stirred_at
+        return stirred or self.asks or (self.next is not None and self.next.at <= now)
+
+    def sessions_due(self, steady: float) -> datetime | None:
+        """When maintenance of its sessions is to begin; None: it is not to, or goes on."""
+        if self.keeper is None or self.maintaining or steady < self.maintained_at:
+            return None
+        return self.keeper.sessions_due
 
 
 class Looker:
@@ -65,30 +83,37 @@ class Looker:
         self.beat = time.monotonic()
         self.dreams = Slots("dream", config().daemon.concurrent_dreams)
         self.passes = Slots("pass", 1)
+        self.upkeep = Slots("sessions", 1)
         self._charges = charges
         self._enter = enter
         self._config = config
         self._duties = duties
         self._stopping = stopping
         self._woken = threading.Event()
+        self._round_at = 0.0  # when every one is looked at, on the monotonic clock
         self._thread = threading.Thread(target=self._looking, name="look", daemon=True)
 
     def start(self) -> None:
         """Begin to look, at once."""
-        self.wake()
         self._thread.start()
 
     def wake(self) -> None:
-        """Look now."""
+        """Look now at what has stirred, ended or come due."""
         self._woken.set()
+
+    def look_at_all(self) -> None:
+        """Look now at every one."""
+        self._round_at = 0.0
+        self.wake()
 
     def end(self, seconds: float) -> bool:
         """Begin nothing more, and wait for what runs; whether it ended within the time. `stopping` is set before."""
         deadline = time.monotonic() + seconds
         self.wake()
-        for slots in (self.dreams, self.passes):
+        every = (self.dreams, self.passes, self.upkeep)
+        for slots in every:
             slots.close()
-        ended = [slots.drained(max(0.0, deadline - time.monotonic())) for slots in (self.dreams, self.passes)]
+        ended = [slots.drained(max(0.0, deadline - time.monotonic())) for slots in every]
         if self._thread.is_alive():
             self._thread.join(max(0.1, deadline - time.monotonic()))
         return all(ended)
@@ -124,22 +149,30 @@ class Looker:
             self._woken.clear()
             now, self.beat = clock(), time.monotonic()
             if abs(now - wall - timedelta(seconds=self.beat - steady)) > _GAP:
-                self.awake_since = now
+                self.awake_since, self._round_at = now, 0.0
                 logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
             wall, steady = now, self.beat
+            everyone = steady >= self._round_at
+            if everyone:
+                self._round_at = steady + TICK_SECONDS
             for charge in self._charges():
                 if self._stopping.is_set():
                     return
-                self._look_safely(charge, now)
+                if everyone or charge.calls(now, steady):
+                    self._look_safely(charge, now)
 
     def _pause(self) -> float:
-        """Until the next one is due, or has stirred; at most a tick."""
+        """Until the next one is due, or has stirred; at most until all are looked at."""
         now, steady = clock(), time.monotonic()
-        pause = TICK_SECONDS
+        pause = self._round_at - steady
         for charge in self._charges():
+            if (due := charge.sessions_due(steady)) is not None:
+                pause = min(pause, (due - now).total_seconds())
+            if charge.working:
+                continue
             if charge.next is not None:
                 pause = min(pause, (charge.next.at - now).total_seconds())
-            if charge.stirred and not charge.working:
+            if charge.stirred:
                 pause = min(pause, charge.stirred_at - steady)
         return max(0.05, pause)
 
@@ -159,7 +192,7 @@ class Looker:
                 charge.problem = None
 
     def _look_at(self, charge: Charge, now: datetime) -> None:
-        keeper = charge.keeper
+        keeper, charge.asks = charge.keeper, False
         if keeper is None or not keeper.kept:
             charge.next = None
             self._enter(charge)
@@ -168,6 +201,7 @@ class Looker:
             keeper.leave()
             return
         keeper.check()
+        self._maintain(charge, keeper, now)
         self._take_in(charge, keeper)
         if charge.working:
             charge.next = None
@@ -203,6 +237,27 @@ class Looker:
         job = partial(self._duties.take_in, keeper, transcripts=Change.TRANSCRIPT in stirred)
         self._background(charge, lambda: self.passes.submit(job), again)
 
+    def _maintain(self, charge: Charge, keeper: Keeper, now: datetime) -> None:
+        """Sessions whose moment has come, beside a dream or a pass that runs: it is soon done."""
+        moment = charge.sessions_due(time.monotonic())
+        if moment is None or moment > now:
+            return
+
+        def done(future: "Future[None]") -> None:
+            if (error := future.exception()) is not None:
+                charge.maintained_at = time.monotonic() + TICK_SECONDS
+                if not isinstance(error, StoppedError):
+                    logs.get(workspace=charge.name).error("sessions_not_maintained", error=error)
+            charge.maintaining = False
+
+        charge.maintaining = True
+        try:
+            future = self.upkeep.submit(partial(self._duties.maintain, keeper, now))
+        except BaseException:
+            charge.maintaining = False
+            raise
+        future.add_done_callback(done)
+
     def _skip(self, keeper: Keeper, decision: Due, now: datetime) -> None:
         keeper.last_look = now
         self._duties.skip(keeper, decision.reason or Reason.INTERVAL, decision.detail, now)
@@ -229,6 +284,7 @@ class Looker:
         def done(future: "Future[Outcome] | Future[None]") -> None:
             charge.working = False
             ended(future.exception())
+            charge.asks = True
             self.wake()
 
         charge.working = True

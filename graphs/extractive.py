@@ -114,8 +114,8 @@ def _chosen(snapshot: Snapshot, pieces: Sequence[Evidence]) -> list[Evidence]:
     limits = {Kind.CRYSTAL: MAX_FROM_CRYSTALS, Kind.GAP: MAX_GAPS, Kind.OLD_TEXT: MAX_OLD_TEXT}
     chosen = []
     for piece in ranked:
-        if piece.kind in {Kind.SKILL, Kind.FEED}:
-            continue  # counted lines, written by `counted_operations`
+        if piece.kind in {Kind.SKILL, Kind.FEED, Kind.WORKING}:
+            continue  # counted lines, written by `counted_operations`; and what may be gone in an hour
 
         if piece.kind in limits:
             if limits[piece.kind] == 0 or (piece.kind is Kind.CRYSTAL and not _stands_alone(piece)):

@@ -41,7 +41,7 @@ def _cut(text: str) -> str:
 
 
 def _order(piece: Evidence) -> tuple[int, float, int]:
-    first = {Kind.FEED: 0, Kind.SKILL: 0, Kind.NOTE: 1, Kind.OLD_TEXT: 3}
+    first = {Kind.FEED: 0, Kind.SKILL: 0, Kind.NOTE: 1, Kind.OLD_TEXT: 3, Kind.WORKING: 4}
     return first.get(piece.kind, 2), -piece.importance, int(piece.id[1:])
 
 

@@ -35,6 +35,7 @@ _NAMES = {
     Kind.SKILL: "counted pattern",
     Kind.FEED: "economics",
     Kind.OLD_TEXT: "text from before the first dream",
+    Kind.WORKING: "on the agent's mind in a session that is open",
 }
 
 

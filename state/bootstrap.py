@@ -55,8 +55,8 @@ def bootstrap(memory: str, notes: Sequence[Note], context_window: int, most: int
     if most is not None:
         room = min(room, most - len(shown) - _AROUND_NOTES)
     rows: list[str] = []
-    # Of one second, what was appended later is newer: the sort is stable, also in reverse.
-    newest_first = sorted(reversed(notes), key=lambda note: note.at, reverse=True)
+    # Of one second, what was appended later is newer: the sort is stable.
+    newest_first = sorted(notes, key=lambda note: note.at)[::-1]
     for note in newest_first:
         row = _row(note)
         if len(row) + 1 > room:

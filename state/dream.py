@@ -38,6 +38,7 @@ class Kind(StrEnum):
     SKILL = "S"
     FEED = "E"
     OLD_TEXT = "T"
+    WORKING = "W"
 
 
 @dataclass(frozen=True, slots=True)

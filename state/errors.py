@@ -1,11 +1,14 @@
 """One tree of errors. Each class has its exit status; each message says what happened, to what, and what to do."""
 
+from collections.abc import Mapping
+
 
 class DreamdError(Exception):
-    """Anything that dreamd refuses or fails at. `str(error)` is one line for a person."""
+    """Anything that dreamd refuses or fails at. `str(error)` is one line for a person, `details` are for programs."""
 
     exit_status = 1
     code = "FAILED"
+    details: Mapping[str, object] = {}
 
 
 class UsageError(DreamdError):
@@ -124,8 +127,14 @@ class StoppedError(DreamdError):
     code = "STOPPED"
 
 
-def error_of(code: str, message: str) -> DreamdError:
+def error_of(code: str, message: str, details: Mapping[str, object] | None = None) -> DreamdError:
     """The error that another process told: its class by its code, as far as it has one of its own."""
+    error = _kind(code)(message)
+    error.details = details or {}
+    return error
+
+
+def _kind(code: str) -> type[DreamdError]:
     for kind in (
         UsageError,
         NothingToDoError,
@@ -146,5 +155,5 @@ def error_of(code: str, message: str) -> DreamdError:
         StoppedError,
     ):
         if kind.code == code:
-            return kind(message)
-    return DreamdError(message)
+            return kind
+    return DreamdError

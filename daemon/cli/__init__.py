@@ -29,6 +29,7 @@ COMMANDS = {
     "feel": "raise a hormone event",
     "mood": "show the hormone levels",
     "ingest": "read transcripts into the long-term memory",
+    "session": "show the working memory of sessions",
     "serve": "the daemon, in the foreground: dreams by itself, serves agents",
     "mcp": "MCP over stdio, for an agent",
     "install-service": "have systemd run the daemon",

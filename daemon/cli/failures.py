@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from state.errors import DreamdError, StorageError, UsageError
@@ -19,6 +20,7 @@ class Failure:
     message: str
     code: str
     exit_status: int
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 def debugging() -> bool:
@@ -30,14 +32,14 @@ def failure(error: Exception) -> Failure:
     """How this error is told."""
     if not isinstance(error, DreamdError):
         error = _understood(error)
-    return Failure(" ".join(str(error).split()), error.code, error.exit_status)
+    return Failure(" ".join(str(error).split()), error.code, error.exit_status, error.details)
 
 
 def report(failed: Failure, *, as_json: bool) -> int:
     """Tell it; returns the exit status."""
     sys.stderr.write(f"dreamd: {failed.message}\n")
     if as_json:
-        error = {"error": failed.message, "code": failed.code, "details": {}}
+        error = {"error": failed.message, "code": failed.code, "details": failed.details}
         sys.stdout.write(json.dumps(error, ensure_ascii=False) + "\n")
     return failed.exit_status
 

@@ -41,7 +41,7 @@ _ERRORS: Mapping[int, str] = {
     429: "CEILING: a ceiling on calls, tokens, dollars or time was reached",
     500: "STORAGE_ERROR, or FAILED",
     502: "MODEL_ERROR: the model could not be reached, or its answer could not be used",
-    503: "BUSY, FENCED or STOPPED: try again soon",
+    503: "BUSY, NOT_KEPT, FENCED or STOPPED: try again soon",
     507: "STORAGE_ERROR: the disk is full",
 }
 _ALWAYS = (413, 415, 500, 503)

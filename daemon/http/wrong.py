@@ -1,9 +1,10 @@
 """What went wrong, as an HTTP answer: `{"error": message, "code": CODE, "details": {}}` and a status.
 
     400 VALIDATION_ERROR   not JSON, or cannot be meant as written     422 VALIDATION_ERROR   a field; details name it
-    404 NOT_FOUND, UNKNOWN_WORKSPACE                                   409 NOTHING_TO_DO, REJECTED, DOCUMENT_ERROR
+    404 NOT_FOUND, UNKNOWN_WORKSPACE; 410 EXPIRED                      409 NOTHING_TO_DO, REJECTED, DOCUMENT_ERROR,
+                                                                           ALREADY_PROMOTED
     429 CEILING            a ceiling on calls, tokens or dollars       500 STORAGE_ERROR, FAILED; 507 the disk is full
-    502 MODEL_ERROR        the model's fault                           503 BUSY, FENCED, STOPPED: try again soon
+    502 MODEL_ERROR        the model's fault                           503 BUSY, NOT_KEPT, FENCED, STOPPED: try again
 
 409 is for what is refused because of how the workspace is: nothing was changed, and the code says what it was.
 """
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING
 
 from daemon import logs
 from state.errors import (
+    AlreadyPromotedError,
     BusyError,
     CeilingError,
     DocumentError,
     DreamdError,
+    ExpiredError,
     FencedError,
     ModelError,
     NotFoundError,
@@ -45,7 +48,7 @@ class FieldsError(UsageError):
     def __init__(self, fields: Mapping[str, str]) -> None:
         first, *others = (f"{name}: {problem}" if name else problem for name, problem in fields.items())
         super().__init__(first + (f" (and {len(others)} more)" if others else ""))
-        self.fields = dict(fields)
+        self.details = {"fields": dict(fields)}
 
 
 # The class of an error, or the nearest one above it that stands here.
@@ -54,6 +57,8 @@ STATUSES: Mapping[type[DreamdError], int] = {
     UsageError: 400,
     FieldsError: 422,
     NotFoundError: 404,
+    ExpiredError: 410,
+    AlreadyPromotedError: 409,
     NothingToDoError: 409,
     RejectedError: 409,
     DocumentError: 409,
@@ -119,7 +124,7 @@ def wrong(error: Exception) -> Wrong:
         status,
         error.code,
         " ".join(str(error).split()),
-        {"fields": error.fields} if isinstance(error, FieldsError) else {},
+        error.details,
         {"Retry-After": str(RETRY_SECONDS)} if status == 503 else {},
     )
 

@@ -4,6 +4,8 @@ from daemon.operations.dreams import DREAM, EXAMINE, STATUS
 from daemon.operations.notes import FEEL, INGEST, MOOD, NOTE
 from daemon.operations.operation import AnyOperation, Nothing, Operation, Request
 from daemon.operations.recalling import BOOTSTRAP, SEARCH, STATE, WHY
+from daemon.operations.session_items import SESSION_ITEMS
+from daemon.operations.session_minds import SESSION_MINDS
 from daemon.operations.versions import DECIDE, DIFF, HISTORY, PROPOSALS, RESTORE
 
 OPERATIONS: dict[str, AnyOperation] = {
@@ -25,6 +27,8 @@ OPERATIONS: dict[str, AnyOperation] = {
         RESTORE,
         PROPOSALS,
         DECIDE,
+        *SESSION_ITEMS,
+        *SESSION_MINDS,
     )
 }
 

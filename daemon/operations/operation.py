@@ -29,7 +29,8 @@ class Operation(Generic[Asked, Answer]):
 
     `path` is below /v1/workspaces/{workspace}; a GET takes the request's fields as its query, a POST as JSON.
     `reply` is a frozen dataclass; `state.codec` reads and writes it. An operation that is not `remote` is for the
-    Unix socket alone: it names files of this machine. A `long` one may take minutes, as a dream does.
+    Unix socket alone: it names files of this machine. A `long` one may take minutes, as a dream does. A POST that
+    `reads` may be asked again, as every GET: a search counts its hits, and no more.
     """
 
     name: str
@@ -41,11 +42,12 @@ class Operation(Generic[Asked, Answer]):
     run: Callable[[Desk, Asked], Answer]
     remote: bool = True
     long: bool = False
+    reads: bool = False
 
     @property
     def only_reads(self) -> bool:
-        """Whether asking twice is asking once; a search counts its hits, and no more."""
-        return self.method == "GET" or self.name == "memory_search"
+        """Whether asking twice is asking once."""
+        return self.reads or self.method == "GET"
 
 
 AnyOperation = Operation[Any, Any]

@@ -115,6 +115,7 @@ SEARCH = Operation(
     request=Search,
     reply=Recollection,
     run=_search,
+    reads=True,
 )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from state.crystal import faded_at
 from state.errors import StorageError
+from state.stores.session_schema import SESSIONS
 
 BUSY_TIMEOUT_MS = 10_000
 
@@ -266,7 +267,7 @@ CREATE TABLE skills (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, SESSIONS)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 # One statement, so that it sees one moment: another process may be creating the tables.

@@ -38,7 +38,7 @@ Asked = TypeVar("Asked", bound=Request)
 Answer = TypeVar("Answer")
 Event = dict[str, Any]
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 THINGS = tuple("kettle bicycle garden window piano ladder carpet lamp fence clock stove door".split())
 _QUIET: dict[str, dict[str, Any]] = {"http": {"port": 0}, "log": {"form": "json"}}
 

@@ -1,0 +1,120 @@
+"""Session working memory as every window calls it: one function a tool, over the stores of one workspace.
+
+    window ─> function(store, …, now) ─> one transaction: item, policy's plan, events, outbox ─> delivery ─> value
+
+Each takes the open stores, what the caller gave, and the moment. What is refused changes nothing; an error of
+SQLite's is a StorageError. A session that was never opened is an empty one of the `ttl` policy: the first item opens
+it, and looking at it writes nothing. Only `get` counts as an access.
+"""
+
+from daemon.sessions.adding import add, memorize
+from daemon.sessions.changing import expire, extend_ttl, forget, relation_add
+from daemon.sessions.dreaming import OnMind, hand_over, left_over, on_mind
+from daemon.sessions.maintaining import Maintained, maintain, next_due, sweep
+from daemon.sessions.opening import clear_session, close_session, session_events, session_list, session_open
+from daemon.sessions.promoting import bulk_promote, deliver, promote
+from daemon.sessions.reading import (
+    export,
+    get,
+    list_expired,
+    list_memories,
+    list_pending,
+    list_promoted,
+    preview,
+    search,
+    stats,
+)
+from daemon.sessions.recalling import recall, restore
+from daemon.sessions.thinking import capacity, context, remember, summarize
+from daemon.sessions.values import (
+    Added,
+    BulkPromoted,
+    Cleared,
+    Closed,
+    Departure,
+    Done,
+    Eligible,
+    Extended,
+    Forgot,
+    LongTerm,
+    Memories,
+    Memorized,
+    Memory,
+    Opened,
+    Pending,
+    Preview,
+    PromotedOne,
+    Recalled,
+    Related,
+    Relevant,
+    Restored,
+    SearchResult,
+    SessionSummary,
+    Summary,
+    WorkingContext,
+)
+
+__all__ = [
+    "Added",
+    "BulkPromoted",
+    "Cleared",
+    "Closed",
+    "Departure",
+    "Done",
+    "Eligible",
+    "Extended",
+    "Forgot",
+    "LongTerm",
+    "Maintained",
+    "Memories",
+    "Memorized",
+    "Memory",
+    "OnMind",
+    "Opened",
+    "Pending",
+    "Preview",
+    "PromotedOne",
+    "Recalled",
+    "Related",
+    "Relevant",
+    "Restored",
+    "SearchResult",
+    "SessionSummary",
+    "Summary",
+    "WorkingContext",
+    "add",
+    "bulk_promote",
+    "capacity",
+    "clear_session",
+    "close_session",
+    "context",
+    "deliver",
+    "expire",
+    "export",
+    "extend_ttl",
+    "forget",
+    "get",
+    "hand_over",
+    "left_over",
+    "list_expired",
+    "list_memories",
+    "list_pending",
+    "list_promoted",
+    "maintain",
+    "memorize",
+    "next_due",
+    "on_mind",
+    "preview",
+    "promote",
+    "recall",
+    "relation_add",
+    "remember",
+    "restore",
+    "search",
+    "session_events",
+    "session_list",
+    "session_open",
+    "stats",
+    "summarize",
+    "sweep",
+]

@@ -1,0 +1,108 @@
+"""The instructions to forget: what they say, and which items they mean.
+
+    oldest    least important    position:N    before:step_N
+
+A soft one hides and so means items that are not hidden yet; a hard one purges and means hidden ones too. Positions
+are those of the set, hidden items included: 0 is the oldest.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError
+from state.sessions.item import Item
+from state.sessions.policy import EVERYTHING, LIVE, Only, Order, Shelf
+from state.sessions.settings import MAX_COUNT, shown
+
+_NUMBERED = re.compile(r"(position:|before:step_)(-?)0*([0-9]+)")
+_DIGITS = 9
+
+
+class Mode(StrEnum):
+    """What becomes of what is forgotten."""
+
+    SOFT = "soft"  # hidden, still counted, the first to leave
+    HARD = "hard"  # purged, with a tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Oldest:
+    """The one that came first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeastImportant:
+    """The one with the lowest importance; of several, the older."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The one at this place."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeStep:
+    """All that were added before this step."""
+
+    step: int
+
+
+Instruction = Oldest | LeastImportant | Position | BeforeStep
+
+
+def mode_of(name: str, *, confirm: bool) -> Mode:
+    """The mode of this name. Raises UsageError, and ConfirmRequiredError for a hard one that is not confirmed."""
+    if name not in (Mode.SOFT, Mode.HARD):
+        raise UsageError(f"mode: {shown(name)} is none of soft, hard")
+    if name == Mode.HARD and not confirm:
+        raise ConfirmRequiredError("mode 'hard' removes for good; say confirm=true, or use mode 'soft'")
+    return Mode(name)
+
+
+def instruction_of(text: str) -> Instruction:
+    """What the words say, written exactly so. Raises UnsupportedInstructionError for any others."""
+    if text == "oldest":
+        return Oldest()
+    if text == "least important":
+        return LeastImportant()
+    numbered = _NUMBERED.fullmatch(text)
+    if numbered is None:
+        raise UnsupportedInstructionError(
+            f"{shown(text)} is not an instruction; use 'oldest', 'least important', 'position:N' or 'before:step_N'"
+        )
+    kind, sign, digits = numbered.groups()
+    # More than any session has; its digits may be more than Python reads.
+    number = int(digits) if len(digits) <= _DIGITS else MAX_COUNT
+    number = -number if sign else number
+    return Position(number) if kind == "position:" else BeforeStep(number)
+
+
+def meant(instruction: Instruction, shelf: Shelf, mode: Mode) -> tuple[Item, ...]:
+    """The items that the instruction means, at least one. Raises NotFoundError when there is none."""
+    only = LIVE if mode is Mode.SOFT else EVERYTHING
+    match instruction:
+        case Oldest():
+            found = tuple(islice(shelf.items(Order.FIRST_IN, only), 1))
+        case LeastImportant():
+            found = tuple(islice(shelf.items(Order.LEAST_IMPORTANT, only), 1))
+        case Position(place):
+            found = tuple(islice(shelf.items(Order.FIRST_IN), place, place + 1)) if place >= 0 else ()
+        case BeforeStep(step):
+            found = tuple(shelf.items(Order.FIRST_IN, Only(only.state, step_before=step)))
+    if not found:
+        raise NotFoundError(f"there is nothing {_said(instruction)}; the session has {shelf.count} items")
+    return found
+
+
+def _said(instruction: Instruction) -> str:
+    match instruction:
+        case Position(place):
+            return f"at position {place}"
+        case BeforeStep(step):
+            return f"from before step {step}"
+        case _:
+            return "to forget"

@@ -1,0 +1,49 @@
+"""How much an item matters: what it was given, in whatever scale, and what its use makes of it."""
+
+from datetime import datetime
+
+from state.errors import UsageError
+from state.sessions.item import Item, Priority
+from state.sessions.moments import seconds_between
+from state.sessions.settings import ByPriority, real, shown
+
+HOUR_SECONDS = 3_600.0
+BASE_TTL_SECONDS = ByPriority(1 * HOUR_SECONDS, 4 * HOUR_SECONDS, 12 * HOUR_SECONDS, 24 * HOUR_SECONDS)
+# Scores are told and compared to so many places.
+PLACES = 6
+
+_FULL_ACCESSES = 10
+_FULL_CHARACTERS = 1_000
+_ONE = real(0, 1)
+_TEN = real(0, 10)
+_STARS = {"★": 0.3, "★★": 0.6, "★★★": 0.9}
+
+
+def score(item: Item, now: datetime, ttl_seconds: float | None = None) -> float:
+    """The computed importance, in [0, 1], to six decimals.
+
+    .4·min(access/10, 1) + .3·max(0, 1 − age/ttl) + .2·weight + .1·min(characters/1000, 1). The time to live is the
+    one that the priority gives, however often it was extended; None: the published one.
+    """
+    ttl = BASE_TTL_SECONDS.of(item.priority) if ttl_seconds is None else ttl_seconds
+    used = min(item.access_count / _FULL_ACCESSES, 1.0)
+    fresh = max(0.0, 1.0 - seconds_between(item.created_at, now) / ttl)
+    length = min(len(item.content) / _FULL_CHARACTERS, 1.0)
+    return round(0.4 * used + 0.3 * fresh + 0.2 * item.priority.weight + 0.1 * length, PLACES)
+
+
+def assigned(priority: Priority, importance: float | None) -> float:
+    """The importance of a new item: as given, from 0 to 1, else what its priority says. Raises UsageError."""
+    return priority.weight if importance is None else float(_ONE("importance", importance))
+
+
+def of_ten(importance: float = 1.0) -> float:
+    """HTM's scale of 0 to 10, where 1 is what an item has that was given none. Raises UsageError."""
+    return float(_TEN("importance", importance)) / 10
+
+
+def of_stars(salience: str) -> float:
+    """Katra's one, two or three stars: .3, .6, .9. Raises UsageError."""
+    if salience not in _STARS:
+        raise UsageError(f"salience: {shown(salience)} is none of {', '.join(_STARS)}")
+    return _STARS[salience]

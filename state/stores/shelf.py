@@ -1,0 +1,87 @@
+"""The set of a session as policies see it: in every order, from an index, no further than they look."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from state.sessions.item import Item
+from state.sessions.policy import EVERYTHING, Only, Order
+from state.stores.database import to_text
+from state.stores.session_rows import COLUMNS, IN_SET, Session, item_of
+
+# Rows of the first look; each further one is twice as long. All are fetched at once: an open cursor would keep its
+# moment of the database after the commit, and the next write would be refused.
+_FIRST_LOOK = 16
+_LONGEST_LOOK = 1024
+_ORDERS = {
+    Order.OLDEST: "created_at, seq",
+    Order.LEAST_IMPORTANT: "importance, created_at, seq",
+    Order.EXPIRES_FIRST: "expires_at, seq",
+    Order.FIRST_IN: "seq",
+    Order.NEWEST: "created_at DESC, seq DESC",
+    Order.MOST_IMPORTANT: "importance DESC, created_at DESC, seq DESC",
+}
+
+
+class SqlShelf:
+    """The shelf of one session (see `state.sessions.policy.Shelf`), good until the session changes."""
+
+    def __init__(self, connection: sqlite3.Connection, session: Session) -> None:
+        self._connection = connection
+        self._session = session
+
+    @property
+    def count(self) -> int:
+        """How many items are in the set."""
+        return self._session.held
+
+    @property
+    def tokens(self) -> int:
+        """Their tokens together."""
+        return self._session.tokens
+
+    @property
+    def step(self) -> int:
+        """The session's current step."""
+        return self._session.step
+
+    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:
+        """Those that are asked for, in this order; see `Shelf.items`."""
+        condition, values = _condition(only)
+        if order is Order.EXPIRES_FIRST:
+            condition += " AND expires_at IS NOT NULL"
+        statement = (
+            f"SELECT {COLUMNS} FROM items WHERE session = ? AND {IN_SET}{condition}"
+            f" ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?"
+        )
+        look, seen = _FIRST_LOOK, 0
+        while True:
+            rows = self._connection.execute(statement, (self._session.key, *values, look, seen)).fetchall()
+            yield from map(item_of, rows)
+            if len(rows) < look:
+                return
+            seen += look
+            look = min(2 * look, _LONGEST_LOOK)
+
+
+class EmptyShelf:
+    """The shelf of a session that was never opened."""
+
+    count = tokens = step = 0
+
+    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:  # noqa: ARG002
+        """None."""
+        return iter(())
+
+
+def _condition(only: Only) -> tuple[str, list[object]]:
+    asked = (
+        ("state = ?", only.state.value if only.state else None),
+        ("importance >= ?", only.importance_from),
+        ("importance < ?", only.importance_below),
+        ("created_at >= ?", to_text(only.created_from) if only.created_from else None),
+        ("created_at < ?", to_text(only.created_before) if only.created_before else None),
+        ("step_index >= ?", only.step_from),
+        ("step_index < ?", only.step_before),
+    )
+    given = [(sql, value) for sql, value in asked if value is not None]
+    return "".join(f" AND {sql}" for sql, _ in given), [value for _, value in given]

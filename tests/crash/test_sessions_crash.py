@@ -1,0 +1,197 @@
+"""Working memory under faults: a kill or a failure at any statement of a call leaves it done, or not done at all."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count, product
+from pathlib import Path
+
+import pytest
+
+from daemon import sessions
+from daemon.compose import Store
+from state.errors import StorageError
+from tests.crash.session_life import Work, lived, statements
+from tests.daemon.working import AT, HOUR, add, contents, everything, working, written
+from tests.long_variants import variants
+
+TEXT = "worth keeping"
+WRITTEN = (
+    "sessions items item_words item_events item_relations promotions forgotten meta crystals occurrences to_embed"
+).split()
+
+
+def then_get(store: Store, number: int, _: random.Random) -> None:
+    if number == 0:
+        add(store, TEXT, priority="critical")
+    else:
+        sessions.get(store, "s", everything(store)[0].id, AT)
+
+
+def then_promote(store: Store, number: int, _: random.Random) -> None:
+    if number == 0:
+        add(store, TEXT)
+    else:
+        sessions.promote(store, "s", everything(store)[0].id, AT)
+
+
+@pytest.mark.parametrize("every", variants(5, 1))
+@pytest.mark.parametrize("work", [then_get, then_promote])
+def test_a_kill_between_the_promotion_and_its_delivery_delivers_once(tmp_path: Path, work: Work, every: int) -> None:
+    made, first = statements(tmp_path / "counted", work, 0, 2)
+    waited = 0
+    for kill_at in range(first, len(made)):
+        if kill_at % every and "COMMIT" not in made[kill_at - 1 : kill_at + 1]:
+            continue
+        root = tmp_path / f"{kill_at}"
+        assert lived(root, work, 0, 2, kill_at, tmp_path / f"told {kill_at}") == 1
+        with working(root) as store:
+            there = store.crystals.count()
+            waited += sessions.deliver(store, AT)
+            assert sessions.deliver(store, AT) == 0
+            work(store, 1, random.Random())
+            (crystal,) = store.crystals.by_keys([1]).values()
+            assert store.crystals.count() == 1 >= there
+            assert (crystal.text, len(store.crystals.sources(crystal.id))) == (TEXT, 1)
+            (memory,) = sessions.list_promoted(store, "s").memories
+            assert memory.promoted_to_id is not None
+    assert waited > 0  # some kills came after the promotion's commit, and before the delivery's
+
+
+@contextmanager
+def failing(store: Store, nth: int) -> Iterator[None]:
+    """The write of this number (from 0) to any table of working memory or of the crystals fails."""
+    writes, connection = count(), store.crystals.connection
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    wanted = [table for table in tables if table in WRITTEN]
+    assert len(wanted) == len(WRITTEN)
+
+    def fault() -> None:
+        if next(writes) == nth:
+            raise OSError("torn")
+
+    connection.create_function("fault", 0, fault)
+    for table, verb in product(wanted, ("INSERT", "UPDATE", "DELETE")):
+        body = f"BEFORE {verb} ON main.{table} BEGIN SELECT fault(); END"
+        connection.execute(f"CREATE TEMP TRIGGER torn_{table}_{verb} {body}")
+    try:
+        yield
+    finally:
+        for table, verb in product(wanted, ("INSERT", "UPDATE", "DELETE")):
+            connection.execute(f"DROP TRIGGER torn_{table}_{verb}")
+
+
+def _evicting(store: Store) -> Callable[[], object]:
+    sessions.session_open(store, "s", AT, "bounded", {"max_items": 3})
+    for number in range(3):
+        add(store, f"thing {number}")
+    return lambda: add(store, "the fourth")
+
+
+def _forgetting(store: Store) -> Callable[[], object]:
+    add(store, "one"), add(store, "two")
+    return lambda: sessions.forget(store, "s", "oldest", AT, "hard", confirm=True)
+
+
+def _clearing(store: Store) -> Callable[[], object]:
+    add(store, "one"), add(store, "two")
+    return lambda: sessions.clear_session(store, "s", AT)
+
+
+def _restoring(store: Store) -> Callable[[], object]:
+    id_ = add(store, "one")
+    sessions.clear_session(store, "s", AT)
+    return lambda: sessions.restore(store, "s", id_, AT)
+
+
+def _relating(store: Store) -> Callable[[], object]:
+    id_ = add(store, "one")
+    return lambda: sessions.relation_add(store, "s", id_, "references", "x", AT)
+
+
+def _opening(store: Store) -> Callable[[], object]:
+    return lambda: sessions.session_open(store, "s", AT, "budget")
+
+
+def _cleaning(store: Store) -> Callable[[], object]:
+    for number in range(3):
+        add(store, f"thing {number}")
+    return lambda: sessions.maintain(store, AT + 5 * HOUR)
+
+
+SCENES = (_evicting, _forgetting, _clearing, _restoring, _relating, _opening, _cleaning)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_call_whose_nth_write_fails_changes_nothing(
+    tmp_path: Path, scene: Callable[[Store], Callable[[], object]]
+) -> None:
+    with working(tmp_path / "w") as store:
+        call = scene(store)
+        before = written(store)
+        for nth in count():
+            with failing(store, nth):
+                try:
+                    call()
+                except StorageError:
+                    failed = True
+                else:
+                    failed = False
+            if not failed:
+                break
+            assert written(store) == before, nth
+            assert not store.crystals.connection.in_transaction
+        assert nth > 0
+        assert written(store) != before
+        assert store.crystals.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+def test_a_manual_promotion_whose_nth_write_fails_leaves_the_item_unpromoted(tmp_path: Path) -> None:
+    with working(tmp_path / "w") as store:
+        id_ = add(store, TEXT)
+        for nth in count():
+            with failing(store, nth):
+                try:
+                    sessions.promote(store, "s", id_, AT)
+                except StorageError:
+                    failed = True
+                else:
+                    failed = False
+            if not failed:
+                break
+            assert sessions.list_promoted(store, "s").count == 0
+            assert sessions.deliver(store, AT) == 0
+            assert store.crystals.count() == 0
+        assert nth > 5
+        assert sessions.list_promoted(store, "s").count == 1
+        assert store.crystals.count() == 1
+
+
+@pytest.mark.parametrize("table", ["sessions", "items", "item_words", "item_events"])
+def test_a_table_that_cannot_be_written_keeps_the_others_as_they_were(tmp_path: Path, table: str) -> None:
+    with working(tmp_path / "w") as store:
+        add(store, "there")
+        before = written(store)
+        for verb in ("INSERT", "UPDATE"):
+            store.crystals.connection.execute(
+                f"CREATE TRIGGER torn_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'torn'); END"
+            )
+        with pytest.raises(StorageError, match="torn"):
+            add(store, "new", session="another")
+        assert written(store) == before
+
+
+def test_a_full_disk_is_told_and_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    acknowledged: list[str] = []
+    with working(tmp_path / "w") as store:
+        pages = int(store.crystals.connection.execute("PRAGMA page_count").fetchone()[0])
+        store.crystals.connection.execute(f"PRAGMA max_page_count = {pages + 100}")
+        with pytest.raises(StorageError, match="the disk is full; free some space"):  # noqa: PT012
+            while True:
+                content = f"{len(acknowledged)} {'x' * 3_000}"
+                add(store, content)
+                acknowledged.append(content)
+        assert len(acknowledged) > 10
+    with working(tmp_path / "w") as store:
+        assert sorted(contents(sessions.export(store, "s"))) == sorted(acknowledged)
+        add(store, "there is space again")

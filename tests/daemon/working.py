@@ -1,0 +1,69 @@
+"""A workspace for tests of working memory: open, without a model of embeddings, at a time that stands still."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from daemon import sessions
+from daemon.compose import Store, owned
+from daemon.config import Config, SecretsSection
+from daemon.indexing import Embedding
+from state.sessions.item import Item
+from state.stores.embeddings import Unavailable
+from state.stores.sessions import Sessions
+from state.stores.workspace import Workspace, init_workspace
+
+AT = datetime(2024, 12, 22, 15, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+# In two parts, so that no scanner takes this file for a leak.
+SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+@contextmanager
+def working(root: Path, *, redact: bool = True) -> Iterator[Store]:
+    """The stores of the workspace at this place, which is made if it is not there."""
+    workspace = Workspace(root) if (root / ".dreamd").exists() else init_workspace(root)
+    config = Config(secrets=SecretsSection(redact=redact))
+    with owned(workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))) as store:
+        yield store
+
+
+def add(store: Store, content: str, session: str = "s", priority: str = "medium", **given: Any) -> str:
+    """A new item's id."""
+    return sessions.add(store, session, content, priority, given.pop("now", AT), **given).id
+
+
+def contents(memories: sessions.Memories | sessions.Pending | sessions.SearchResult | sessions.Recalled) -> list[str]:
+    return [memory.content for memory in memories.memories]
+
+
+def undreamt(store: Store) -> list[Item]:
+    """The cold items that no dream was given, in the order in which it will be."""
+    return Sessions(store.crystals.connection).archive.undreamt(100)
+
+
+def everything(store: Store, session: str = "s") -> list[Item]:
+    """Every item that the session ever had."""
+    sessions_ = Sessions(store.crystals.connection)
+    found = sessions_.find(session)
+    return sessions_.items.all(found) if found else []
+
+
+def deeds(store: Store, session: str = "s") -> list[tuple[str, str]]:
+    """What happened, from the beginning: (action, reason)."""
+    events = sessions.session_events(store, session, limit=10_000)
+    return [(event.action, event.reason) for event in reversed(events)]
+
+
+def written(store: Store) -> list[tuple[str, tuple[object, ...]]]:
+    """Every row of the tables of working memory and of the crystals, to be compared."""
+    tables = (
+        "sessions items item_words item_events item_relations promotions forgotten crystals occurrences"
+        " cold_words_docsize"
+    ).split()
+    read = store.crystals.connection.execute
+    return [(table, tuple(row)) for table in tables for row in read(f"SELECT * FROM {table}").fetchall()]  # noqa: S608

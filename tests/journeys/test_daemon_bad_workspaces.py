@@ -1,0 +1,210 @@
+"""A bad workspace: what is wrong and what to do is said, the others are kept, and mended it is taken up again."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from daemon.operations.notes import NOTE, TakeNote
+from daemon.registry import add
+from state.errors import DreamdError
+from state.stores.workspace import Workspace, init_workspace
+from tests.journeys import lived
+from tests.journeys.serving import Daemon, Home, noted, repairs
+
+NOTES = repairs(6)
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """Something that may befall a workspace, what is said of it, and how it is mended."""
+
+    spoil: Callable[[Workspace], object]
+    what: str
+    advice: str
+    mend: Callable[[Workspace], object]
+
+
+def newer(workspace: Workspace) -> None:
+    with closing(sqlite3.connect(workspace.database)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+def without_state(workspace: Workspace, instead: Callable[[Path], object]) -> None:
+    shutil.rmtree(workspace.state)
+    instead(workspace.state)
+
+
+def with_state(workspace: Workspace) -> None:
+    workspace.state.unlink()
+    init_workspace(workspace.root)
+
+
+BAD = {
+    "garbage": Bad(
+        lambda one: one.database.write_bytes(b"this is no database, " * 500),
+        "state.db: file is not a database",
+        "the notes and MEMORY.md are unharmed, run 'dreamd doctor'",
+        lambda one: one.database.unlink(),
+    ),
+    "newer": Bad(newer, "written by a newer dreamd (schema 99", "upgrade", lambda one: one.database.unlink()),
+    "file": Bad(
+        lambda one: without_state(one, Path.touch),
+        ".dreamd is a file where a folder should be",
+        "move it away",
+        with_state,
+    ),
+    "elsewhere": Bad(
+        lambda one: without_state(one, lambda path: path.symlink_to("/proc/self/fd")),
+        ".dreamd leads to /proc/",
+        "replace the link by the file itself",
+        with_state,
+    ),
+    "history": Bad(
+        lambda one: one.history.rename(one.history.with_name("once")) and one.history.write_text(""),
+        "history: a file stands where a folder should be",
+        "move it away",
+        lambda one: one.history.unlink(),
+    ),
+    "unreadable": Bad(
+        lambda one: one.state.chmod(0),
+        "is not writable by this user",
+        "chmod u+rwx",
+        lambda one: one.state.chmod(0o700),
+    ),
+}
+
+
+def told(daemon: Daemon, workspace: Workspace) -> tuple[str, str]:
+    """What is wrong with it, and what to do."""
+    problem = daemon.kept(workspace)["problem"]
+    return (problem["what"], problem["advice"]) if problem else ("", "")
+
+
+def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
+    bad = {name: one for name, one in BAD.items() if name != "unreadable" or os.geteuid() != 0}
+    workspaces = {name: home.workspace(name) for name in bad}
+    fine = home.workspace("fine")
+    for workspace in (fine, *workspaces.values()):
+        noted(workspace, NOTES)
+    for name, one in bad.items():
+        one.spoil(workspaces[name])
+    add(home.registry, Path("/proc"))
+    with home.registry.open("a", encoding="utf-8") as registry:
+        registry.write("/nowhere/at/all\nnot absolute\n")
+    with home.serving() as daemon:
+        daemon.until(lambda: lived.document(fine))
+        for name, one in bad.items():
+            what, advice = told(daemon, workspaces[name])
+            assert one.what in what
+            assert one.advice in advice
+        shown = home.dreamd("status").out
+        house = json.loads(home.dreamd("status", "--json").out)
+        lines = " ".join(one["what"] for one in house["daemon"]["problems"])
+        assert "'not absolute' is no absolute path" in lines
+        assert "/nowhere/at/all: no such folder" in lines
+        for workspace in workspaces.values():
+            assert f"{workspace.root}: {told(daemon, workspace)[0]}" in shown
+        assert "/proc is no workspace yet" in shown
+        # A note is taken where notes can be written, whatever else is wrong.
+        daemon.ask(workspaces["history"], NOTE, TakeNote(note="The cat is called Miez"))
+
+        for name, one in bad.items():
+            one.mend(workspaces[name])
+        daemon.send(signal.SIGHUP)  # at once, rather than at its next round
+        daemon.until(lambda: len(daemon.events("dream_committed")) == 1 + len(bad))
+        for name, workspace in workspaces.items():
+            assert told(daemon, workspace) == ("", "")
+            more = ["The cat is called Miez"] if name == "history" else []
+            lived.assert_once(workspace, [*NOTES, *more])
+            lived.assert_valid(workspace)
+        assert [one["workspace"] for one in daemon.events("workspace_adopted")].count(daemon.kept(fine)["name"]) == 1
+        daemon.terminated()
+        assert "Traceback" not in daemon.log
+        assert "a defect" not in daemon.log
+
+
+def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -> None:
+    gone, fine = home.workspace("gone"), home.workspace("fine")
+    noted(gone, NOTES)
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.events("dream_committed"))
+        shutil.rmtree(gone.root)
+        noted(fine, NOTES)
+        daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
+        daemon.until(lambda: "does not exist" in told(daemon, gone)[0])
+        assert not gone.root.exists()  # nothing was made there
+        home.workspace("gone")
+        more = noted(gone, repairs(7, " and barn"))
+        daemon.until(lambda: len(daemon.events("dream_committed")) == 3)
+        assert told(daemon, gone) == ("", "")
+        lived.assert_once(gone, more)
+        lived.assert_valid(gone)
+        # So quickly that nobody has seen it gone.
+        shutil.rmtree(gone.root)
+        home.workspace("gone")
+        again = noted(gone, repairs(8, " and shed"))
+        daemon.until(lambda: len(daemon.events("dream_committed")) == 4)
+        lived.assert_once(gone, again)
+        lived.assert_valid(gone)
+        daemon.terminated()
+        assert "Traceback" not in daemon.log
+
+
+@pytest.mark.parametrize("when", ["at rest", "in use"])
+def test_a_database_that_is_spoilt_while_it_is_served_is_told_and_can_be_mended(home: Home, when: str) -> None:
+    spoilt, fine = home.workspace("spoilt"), home.workspace("fine")
+    with home.serving() as daemon:
+        if when == "in use":
+            daemon.found(spoilt, "anything")
+        for path in spoilt.state.glob("state.db*"):
+            path.write_bytes(b"this is no database, " * 500)
+        noted(spoilt, NOTES)
+        noted(fine, NOTES)
+        daemon.until(lambda: lived.document(fine))
+        daemon.until(lambda: "state.db" in str(problems(home, spoilt)))
+        for path in spoilt.state.glob("state.db*"):
+            path.unlink()
+        assert home.dreamd("dream", spoilt.root).status in {0, 3}
+        daemon.until(lambda: lived.outcomes(spoilt)[-1:] == ["committed"])
+        lived.assert_once(spoilt, NOTES)
+        lived.assert_valid(spoilt)
+        assert problems(home, spoilt) == []
+        daemon.terminated()
+        assert "a defect" not in daemon.log
+
+
+def problems(home: Home, workspace: Workspace) -> list[str]:
+    """What is wrong with it: the daemon's list, the status, or why there is no status."""
+    listed = [one for one in home.client.get("/v1/workspaces")["workspaces"] if one["root"] == str(workspace.root)]
+    try:
+        name = listed[0]["name"]
+        found = home.client.get(f"/v1/workspaces/{name}/status")["problems"]
+    except DreamdError as error:
+        return [str(error)]
+    return [one["what"] for one in found]
+
+
+def test_a_memory_that_is_no_text_is_a_problem_until_it_is_mended(home: Home) -> None:
+    workspace = home.workspace()
+    workspace.document.write_bytes(b"\xff\xfe\0 nothing that can be read")
+    noted(workspace, NOTES)
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.events("dream_failed"))
+        (problem,) = daemon.status(workspace).problems
+        assert "is not UTF-8" in problem.what
+        assert "move it away" in problem.advice
+        assert sorted(lived.pending(workspace)) == sorted(NOTES)
+        workspace.document.rename(workspace.root / "was MEMORY.md")
+        assert home.dreamd("dream", workspace.root).status == 0
+        assert daemon.status(workspace).problems == ()
+        daemon.terminated()
+    lived.assert_once(workspace, NOTES)
+    lived.assert_valid(workspace)

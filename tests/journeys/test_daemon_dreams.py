@@ -1,0 +1,260 @@
+"""When the daemon dreams by itself, and what it says of it."""
+
+import json
+import threading
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from daemon.operations.notes import FEEL, Feel
+from state.document import SectionName
+from state.hormones import Feeling
+from state.stores.workspace import Workspace
+from tests.journeys import lived
+from tests.journeys.serving import Daemon, Event, Home, noted, repairs, until
+from tests.model_characters import good
+from tests.scripted_model import Reply, ScriptedModel, error
+
+# An interval that is waited for in a test: a second, the shortest that there is.
+SHORT = {"interval_minutes": 1 / 60}
+
+
+def with_sections(workspace: Workspace) -> Workspace:
+    """Its first breath is over: MEMORY.md has the seven sections."""
+    sections = "".join(f"\n## {name.value}\n\n- It is known\n" for name in SectionName)
+    workspace.document.write_text(f"# Working Memory State\n{sections}", encoding="utf-8")
+    return workspace
+
+
+def reasons(daemon: Daemon, workspace: Workspace) -> list[str]:
+    """Of the dreams that were committed."""
+    return [
+        one["reason"] for one in daemon.events("dream_committed") if one["workspace"].startswith(workspace.root.name)
+    ]
+
+
+def test_dreams_come_when_there_is_a_reason(home: Home) -> None:
+    breath = home.workspace("breath")
+    pressed, ended = (with_sections(home.workspace(name)) for name in ("pressed", "ended"))
+    with home.serving() as daemon:
+        noted(breath, repairs(4))
+        noted(pressed, repairs(19))
+        noted(ended, repairs(1))
+        for workspace in (breath, pressed, ended):
+            service = daemon.status(workspace).service
+            assert service is not None
+            assert service.at is not None
+            assert service.at > datetime.now(UTC) + timedelta(minutes=10), service
+        assert daemon.events("dream_started") == []
+        assert home.dreamd("dream", ended.root, "--no-wait", "--reason", "session-end").status == 0
+        noted(breath, ["The cat is called Miez"])
+        noted(pressed, ["The cat is called Miez"])
+        daemon.until(lambda: len(daemon.events("dream_committed")) == 3)
+        assert reasons(daemon, breath) == ["first breath"]
+        assert reasons(daemon, pressed) == ["pressure"]
+        assert reasons(daemon, ended) == ["session end"]
+        daemon.terminated()
+    for workspace in (breath, pressed, ended):
+        lived.assert_valid(workspace)
+        assert lived.pending(workspace) == []
+
+
+def test_notes_of_an_agent_whose_clock_is_ahead_do_not_wait_for_it(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        with workspace.scratch.open("a", encoding="utf-8") as log:
+            log.write("".join(f"- [2099-01-01T00:00:00Z] (importance: 0.8) {text}\n" for text in repairs(6)))
+        daemon.until(lambda: daemon.events("dream_committed"))
+        assert reasons(daemon, workspace) == ["first breath"]
+        daemon.terminated()
+
+
+def test_the_end_of_a_session_is_not_forgotten_because_the_model_was_down(home: Home) -> None:
+    """Its one note is too little for any other reason."""
+    home.configure(dream=SHORT)
+    workspace = with_sections(home.workspace())
+    noted(workspace, ["The cat is called Miez"])
+    with ScriptedModel(lambda request, number: good(request, number) if number > 1 else error(401)) as model:
+        home.asks(model)
+        with home.serving() as daemon:
+            assert home.dreamd("dream", workspace.root, "--no-wait", "--reason", "session-end").status == 0
+            daemon.until(lambda: daemon.events("dream_committed"))
+            assert [one["reason"] for one in daemon.events("dream_failed")] == ["session end"]
+            assert reasons(daemon, workspace) == ["session end"]
+            daemon.terminated()
+    assert lived.outcomes(workspace).count("committed") == 1
+
+
+def test_the_interval_runs_out_and_what_was_missed_is_caught_up_with(home: Home) -> None:
+    home.configure(dream=SHORT)
+    workspace = with_sections(home.workspace())
+    notes = noted(workspace, repairs(5))
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.events("dream_committed"))
+        assert reasons(daemon, workspace)[0] in {"interval", "catch-up"}
+        daemon.terminated()
+    missed = noted(workspace, repairs(5, " and barn"))
+    last = max(row["ended_at"] for row in lived.rows(workspace, "SELECT ended_at FROM dreams"))
+    overdue = datetime.fromisoformat(last) + timedelta(seconds=2)
+    until(lambda: datetime.now(UTC) > overdue)
+    with home.serving() as daemon:
+        daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
+        assert reasons(daemon, workspace)[1] == "catch-up"
+        daemon.terminated()
+    lived.assert_once(workspace, notes + missed)
+    lived.assert_valid(workspace)
+
+
+def test_a_spike_leaves_a_note_and_makes_a_pass_and_asks_no_model(home: Home) -> None:
+    workspace = with_sections(home.workspace())
+    with ScriptedModel(good) as model:
+        home.asks(model)
+        with home.serving() as daemon:
+            for _ in range(2):
+                levels = daemon.ask(workspace, FEEL, Feel(event=Feeling.ACHIEVEMENT, because="it works"))
+            assert levels.dopamine > 0.7
+            # Written by the time that the event is answered.
+            (automatic,) = lived.pending(workspace)
+            assert automatic.startswith("Hormonal event: ")
+            assert "it works" in automatic
+            daemon.until(lambda: [one for one in daemon.events("pass_done") if one["reason"] == "hormone spike"])
+            assert daemon.events("dream_started") == []
+            assert lived.pending(workspace) == [automatic]
+            daemon.terminated()
+        assert model.count == 0
+
+
+class Slow:
+    """A model that takes a while to answer, and counts who asks it at the same time."""
+
+    def __init__(self) -> None:
+        self.at_once = 0
+        self.most = 0
+        self.under_way: Counter[str] = Counter()
+        self.most_of_one = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, request: dict[str, Any], number: int) -> str:
+        whose = next(word for word in json.dumps(request).split() if word.startswith("agent-"))
+        with self._lock:
+            self.at_once += 1
+            self.under_way[whose] += 1
+            self.most = max(self.most, self.at_once)
+            self.most_of_one = max(self.most_of_one, *self.under_way.values())
+        time.sleep(0.5)  # the model thinks
+        with self._lock:
+            self.at_once -= 1
+            self.under_way[whose] -= 1
+        return good(request, number)
+
+
+def test_so_many_dreams_at_once_one_in_a_workspace_and_none_for_what_a_dream_wrote(home: Home) -> None:
+    home.configure(daemon={"concurrent_dreams": 2}, dream=SHORT)
+    workspaces = [home.workspace(f"agent-{number}") for number in range(6)]
+    for workspace in workspaces:
+        noted(workspace, repairs(5, f" of agent-{workspace.root.name[-1]} "))
+    slow = Slow()
+    with ScriptedModel(slow) as model:
+        home.asks(model)
+        with home.serving() as daemon:
+            by_hand = home.dreamd("dream", workspaces[5].root)  # while all of them are due
+            assert by_hand.status in {0, 3, 5}, by_hand
+            daemon.until(lambda: len(daemon.events("dream_committed")) == 6)
+            assert model.count == 6
+            assert slow.most == 2
+            assert slow.most_of_one == 1
+
+            # Idle from now on: each look is skipped, says why, and costs nothing.
+            def skips(workspace: Workspace) -> list[Any]:
+                return lived.rows(workspace, "SELECT * FROM dreams WHERE outcome = 'skipped' ORDER BY started_at")
+
+            daemon.until(lambda: all(sum(row["times"] for row in skips(one)) >= 5 for one in workspaces))
+            daemon.terminated()
+        assert model.count == 6
+    for workspace in workspaces:
+        assert lived.outcomes(workspace).count("committed") == 1
+        assert {(row["reason"], row["detail"]) for row in skips(workspace)[-1:]} == {("interval", "0 new, 5 wanted")}
+        assert skips(workspace)[-1]["times"] >= 3
+        assert lived.calls(workspace) == 1
+        lived.assert_valid(workspace)
+
+
+def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) -> None:
+    answered = threading.Event()
+
+    def when_told(request: dict[str, Any], number: int) -> Reply:
+        assert answered.wait(60)
+        return Reply(good(request, number), usage=(100_000, 10_000))
+
+    workspace = home.workspace()
+    noted(workspace, repairs(5))
+    with ScriptedModel(when_told) as model:
+        home.asks(model)
+        with home.serving() as daemon:
+            daemon.until(lambda: model.count == 1)
+            inside = json.loads(home.dreamd("status", "-w", workspace.root, "--json").out)
+            assert inside["service"]["pid"] == daemon.process.pid
+            assert inside["service"]["dreaming"] == inside["next_dream"] == "a dream runs now (reflect is done)"
+            assert inside["last_dream"]["outcome"] == "running"
+            assert (inside["pending"]["notes"], inside["version"], inside["spending"]["calls"]) == (5, 0, 0)
+            assert inside["problems"] == []
+            shown = home.dreamd("status", "-w", workspace.root).out
+            assert "a dream runs now" in shown
+            assert "5 notes pending" in shown
+            outside = home.dreamd("status")
+            assert "1 running, 0 waiting" in outside.out
+            assert str(workspace.root) in outside.out
+
+            answered.set()
+            daemon.until(lambda: daemon.events("dream_committed"))
+            inside = json.loads(home.dreamd("status", "-w", workspace.root, "--json").out)
+            dream, spending = inside["last_dream"], inside["spending"]
+            assert (dream["outcome"], dream["version"], dream["reason"]) == ("committed", 1, "first breath")
+            assert dream["tokens"] == spending["tokens"] == 110_000
+            assert dream["usd"] == spending["usd"] > 0
+            assert (spending["calls"], spending["usd_per_day"], spending["breaker"]) == (1, 5.0, "")
+            assert (inside["pending"]["notes"], inside["version"], inside["service"]["dreaming"]) == (0, 1, "")
+            outside = json.loads(home.dreamd("status", "--json").out)
+            assert outside["daemon"]["pid"] == daemon.process.pid
+            assert (outside["daemon"]["dreaming"], outside["daemon"]["waiting"]) == (0, 0)
+            assert outside["workspaces"][0]["spending"] == spending
+            assert f"${spending['usd']:.4f} of $5.00" in home.dreamd("status", "-w", workspace.root).out
+            daemon.terminated()
+    # Without a daemon: the same, but for what only a daemon knows.
+    alone = json.loads(home.dreamd("status", "-w", workspace.root, "--json").out)
+    assert alone["service"] is None
+    assert "no daemon runs" in alone["next_dream"]
+    assert alone["spending"] == spending
+    assert home.dreamd("status").status == 2
+
+
+def said(speaker: str, text: str, number: int) -> str:
+    """A line of a transcript of Claude Code."""
+    row: Event = {
+        "type": speaker,
+        "uuid": f"u-{number}",
+        "sessionId": "s-1",
+        "timestamp": f"2026-03-12T10:{number:02d}:00.000Z",
+        "message": {"role": speaker, "content": text},
+    }
+    return json.dumps(row) + "\n"
+
+
+@pytest.mark.parametrize("polling", ["0", "1"], ids=["events", "polling"])
+def test_what_is_appended_to_a_transcript_is_found_soon(home: Home, polling: str) -> None:
+    workspace = home.workspace()
+    environment = {"WATCHFILES_FORCE_POLLING": polling} if polling == "1" else {}
+    with home.serving(**environment) as daemon:
+        (workspace.root / "transcripts" / "deep").mkdir(parents=True)
+        path = workspace.root / "transcripts" / "deep" / "session.jsonl"
+        for number, thing in enumerate(("bandoneon", "harpsichord"), 1):
+            with path.open("a", encoding="utf-8") as file:
+                file.write(said("user", f"My sister plays the {thing} in the evening", number))
+            until(partial(lambda thing: f"plays the {thing}" in " ".join(daemon.found(workspace, thing)), thing))
+        sessions = lived.rows(workspace, "SELECT text FROM crystals WHERE origin = 'session' ORDER BY key")
+        assert len(sessions) == 2
+        daemon.terminated()

@@ -1,0 +1,287 @@
+"""The daemon's life as a process: what its signals do, what systemd is told, who can reach it."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.registry import remove
+from state.stores.lock import acquire, holder
+from state.stores.workspace import Workspace
+from tests.journeys import lived
+from tests.journeys.serving import Home, noted, over_tcp, port_of, repairs, until
+from tests.model_characters import good
+from tests.scripted_model import Reply, ScriptedModel
+
+# So many that there is a reflection to pay for, and that a workspace without sections dreams at once.
+NOTES = repairs(12)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_an_idle_daemon_that_is_told_to_end_leaves_nothing_behind(home: Home, number: signal.Signals) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        who = holder(workspace)
+        assert who is not None
+        assert who.pid == daemon.process.pid
+        daemon.send(number)
+        assert daemon.ended(15.0) == 0, daemon.log
+        assert daemon.events("stopped")[0]["left_behind"] is False
+    assert not home.socket.exists()
+    acquire(workspace, "test").release()
+    assert "Traceback" not in daemon.log
+
+
+def test_dreams_that_wait_for_their_model_at_the_end_are_resumed_by_the_next_start(home: Home) -> None:
+    """What was answered is paid; what was not is asked for again. A person who waits for one is told."""
+
+    def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
+        return Reply(good(request, number), wait_seconds=60 if number in {2, 3} else 0)
+
+    # One dreams by itself, in the other one somebody asks for it.
+    workspace, asked, reading = home.workspace(), home.workspace("asked"), home.workspace("reading")
+    noted(workspace, NOTES)
+    noted(asked, ["The cat is called Miez"])
+    long = home.folder / "long.md"
+    long.write_text("".join(f"## User\n\nIn house {n} I keep {n % 97} bees.\n\n" for n in range(5_000)))
+    with ScriptedModel(late_the_first_time) as model:
+        home.asks(model)
+        with home.serving() as daemon:
+            daemon.until(lambda: model.count == 2)
+            dream, ingest = ("dream", asked.root), ("ingest", long, "-w", reading.root)
+            with home.beginning(*dream) as dreaming, home.beginning(*ingest) as ingesting:
+                daemon.until(lambda: model.count == 3 and lived.rows(reading, "SELECT * FROM crystals LIMIT 1"))
+                daemon.terminated()
+                for person in (dreaming, ingesting):
+                    _, said = person.communicate(timeout=60)
+                    assert person.returncode in {1, 5}, said
+                    assert said.splitlines()[-1].startswith("dreamd: the daemon ")
+                    assert "Traceback" not in said
+        assert daemon.events("stopped")[0]["left_behind"] is True
+        remove(home.registry, reading.root)
+        assert not home.socket.exists()
+        for one, notes in ((workspace, NOTES), (asked, ["The cat is called Miez"])):
+            assert lived.outcomes(one) == ["running"]
+            assert lived.document(one) == ""
+            assert sorted(lived.pending(one)) == sorted(notes)
+        with home.serving() as daemon:
+            daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
+            daemon.terminated()
+        assert [one["resumed"] for one in daemon.events("dream_committed")] == [True, True]
+        assert model.count == 5
+        unanswered = [json.dumps(request) for request in model.requests[1:3]]
+        assert sorted(unanswered) == sorted(json.dumps(request) for request in model.requests[3:])
+    for one, notes in ((workspace, NOTES), (asked, ["The cat is called Miez"])):
+        assert lived.outcomes(one) == ["committed"]
+        lived.assert_once(one, notes)
+        lived.assert_valid(one)
+    assert lived.calls(workspace) == 2
+    assert lived.calls(asked) == 1
+
+
+def test_a_dream_is_stopped_between_two_nodes_and_pays_for_nothing_twice(home: Home) -> None:
+    told = threading.Event()
+
+    def answering_at_the_end(request: dict[str, Any], number: int) -> str:
+        assert number > 1 or told.wait(60)
+        return good(request, number)
+
+    workspace = home.workspace()
+    noted(workspace, NOTES)
+    with ScriptedModel(answering_at_the_end) as model:
+        home.asks(model)
+        with home.serving() as daemon:
+            daemon.until(lambda: model.count == 1)
+            daemon.send(signal.SIGTERM)
+            daemon.until(lambda: daemon.events("stop_begun"))
+            told.set()
+            assert daemon.ended(15.0) == 0, daemon.log
+        assert daemon.events("stopped")[0]["left_behind"] is False
+        assert "checkpointed after reflect" in daemon.events("dream_interrupted")[0]["why"]
+        assert lived.outcomes(workspace) == ["running"]
+        assert model.count == 1
+        with home.serving() as daemon:
+            daemon.until(lambda: daemon.events("dream_committed"))
+        assert model.count == 2
+    assert lived.outcomes(workspace) == ["committed"]
+    lived.assert_once(workspace, NOTES)
+    lived.assert_valid(workspace)
+
+
+def test_a_new_configuration_is_taken_on_sighup_and_a_bad_one_is_refused(home: Home) -> None:
+    first, second = home.workspace("first"), home.workspace("second", known=False)
+    noted(first, ["Ada prefers tea"])
+    noted(second, ["Bob prefers coffee"])
+    with home.serving() as daemon:
+        assert daemon.kept(second) == {}
+        before = daemon.status(first).service
+        home.configure(daemon={"workspaces": [str(second.root)]}, dream={"idle_minutes": 7.0, "min_chunks": 1})
+        daemon.send(signal.SIGHUP)
+        daemon.until(lambda: daemon.events("config_reloaded"))
+        assert daemon.kept(second)["problem"] is None
+        after = daemon.status(first).service
+        assert before is not None
+        assert after is not None
+        assert after.upcoming == "idle: nothing has then been appended for 7 minutes"
+        assert (before.pid, before.since) == (after.pid, after.since)
+
+        good_text = home.config.read_text()
+        for bad in ("dream: {interval_minutes: -1}\n", "dream: [\n", "\0\0"):
+            refused = len(daemon.events("config_refused"))
+            home.config.write_text(bad)
+            daemon.send(signal.SIGHUP)
+            daemon.until(partial(lambda before: len(daemon.events("config_refused")) > before, refused))
+            service = daemon.status(second).service
+            assert service is not None
+            assert service.upcoming == after.upcoming
+        problems = [one["what"] for one in home.client.get("/v1/workspaces")["problems"]]
+        assert len(problems) == 1
+        assert "config" in problems[0]
+
+        home.config.write_text(good_text)
+        daemon.send(signal.SIGHUP)
+        daemon.until(lambda: len(daemon.events("config_reloaded")) == 2)
+        assert home.client.get("/v1/workspaces")["problems"] == []
+        daemon.terminated()
+
+
+def test_a_workspace_that_is_made_known_is_kept_after_a_restart(home: Home) -> None:
+    given = home.workspace("given", known=False)
+    noted(given, NOTES)
+    with home.serving(given.root) as daemon:
+        made = home.folder / "made"
+        assert json.loads(home.dreamd("init", made, "--json").out)["daemon"] is True
+        assert json.loads(home.dreamd("init", given.root, "--json").out)["daemon"] is True
+        noted(Workspace(made), NOTES)
+        daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
+        daemon.terminated()
+    with home.serving() as daemon:
+        for workspace in (Workspace(made), given):
+            assert daemon.kept(workspace)["problem"] is None
+            lived.assert_once(workspace, NOTES)
+        daemon.terminated()
+
+
+def test_a_list_of_workspaces_that_cannot_be_read_is_a_problem_and_not_the_end(home: Home) -> None:
+    given = home.workspace("given", known=False)
+    home.registry.mkdir(parents=True)
+    with home.serving(given.root) as daemon:
+        assert daemon.kept(given)["problem"] is None
+        (problem,) = home.client.get("/v1/workspaces")["problems"]
+        assert str(home.registry) in problem["what"]
+        assert "move it away" in problem["advice"]
+        home.registry.rmdir()
+        known = home.workspace("known")
+        daemon.send(signal.SIGHUP)
+        daemon.until(lambda: daemon.kept(known))
+        assert daemon.kept(known)["problem"] is None
+        assert home.client.get("/v1/workspaces")["problems"] == []
+        daemon.terminated()
+
+
+@contextmanager
+def systemd(folder: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """NOTIFY_SOCKET, and what was told there so far."""
+    told: list[dict[str, str]] = []
+    address = str(folder / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(address)
+
+        def hear() -> None:
+            while row := listening.recv(65_536).decode():
+                told.append(dict(line.split("=", 1) for line in row.splitlines()))
+
+        thread = threading.Thread(target=hear)
+        thread.start()
+        try:
+            yield address, told
+        finally:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ending:
+                ending.sendto(b"", address)
+            thread.join()
+
+
+def test_systemd_is_told_how_the_daemon_is(home: Home) -> None:
+    workspace = home.workspace()
+    with systemd(home.folder) as (address, told):
+
+        def keys() -> list[str]:
+            return [name for one in told for name in one]
+
+        with home.serving(NOTIFY_SOCKET=address, WATCHDOG_USEC="400000") as daemon:
+            until(lambda: "READY" in keys(), lambda: told)
+            ready = next(one for one in told if "READY" in one)
+            assert ready == {"READY": "1", "STATUS": "1 workspaces, 0 dreaming"}
+            assert told[0] == {"STATUS": "taking up the workspaces"}
+            assert daemon.kept(workspace)["problem"] is None
+            until(lambda: keys().count("WATCHDOG") >= 3, lambda: told)
+
+            home.workspace("another")
+            told.clear()
+            daemon.send(signal.SIGHUP)
+            until(lambda: "READY" in keys(), lambda: told)
+            assert keys().index("RELOADING") < keys().index("READY")
+            reloading = next(one for one in told if "RELOADING" in one)
+            assert int(reloading["MONOTONIC_USEC"]) > 0
+            assert next(one for one in told if "READY" in one)["STATUS"].startswith("2 workspaces")
+
+            home.config.write_text("dream: 7\n")
+            told.clear()
+            daemon.send(signal.SIGHUP)
+            until(lambda: "READY" in keys(), lambda: told)
+            assert "refused" in next(one for one in told if "READY" in one)["STATUS"]
+
+            told.clear()
+            daemon.terminated()
+            until(lambda: "STOPPING" in keys(), lambda: told)
+
+
+def test_nobody_else_gets_in(home: Home) -> None:
+    workspace = home.workspace()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    home.configure(http={"port": port})
+    before = os.umask(0)  # the daemon does not rely on it
+    try:
+        daemon = home.start()
+    finally:
+        os.umask(before)
+    try:
+        daemon.until_ready()
+        assert port_of(daemon) == port
+        assert {
+            str(path): modes(path) for path in (home.socket, home.socket.parent, home.token, workspace.state)
+        } == {
+            str(home.socket): 0o600,
+            str(home.socket.parent): 0o700,
+            str(home.token): 0o600,
+            str(workspace.state): 0o700,
+        }
+        asked: list[Callable[[], tuple[int, str]]] = [
+            lambda: over_tcp(port, "/v1/status"),
+            lambda: over_tcp(port, "/v1/status", "a-token-that-is-not-the-right-one"),
+            lambda: over_tcp(port, "/metrics"),
+        ]
+        assert [ask()[0] for ask in asked] == [401, 401, 401]
+        assert over_tcp(port, "/healthz")[0] == 200
+        status, said = over_tcp(port, "/v1/status", home.token.read_text().strip())
+        assert status == 200
+        assert json.loads(said)["workspaces"][0]["workspace"] == str(workspace.root)
+        daemon.terminated()
+    finally:
+        daemon.kill()
+
+
+def modes(path: Path) -> int:
+    """Who may do what."""
+    return stat.S_IMODE(path.stat().st_mode)

@@ -1,0 +1,241 @@
+"""One owner of a workspace: two daemons, a daemon and the command line, a daemon that was stopped or killed."""
+
+import json
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.operations.notes import FEEL, Feel
+from state.errors import BusyError, FencedError
+from state.hormones import Feeling
+from state.stores.lock import acquire, holder
+from state.stores.workspace import Workspace
+from tests.daemon.running import Ended
+from tests.journeys import lived
+from tests.journeys.serving import Home, noted, repairs, until
+from tests.long_variants import variants
+from tests.model_characters import good
+from tests.scripted_model import Reply, ScriptedModel
+
+DAEMON = "dreamd serve"
+
+
+def owner(workspace: Workspace) -> str:
+    """Which command holds it."""
+    who = holder(workspace)
+    return who.command if who else ""
+
+
+@pytest.mark.parametrize("asked", variants(True, False))  # noqa: FBT003 - else it waits for the daemon's next round
+def test_a_second_daemon_says_so_and_the_first_one_goes_on(home: Home, asked: bool) -> None:  # noqa: FBT001
+    workspace = home.workspace()
+    with home.serving() as first:
+        second = home.start()
+        assert second.ended() == 5
+        said = [row for row in second.log.splitlines() if not row.startswith("{")]
+        told = f"dreamd: {home.socket}: a daemon listens here already; stop that one, or set DREAMD_SOCKET to another"
+        assert said == [f"{told} path for this one"]
+        assert first.is_ready
+        # Under another address it comes up, and says who has the workspace.
+        elsewhere = home.folder / "run" / "second.sock"
+        third = home.start(DREAMD_SOCKET=str(elsewhere))
+        try:
+            until(lambda: third.events("workspace_refused"), lambda: third.log)
+            assert f"process {first.process.pid}" in third.events("workspace_refused")[0]["error"]
+            status = home.dreamd("status", DREAMD_SOCKET=str(elsewhere))
+            assert f"is held by process {first.process.pid} ('dreamd serve'" in status.out
+            # When the first one ends, it takes over by itself.
+            first.terminated()
+            if asked:
+                third.send(signal.SIGHUP)
+            until(lambda: (who := holder(workspace)) is not None and who.pid == third.process.pid)
+            until(lambda: "is held by" not in home.dreamd("status", DREAMD_SOCKET=str(elsewhere)).out)
+            third.terminated()
+        finally:
+            third.kill()
+    assert owner(workspace) == ""
+
+
+def test_with_a_daemon_the_command_line_is_a_client_in_everything(home: Home) -> None:
+    workspace = home.workspace()
+    root = workspace.root
+    transcript = home.folder / "chat.md"
+    transcript.write_text("## User\n\nMy sister plays the bandoneon.\n\n## Assistant\n\nNoted.\n")
+    with home.serving() as daemon:
+        pid = daemon.process.pid
+
+        def did(*words: str | Path, status: int = 0) -> Ended:
+            ended = home.dreamd(*words, "-w", root)
+            assert ended.status == status, ended
+            who = holder(workspace)
+            assert who is not None
+            assert who.pid == pid  # never let go
+            assert who.fence == 1
+            return ended
+
+        noted(workspace, repairs(3))
+        assert "kettle" in did("search", "kettle", "house").out
+        assert json.loads(did("feel", "reward", "--json").out)["dopamine"] > 0.4
+        assert "plays the bandoneon" not in did("search", "bandoneon").out
+        did("ingest", transcript)
+        assert "plays the bandoneon" in did("search", "bandoneon").out
+        dream = did("dream")
+        assert "version 1" in dream.out
+        steps = [row.split()[0] for row in dream.err.splitlines()]
+        assert steps[-6:] == ["gather", "reflect", "synthesize", "guard", "evict", "commit"]
+        did("dream", status=3)
+        noted(workspace, ["The cat is called Miez"])
+        assert "version 2" in did("dream").out
+        assert [one["number"] for one in json.loads(did("history", "--json").out)] == [2, 1]
+        assert "+- The cat is called Miez" in did("diff").out
+        assert "The cat is called Miez" in did("why", "cat").out
+        did("restore", "1")
+        assert "Miez" not in lived.document(workspace)
+        assert lived.pending(workspace) == ["The cat is called Miez"]
+        home.configure(dream={"mode": "propose"})
+        daemon.send(signal.SIGHUP)
+        daemon.until(lambda: daemon.events("config_reloaded"))
+        assert "proposal" in did("dream").out
+        assert "Miez" in did("review").out
+        did("review", "--approve")
+        assert "Miez" in lived.document(workspace)
+        assert f"process {pid}" in did("status").out
+        assert [one["reason"] for one in daemon.events("dream_committed")] == ["manual", "manual"]
+        daemon.terminated()
+    lived.assert_valid(workspace)
+
+
+def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_is_free(home: Home) -> None:
+    """A dream by hand waits for its model while the daemon starts."""
+    done = threading.Event()
+
+    def when_told(request: dict[str, Any], number: int) -> str:
+        assert done.wait(60)
+        return good(request, number)
+
+    workspace, other = home.workspace(), home.workspace("other")
+    noted(workspace, ["The cat is called Miez"])
+    with ScriptedModel(when_told) as model:
+        home.asks(model)
+        with home.beginning("dream", workspace.root) as person:
+            until(lambda: model.count == 1 or person.poll() is not None)
+            with home.serving() as daemon:
+                assert daemon.kept(other)["problem"] is None
+                problem = daemon.kept(workspace)["problem"]
+                assert f"is held by process {person.pid} ('dreamd dream'" in problem["what"]
+                assert f"process {person.pid}" in home.dreamd("status").out
+                for command in ("status", "search kettle"):
+                    ended = home.dreamd(*command.split(), "-w", workspace.root)
+                    assert ended.status == 0, ended
+                    assert f"process {person.pid}" in ended.out + ended.err
+                refused = home.dreamd("dream", workspace.root)
+                assert refused.status == 5
+                assert f"process {person.pid}" in refused.err
+                done.set()
+                assert person.wait(60) == 0
+                # Whoever asks for it has it taken up; else it is at the daemon's next round.
+                daemon.until(lambda: daemon.status(workspace).problems == ())
+                assert owner(workspace) == DAEMON
+                daemon.terminated()
+        assert model.count == 1
+    lived.assert_valid(workspace)
+    assert lived.outcomes(workspace) == ["committed"]
+
+
+def test_what_a_killed_daemon_leaves_is_taken_over_at_once(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as first:
+        first.kill()
+        assert home.socket.exists()
+        assert owner(workspace) == DAEMON
+        # Without a daemon the command line does it itself, whatever the dead one has left.
+        noted(workspace, ["The cat is called Miez"])
+        assert home.dreamd("dream", workspace.root).status == 0
+        status = home.dreamd("status", "-w", workspace.root)
+        assert status.status == 0
+        assert str(first.process.pid) not in status.out
+    with home.serving() as second:
+        who = holder(workspace)
+        assert who is not None
+        assert who.pid == second.process.pid
+        assert second.kept(workspace)["problem"] is None
+        second.terminated()
+    lived.assert_valid(workspace)
+
+
+def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_workspace_back(home: Home) -> None:
+    """Its dream waits for an answer; that comes when the dream has been dreamt by hand."""
+    late, workspace, other = threading.Event(), home.workspace(), home.workspace("other")
+    notes = noted(workspace, repairs(2))
+
+    def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
+        assert number > 1 or late.wait(100)
+        return Reply(good(request, number))
+
+    with ScriptedModel(late_the_first_time) as model:
+        home.asks(model)
+        with home.serving() as daemon, home.beginning("dream", workspace.root) as person:
+            daemon.until(lambda: model.count == 1)
+            daemon.send(signal.SIGSTOP)
+            until(daemon.is_stopped)
+            # Its socket is there, and nobody answers at it.
+            by_hand = home.dreamd("dream", workspace.root)
+            assert by_hand.status == 0, by_hand
+            assert owner(workspace) == ""
+            text = lived.document(workspace)
+            assert [note for note in notes if note not in text] == []
+            daemon.send(signal.SIGCONT)
+            # Meanwhile it looks after the others.
+            noted(other, repairs(5))
+            daemon.until(lambda: lived.document(other))
+            late.set()
+            assert person.wait(100) != 0
+            daemon.until(lambda: owner(workspace) == DAEMON and daemon.kept(workspace)["problem"] is None)
+            assert lived.document(workspace) == text
+            lived.assert_once(workspace, notes)
+            more = noted(workspace, ["The cat is called Miez"])
+            assert home.dreamd("dream", workspace.root).status == 0
+            assert daemon.found(workspace, "cat")[:1] == more
+            daemon.terminated()
+    lived.assert_once(workspace, notes + more)
+    lived.assert_valid(workspace)
+    assert set(lived.outcomes(workspace)) <= {"committed", "skipped", "failed"}
+    assert lived.outcomes(workspace).count("committed") == 2
+    assert lived.rows(workspace, "SELECT * FROM tombstones") == []
+
+
+def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        daemon.ask(workspace, FEEL, Feel(event=Feeling.REWARD))  # its stores are open from now on
+        daemon.send(signal.SIGSTOP)
+        until(daemon.is_stopped)
+        with acquire(workspace, "somebody else"):
+            daemon.send(signal.SIGCONT)
+            with pytest.raises((BusyError, FencedError)):
+                daemon.ask(workspace, FEEL, Feel(event=Feeling.ERROR))
+            noted(workspace, ["The cat is called Miez"])
+            daemon.until(lambda: "somebody else" in str(daemon.kept(workspace)["problem"]))
+            assert [row["event"] for row in lived.rows(workspace, "SELECT event FROM feelings")] == ["reward"]
+            assert lived.rows(workspace, "SELECT * FROM crystals") == []
+        daemon.until(lambda: owner(workspace) == DAEMON)
+        assert daemon.found(workspace, "cat") == ["The cat is called Miez"]
+        daemon.terminated()
+
+
+def test_a_daemon_that_is_idle_when_it_loses_its_workspace_takes_it_back(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        daemon.send(signal.SIGSTOP)
+        until(daemon.is_stopped)
+        noted(workspace, ["The cat is called Miez"])
+        assert home.dreamd("status", "-w", workspace.root).status == 0
+        assert home.dreamd("dream", workspace.root).status == 0
+        daemon.send(signal.SIGCONT)
+        daemon.until(lambda: owner(workspace) == DAEMON)
+        assert daemon.status(workspace).version == 1
+        daemon.terminated()
+    lived.assert_valid(workspace)
