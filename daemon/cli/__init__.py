@@ -81,7 +81,8 @@ def _run(words: Sequence[str]) -> int:
     command = import_module(f"daemon.cli.{name.replace('-', '_')}")
     parser = Parser(prog=f"dreamd {name}", description=command.__doc__)
     command.add(parser)
-    return int(command.run(parser.parse_args(rest)))
+    # Options may stand between arguments, also between those that may be left out.
+    return int(command.run(parser.parse_intermixed_args(rest)))
 
 
 def _help() -> str:

@@ -1,23 +1,40 @@
 """Session working memory: which sessions there are, what is in one, what left it, when and why."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, show_table
+from state.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from daemon.asking import Caller
+    from daemon.operations import Request
     from daemon.operations.session_minds import Events, SessionList
     from daemon.sessions.values import Memories, Restored
     from state.sessions.standing import Standing
 
+    Asked = TypeVar("Asked", bound=Request)
+
+_WHAT = """what to do:
+  list                    the sessions, the latest first
+  show SESSION            what is in it
+  stats SESSION           counts, limits, how full it is, who leaves next and why
+  events SESSION [MEMORY] what entered and left it, when and why, the latest first; or the story of one memory
+  restore SESSION MEMORY  put a memory that left back into it
+
+A session or memory whose id begins with - goes after --."""
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """What to show, and of which session."""
-    parser.add_argument("what", choices=("list", "show", "stats", "events", "restore"))
-    parser.add_argument("session", nargs="?", metavar="SESSION", help="its id; all but list need it")
-    parser.add_argument("memory", nargs="?", metavar="MEMORY", help="the id of a memory, for restore and events")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _WHAT
+    parser.add_argument("what", choices=_ACTS, metavar="WHAT", help=", ".join(_ACTS))
+    parser.add_argument("session", nargs="?", metavar="SESSION", help="its id")
+    parser.add_argument("memory", nargs="?", metavar="MEMORY", help="the id of a memory")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="of events; default %(default)s")
     takes_workspace(parser)
     takes_json(parser)
@@ -25,14 +42,28 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it, or put a memory back."""
-    from state.errors import UsageError
-
-    if arguments.what != "list" and arguments.session is None:
-        raise UsageError(f"which session? 'dreamd session list' shows them, then: dreamd session {arguments.what} ID")
-    if arguments.what == "restore" and arguments.memory is None:
+    what, session, memory = arguments.what, arguments.session, arguments.memory
+    if what == "list" and session is not None:
+        raise UsageError(f"'dreamd session list' takes no session; 'dreamd session show {session}' shows one")
+    if what != "list" and session is None:
+        raise UsageError(f"which session? 'dreamd session list' shows them, then: dreamd session {what} SESSION")
+    if what == "restore" and memory is None:
         raise UsageError("which memory? 'dreamd session events SESSION' shows what left it")
-    caller = caller_of(arguments, "session")
-    return _ACTS[arguments.what](caller, arguments)
+    if what not in ("restore", "events") and memory is not None:
+        raise UsageError(f"'dreamd session {what}' takes no memory; 'dreamd session events' tells its story")
+    return _ACTS[what](caller_of(arguments, "session"), arguments)
+
+
+def _asked(kind: "type[Asked]", **fields: object) -> "Asked":
+    """The request. Raises UsageError that names what cannot be meant."""
+    from pydantic import ValidationError
+
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name = ".".join(str(step) for step in wrong["loc"]).removesuffix("_id")
+        raise UsageError(f"{name}: {wrong['msg'][:1].lower()}{wrong['msg'][1:]}") from None
 
 
 def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
@@ -50,67 +81,77 @@ def _show_list(found: "SessionList") -> None:
         return
     rows = [
         (
-            one.session_id,
             one.policy,
             "closed" if one.closed_at else one.status,
             str(one.count),
             f"{one.token_count:,}",
             f"{one.utilisation:.0f} %",
             one.opened_at.strftime("%Y-%m-%d %H:%M"),
+            _line(one.session_id),
         )
         for one in found.sessions
     ]
-    show_table(("session", "policy", "status", "items", "tokens", "full", "opened"), rows)
+    show_table(("policy", "status", "items", "tokens", "full", "opened", "session"), rows)
 
 
 def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.operations.session_items import EXPORT, InSession
 
-    found = caller.ask(EXPORT, InSession(session_id=arguments.session))
+    found = caller.ask(EXPORT, _asked(InSession, session_id=arguments.session))
+    if not found.count:
+        _require(caller, arguments.session)
     show_json(found) if arguments.json else _show_items(found)
     return 0
 
 
 def _show_items(found: "Memories") -> None:
     for one in found.memories:
-        out(f"{one.id}  ({one.priority}, importance {one.importance:.2f}, read {one.access_count} times)", "bold")
-        out(f"  {one.content}")
-        parts = [f"until {one.expires_at:%Y-%m-%d %H:%M}"] if one.expires_at else []
-        parts += [f"tags {', '.join(one.tags)}"] if one.tags else []
-        parts += [f"long-term: {one.promoted_to_id}"] if one.promoted_to_id else []
+        out(_line(one.id), "bold")
+        out("\n".join(f"  {row}" for row in one.content.split("\n")))
+        accesses = "1 access" if one.access_count == 1 else f"{one.access_count:,} accesses"
+        parts = [one.priority, f"importance {one.importance:.2f}", accesses]
+        parts += [f"until {one.expires_at:%Y-%m-%d %H:%M}"] if one.expires_at else []
+        parts += [f"tags {', '.join(map(_line, one.tags))}"] if one.tags else []
+        parts += [f"long-term: {_line(one.promoted_to_id)}"] if one.promoted_to_id else []
         parts += [one.state] if one.state != "live" else []
-        if parts:
-            out(f"  {', '.join(parts)}", "dim")
+        out(f"  {', '.join(parts)}", "dim")
     say(counted(found.count, "item"))
 
 
 def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.operations.session_items import STATS, InSession
 
-    found = caller.ask(STATS, InSession(session_id=arguments.session))
+    found = caller.ask(STATS, _asked(InSession, session_id=arguments.session))
+    if not found.total_count:
+        _require(caller, arguments.session)
     show_json(found) if arguments.json else _show_stats(found)
     return 0
 
 
 def _show_stats(found: "Standing") -> None:
-    limits = found.capacity
+    fill = found.capacity
+    counts = [f"{found.active_count} active", f"{found.expired_count} expired"]
+    counts += [f"{found.hidden_count} hidden"] if found.hidden_count else []
     rows = [
-        ("policy", f"{limits.policy}, {limits.status}, {limits.utilisation:.0f} % full"),
-        ("items", f"{found.total_count} ({found.active_count} active, {found.expired_count} expired)"),
-        ("tokens", f"{limits.tokens:,}" + (f" of {limits.max_tokens:,}" if limits.max_tokens else "")),
+        ("policy", f"{fill.policy}, {fill.status}, {fill.utilisation:.0f} % full"),
+        ("items", f"{_of(found.total_count, fill.max_items)} ({', '.join(counts)})"),
+        ("tokens", _of(fill.tokens, fill.max_tokens)),
         ("promoted", f"{found.promoted_count}, {found.pending_promotion} pending"),
         ("priorities", ", ".join(f"{number} {name}" for name, number in found.by_priority.items())),
+        *(("next", f"{_line(one.id)}: {one.action}, {one.reason}") for one in found.next_to_leave),
     ]
     for name, text in rows:
-        out(f"{name:<12} {text}")
-    for one in found.next_to_leave:
-        out(f"{'next':<12} {one.id}: {one.action}, {one.reason}")
+        out(f"{name:<12}{text}")
+
+
+def _of(number: int, most: int | None) -> str:
+    return f"{number:,}" if most is None else f"{number:,} of {most:,}"
 
 
 def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.operations.session_minds import EVENTS, Story
 
-    asked = Story(session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
+    asked = _asked(Story, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
     found = caller.ask(EVENTS, asked)
     show_json(found.events) if arguments.json else _show_events(found)
     return 0
@@ -119,7 +160,8 @@ def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
 def _show_events(found: "Events") -> None:
     for one in found.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
-        said = " ".join(part for part in (one.item, one.reason and f"({one.reason})", figures) if part)
+        parts = (one.item, one.reason and f"({one.reason})", figures)
+        said = " ".join(_line(part) for part in parts if part)
         out(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {said}".rstrip())
 
 
@@ -127,16 +169,35 @@ def _restore(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.operations.session_items import OfMemory
     from daemon.operations.session_minds import RESTORE_MEMORY
 
-    done = caller.ask(RESTORE_MEMORY, OfMemory(session_id=arguments.session, memory_id=arguments.memory))
+    asked = _asked(OfMemory, session_id=arguments.session, memory_id=arguments.memory)
+    done = caller.ask(RESTORE_MEMORY, asked)
     show_json(done) if arguments.json else _show_restored(done)
     return 0 if done.restored else 1
 
 
 def _show_restored(done: "Restored") -> None:
-    where = "in the session again" if done.restored else "its own victim: there is no room for it"
-    out(f"{done.memory.id} is {where}")
+    where = "is in the session" if done.restored else "is not in the session: by its policy it would leave first"
+    out(f"{_line(done.memory.id)} {where}")
     for one in done.evicted:
-        out(f"  {one.memory_id} left for it: {one.reason}")
+        out(f"  {_line(one.memory_id)} left: {one.reason}")
 
 
-_ACTS = {"list": _list, "show": _show, "stats": _stats, "events": _events, "restore": _restore}
+def _require(caller: "Caller", session: str) -> None:
+    """An empty session is one that was opened. Raises NotFoundError: to look at a misspelt one is a mistake."""
+    from daemon.operations.session_minds import EVENTS, Story
+
+    caller.ask(EVENTS, Story(session_id=session, limit=1))
+
+
+def _line(text: str) -> str:
+    """A text from outside in one line."""
+    return text.replace("\n", "\\n").replace("\t", "\\t")
+
+
+_ACTS: "dict[str, Callable[[Caller, argparse.Namespace], int]]" = {
+    "list": _list,
+    "show": _show,
+    "stats": _stats,
+    "events": _events,
+    "restore": _restore,
+}

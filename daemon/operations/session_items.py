@@ -22,13 +22,12 @@ from daemon.sessions.values import (
 )
 from state.sessions.standing import Standing
 
-# No descriptions: an agent reads these with every tool, and their names say it.
+# No descriptions: an agent reads these with every tool, and their names say it. An id has some 300 characters.
 SESSION = Field(min_length=1, max_length=10_000)
-MEMORY = Field(min_length=1, max_length=11_000)
-Text = Annotated[str, StringConstraints(max_length=10_000)]
-Tags = Annotated[
-    tuple[Annotated[str, StringConstraints(min_length=1, max_length=10_000)], ...], Field(max_length=1_000)
-]
+MEMORY = Field(min_length=1, max_length=1_000)
+Text = Annotated[str, StringConstraints(max_length=1_000)]
+Tags = Annotated[tuple[Annotated[str, StringConstraints(min_length=1, max_length=1_000)], ...], Field(max_length=100)]
+Table = Annotated[dict[Text, Annotated[str, StringConstraints(max_length=10_000)]], Field(max_length=100)]
 Importance = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -50,7 +49,7 @@ class Add(InSession):
     content: str = Field(min_length=1, max_length=102_400, description="What to keep in mind; 100 KiB at most")
     priority: Literal["low", "medium", "high", "critical"] = Field(description="Kept for 1, 4, 12 or 24 hours")
     tags: Tags = ()
-    metadata: dict[Text, Text] = Field(default_factory=dict, max_length=1_000)
+    metadata: Table = Field(default_factory=dict)
     agent_id: Text = ""
     source: Text = ""
     importance: Importance | None = Field(default=None, description="0 to 1; else from the priority")
@@ -285,8 +284,8 @@ PROMOTED = Operation(
 class Bulk(InSession):
     """Which memories."""
 
-    memory_ids: tuple[Annotated[str, StringConstraints(min_length=1, max_length=11_000)], ...] = Field(
-        max_length=10_000, description="Their ids"
+    memory_ids: tuple[Annotated[str, StringConstraints(min_length=1, max_length=1_000)], ...] = Field(
+        max_length=500, description="At most 500"
     )
 
 
@@ -311,8 +310,8 @@ class Relate(OfMemory):
     """A memory, and what it is to something else."""
 
     relation_type: str = Field(min_length=1, max_length=1_000, description="such as references, depends_on")
-    target_element_id: str = Field(min_length=1, max_length=11_000, description="What it is related to")
-    metadata: dict[Text, Text] = Field(default_factory=dict, max_length=1_000)
+    target_element_id: str = Field(min_length=1, max_length=1_000, description="What it is related to")
+    metadata: Table = Field(default_factory=dict)
 
 
 def _relate(desk: Desk, asked: Relate) -> Done:

@@ -9,7 +9,7 @@ from daemon import sessions
 from daemon.compose import clock
 from daemon.desk import Desk
 from daemon.operations.operation import Nothing, Operation, Request
-from daemon.operations.session_items import Importance, InSession, OfMemory, Tags, Text
+from daemon.operations.session_items import Importance, InSession, OfMemory, Table, Tags, Text
 from daemon.sessions.values import (
     Closed,
     Forgot,
@@ -79,7 +79,7 @@ class Memorize(InSession):
     priority: Literal["low", "medium", "high", "critical"] = "medium"
     token_count: int | None = Field(default=None, ge=1, le=10**9, description="Else it is estimated")
     tags: Tags = ()
-    metadata: dict[Text, Text] = Field(default_factory=dict, max_length=1_000)
+    metadata: Table = Field(default_factory=dict)
     agent_id: Text = ""
     source: Text = ""
 
@@ -177,7 +177,7 @@ FORGET = Operation(
 class Summarize(InSession):
     """Of what, and how long."""
 
-    scope: str = Field(default="all", max_length=10_000, description="all, recent, important or by_tag:x")
+    scope: str = Field(default="all", max_length=2_000, description="all, recent, important or by_tag:x")
     token_limit: int = Field(default=500, ge=1, le=10**7)
 
 
@@ -304,7 +304,7 @@ SESSIONS = Operation(
 class Story(InSession):
     """Of a session, or of one of its memories."""
 
-    memory_id: str | None = Field(default=None, min_length=1, max_length=11_000)
+    memory_id: str | None = Field(default=None, min_length=1, max_length=1_000)
     limit: int = Field(default=100, ge=1, le=10_000)
     before: int | None = Field(default=None, ge=0, le=2**53, description="Only events before this one")
 

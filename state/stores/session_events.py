@@ -42,7 +42,7 @@ class Event:
     reason: str = ""
     seq: int | None = None
     item: str = ""
-    figures: Mapping[str, float | str] = field(default_factory=dict)
+    figures: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 class SessionEvents:

@@ -16,6 +16,7 @@ from daemon.registry import name_of
 from state.codec import plain
 from state.errors import NotFoundError, UnknownWorkspaceError, UsageError
 from state.stores.workspace import init_workspace
+from tests.daemon.session_talk import TALK, Say
 from tests.http.house import GatedHouse, HauntedHouse, OwnHouse
 from tests.http.running import Running, running
 
@@ -54,7 +55,9 @@ def hear(heard: list[str], step: Step) -> None:
 
 
 def test_the_calls_are_all_that_there_are() -> None:
-    assert {operation for operation, _ in CALLS} == set(OPERATIONS)
+    """Those of sessions are held in a talk (tests/daemon/test_session_windows.py)."""
+    sessions = {step.tool for step in TALK if isinstance(step, Say)}
+    assert {operation for operation, _ in CALLS} | sessions == set(OPERATIONS)
 
 
 def test_every_operation_answers_at_the_port(served: Running, name: str, tmp_path: Path) -> None:

@@ -1,0 +1,120 @@
+"""What the daemon costs while nothing happens: ten workspaces of a thousand crystals each.
+
+    python -m benchmarks.idle_daemon [--workspaces 10] [--crystals 1000] [--seconds 60] [--folder FOLDER]
+
+A real daemon (`dreamd serve`), measured by /proc: after its start; after one search in each workspace, which loads
+the embedding model; after each has dreamt once, extractive, which loads LangGraph and ChromaDB; and another daemon
+after each has dreamt once with a (scripted) model, which loads litellm. Each time so many seconds pass in which
+nobody asks for anything. What the daemon does by itself meanwhile (it looks, and consolidates each workspace once
+soon after its start) is among the figures, and passes are counted.
+"""
+
+import argparse
+import os
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.serving import Daemon, daemon, home, machine, scripted_model, with_model
+from benchmarks.workload import Workload, fill
+from state.stores.segments import Segments
+
+if TYPE_CHECKING:
+    from state.stores.workspace import Workspace
+
+SEED = 13
+NOTES = 8
+MODEL = "tests.model_characters:good"
+CPU_GOAL = 0.01
+MEMORY_GOAL = 300.0  # MiB
+
+
+def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "list[Workspace]":
+    """Workspaces with crystals, vectors and an index."""
+    from daemon.compose import owned
+    from daemon.config import Config
+    from daemon.indexing import Embedding
+    from state.stores.workspace import init_workspace
+
+    made, embedding = [], Embedding(download=False)
+    for number in range(count):
+        workspace = init_workspace(place / f"workspace-{number:02}")
+        with owned(workspace, Config(), "benchmark", embedding=embedding) as store:
+            fill(store, workload, crystals)
+        made.append(workspace)
+    return made
+
+
+def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
+    """One search in each."""
+    from daemon.operations.recalling import SEARCH, Search
+
+    for workspace in workspaces:
+        running.client.call(workspace.root, SEARCH, Search(query="where is the gateway's certificate?"))
+
+
+def dreamt(running: Daemon, workspaces: "list[Workspace]", workload: Workload, batch: int) -> None:
+    """One dream in each, over a few notes."""
+    from daemon.operations.dreams import DREAM, DreamNow
+
+    for number, workspace in enumerate(workspaces):
+        log = Segments(workspace)
+        for note in workload.notes(batch + number, NOTES, datetime.now(UTC)):
+            log.append(replace(note, at=datetime.now(UTC)))
+        running.client.call(workspace.root, DREAM, DreamNow())
+
+
+def row(name: str, running: Daemon, seconds: float) -> None:
+    """What it costs from now on, when it has settled."""
+    running.settle()
+    passes = len(running.events("pass_done"))
+    used, began = running.processor(), time.perf_counter()
+    time.sleep(seconds)
+    share = (running.processor() - used) / (time.perf_counter() - began)
+    weight = running.weight()
+    passes = len(running.events("pass_done")) - passes
+    folder = Path(f"/proc/{running.process.pid}")
+    threads, files = (len(list((folder / kind).iterdir())) for kind in ("task", "fd"))
+    missed = [
+        said for said, is_met in (("CPU", share < CPU_GOAL), ("memory", weight.rss < MEMORY_GOAL)) if not is_met
+    ]
+    print(
+        f"{name:34}{share:9.2%}{weight.rss:9.0f}{weight.pss:9.0f}{weight.peak:9.0f}{threads:9}{files:9}{passes:9}"
+        f"  {'goal missed: ' + ', '.join(missed) if missed else 'goals met'}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workspaces", type=int, default=10)
+    parser.add_argument("--crystals", type=int, default=1_000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--folder", type=Path, help="where the workspaces are, on the disk that is meant")
+    given = parser.parse_args()
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    workload = Workload(SEED)
+    with ExitStack() as stack:
+        place = stack.enter_context(home(given.folder))
+        workspaces = prepared(place, workload, given.workspaces, given.crystals)
+        print(f"{given.workspaces} workspaces of {given.crystals:,} crystals, {given.seconds:g} s each; {machine()}")
+        columns = ("CPU", "RSS MiB", "PSS", "peak", "threads", "files", "passes")
+        print(f"{f'goals {CPU_GOAL:.0%}, {MEMORY_GOAL:.0f} MiB':34}" + "".join(f"{one:>9}" for one in columns))
+        with daemon(place, workspaces) as running:
+            row("after its start", running, given.seconds)
+            searched(running, workspaces)
+            row("after a search in each", running, given.seconds)
+            dreamt(running, workspaces, workload, 0)
+            row("after a dream in each, extractive", running, given.seconds)
+        url = stack.enter_context(scripted_model(MODEL, 0.0))
+        with daemon(place, workspaces, **with_model(url)) as running:
+            dreamt(running, workspaces, workload, 1_000)
+            row("after a dream in each, with model", running, given.seconds)
+        print(machine())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Working memory in the real daemon: its ticks, its kills, and what it tells of them."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from typing import Any
+
+from daemon import sessions
+from daemon.compose import clock
+from daemon.operations.session_items import ADD, STATS, Add, InSession
+from daemon.operations.session_minds import CLOSE, FORGET, OPEN, Forget, Open
+from state.stores.database import open_database
+from state.stores.workspace import Workspace
+from tests.daemon.working import working
+from tests.journeys import lived
+from tests.journeys.serving import Daemon, Home
+from tests.journeys.test_daemon_dreams import SHORT, reasons, with_sections
+from tests.mcp.agents import over_stdio, run, told
+
+SMALL = {"soft_limit": 4, "hard_limit": 6, "batch_size": 2}
+
+
+def add(daemon: Daemon, workspace: Workspace, text: str, *tags: str, session: str = "count") -> Any:
+    return daemon.ask(workspace, ADD, Add(session_id=session, content=text, priority="high", tags=tags))
+
+
+def story(home: Home, workspace: Workspace, session: str) -> list[tuple[str, str]]:
+    """`dreamd session events`, from the beginning: (action, reason)."""
+    ended = home.dreamd("session", "events", session, "-w", workspace.root, "--json")
+    assert ended.status == 0, ended.err
+    return [(one["action"], one["reason"]) for one in reversed(json.loads(ended.out))]
+
+
+@contextmanager
+def no_crystals(workspace: Workspace) -> Iterator[None]:
+    """Nothing can become a crystal meanwhile."""
+    with closing(open_database(workspace.database)) as connection:
+        connection.execute("CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END")
+        yield
+        connection.execute("DROP TRIGGER torn")
+
+
+def test_a_tick_makes_crystals_of_what_waits_and_a_kill_between_makes_them_once(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon, no_crystals(workspace):
+        daemon.ask(workspace, OPEN, Open(session_id="count", policy="budget", config=SMALL))
+        for number in range(3):
+            assert add(daemon, workspace, f"Plain {number} is repaired").evicted == ()
+        gone = add(daemon, workspace, "Plain 3 is repaired").evicted
+        assert [(one.content, one.action) for one in gone] == [
+            ("Plain 0 is repaired", "promote"),
+            ("Plain 1 is repaired", "promote"),
+        ]
+        assert daemon.found(workspace, "Plain 0 is repaired") == []
+        daemon.kill()  # between the promotion and its delivery
+    with home.serving() as daemon:
+        daemon.until(lambda: len(daemon.found(workspace, "Plain is repaired")) == 2)
+        assert add(daemon, workspace, "Plain 4 is repaired").evicted == ()
+        stats = daemon.ask(workspace, STATS, InSession(session_id="count"))
+        assert (stats.total_count, stats.capacity.status) == (3, "healthy")
+        assert story(home, workspace, "count") == [
+            ("opened", "budget"),
+            *[("added", "")] * 4,
+            *[("promoted", "soft_limit")] * 2,
+            *[("left", "soft_limit")] * 2,
+            *[("delivered", "auto")] * 2,
+            ("added", ""),
+        ]
+        daemon.terminated()
+    rows = lived.rows(workspace, "SELECT text, origin FROM crystals ORDER BY text")
+    assert [(row["text"], row["origin"]) for row in rows] == [
+        ("Plain 0 is repaired", "working"),
+        ("Plain 1 is repaired", "working"),
+    ]
+
+
+def test_the_daemon_ticks_a_budget_by_itself_within_its_half_minute(home: Home) -> None:
+    """At its soft limit, and all of it protected: what is softly forgotten leaves with the next tick."""
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        daemon.ask(workspace, OPEN, Open(session_id="count", policy="budget", config=SMALL))
+        for number in range(5):
+            assert add(daemon, workspace, f"Decision {number}", "decision").evicted == ()
+        daemon.ask(workspace, FORGET, Forget(session_id="count", instruction="oldest"))
+        assert daemon.ask(workspace, STATS, InSession(session_id="count")).total_count == 5
+        daemon.until(lambda: daemon.ask(workspace, STATS, InSession(session_id="count")).total_count == 4)
+        assert story(home, workspace, "count")[-2:] == [("hidden", "oldest"), ("archived", "forgotten")]
+        (done,) = daemon.events("sessions_maintained")
+        assert (done["sessions"], done["archived"], done["promoted"]) == (1, 1, 0)
+        daemon.terminated()
+
+
+def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) -> None:
+    workspace = home.workspace()
+    with working(workspace.root) as store:
+        before = clock() - timedelta(hours=2)
+        sessions.add(store, "chat", "The safe is behind the clock", "critical", before)
+        sessions.add(store, "chat", "It rains", "low", before)
+        assert sessions.stats(store, "chat", clock()).total_count == 2
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.events("sessions_maintained"))
+        assert daemon.found(workspace, "safe behind the clock") == ["The safe is behind the clock"]
+        stats = daemon.ask(workspace, STATS, InSession(session_id="chat"))
+        assert (stats.total_count, stats.promoted_count) == (1, 1)
+        assert story(home, workspace, "chat") == [
+            ("opened", "ttl"),
+            *[("added", "")] * 2,
+            ("promoted", "critical_and_accessed"),
+            ("archived", "expired"),
+            ("delivered", "auto"),
+        ]
+        daemon.terminated()
+
+
+def test_maintenance_that_fails_is_told_once_in_a_while_and_tried_again(home: Home) -> None:
+    workspace = home.workspace()
+    with working(workspace.root) as store:
+        sessions.add(store, "chat", "The safe is behind the clock", "critical", clock() - timedelta(hours=2))
+    with no_crystals(workspace), home.serving() as daemon:
+        daemon.until(lambda: daemon.events("sessions_not_maintained"))
+        assert daemon.found(workspace, "safe behind the clock") == []
+        add(daemon, workspace, "Meanwhile it works", session="other")
+        daemon.terminated()
+        assert len(daemon.events("sessions_not_maintained")) <= 3
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.found(workspace, "safe behind the clock"))
+        assert story(home, workspace, "chat")[1:] == [
+            ("added", ""),
+            ("promoted", "critical_and_accessed"),
+            ("delivered", "auto"),
+        ]
+        daemon.terminated()
+
+
+def test_a_closed_session_is_dreamt_of_without_a_note(home: Home) -> None:
+    home.configure(dream=SHORT)
+    workspace = with_sections(home.workspace())
+    with home.serving() as daemon:
+        for number in range(5):
+            add(daemon, workspace, f"The ferry number {number} goes to Bergen", session="chat")
+        assert daemon.events("dream_committed") == []
+        assert daemon.ask(workspace, CLOSE, InSession(session_id="chat")).archived == 5
+        daemon.until(lambda: daemon.events("dream_committed"))
+        assert reasons(daemon, workspace)[0] in {"interval", "catch-up"}
+        assert "The ferry number 4 goes to Bergen" in workspace.document.read_text(encoding="utf-8")
+        daemon.terminated()
+    lived.assert_valid(workspace)
+
+
+def test_an_agent_over_stdio_and_the_owner_at_the_command_line_see_one_session(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon:
+
+        async def body() -> None:
+            switch = json.dumps(["memory", "sessions"])
+            async with over_stdio(
+                "-w", str(workspace.root), DREAMD_SOCKET=str(home.socket), DREAMD_MCP__TOOLSETS=switch
+            ) as client:
+                made = await told(
+                    client, "working_memory_add", session_id="chat", content="Tea at four", priority="low"
+                )
+                await told(client, "working_memory_clear_session", session_id="chat")
+                ended = home.dreamd("session", "restore", "chat", made["id"], "-w", workspace.root)
+                assert ended.status == 0, ended.err
+                got = await told(client, "working_memory_get", session_id="chat", memory_id=made["id"])
+                assert got["content"] == "Tea at four"
+
+        run(body)
+        assert story(home, workspace, "chat") == [
+            ("opened", "ttl"),
+            ("added", ""),
+            ("archived", "cleared"),
+            ("cleared", ""),
+            ("restored", "cleared"),
+        ]
+        shown = home.dreamd("session", "show", "chat", "-w", workspace.root)
+        assert "Tea at four" in shown.out
+        assert "2 accesses" in shown.out
+        daemon.terminated()

@@ -1,0 +1,425 @@
+"""The toolset `sessions` with the SDK's client: names, schemas, shapes, defaults and errors as they are published."""
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from daemon.config import Config, McpSection
+from state.stores.workspace import Workspace, init_workspace
+from tests.daemon.running import alone
+from tests.daemon.session_talk import HOSTILE
+from tests.daemon.working import SECRET
+from tests.mcp.agents import MODES, asking, in_process, over_stdio, raw, refused, run, told
+
+CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
+FIFTEEN = tuple(
+    f"working_memory_{name}"
+    for name in (
+        "add get list promote clear_session stats expire extend_ttl export list_pending list_expired list_promoted"
+        " bulk_promote relation_add search"
+    ).split()
+)
+MORE = (
+    "session_open",
+    "session_close",
+    *(f"memory_{name}" for name in "memorize remember forget summarize capacity context recall restore".split()),
+)
+# "Same structure as working_memory_add" is said of all of them.
+ITEM = {
+    "id",
+    "session_id",
+    "content",
+    "priority",
+    "expires_at",
+    "created_at",
+    "access_count",
+    "importance_score",
+    "tags",
+    "metadata",
+}
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "here")
+
+
+def agent(here: Workspace, mode: str = "auto") -> Any:
+    return in_process(asking(here, CONFIG), mode, CONFIG)
+
+
+async def added(client: Client, content: str = "a thought", priority: str = "high", **more: Any) -> Any:
+    return await told(
+        client, "working_memory_add", **{"session_id": "s", "content": content, "priority": priority, **more}
+    )
+
+
+def moments(memory: Any) -> tuple[datetime, datetime]:
+    """When it was made and when it expires."""
+    return datetime.fromisoformat(memory["created_at"]), datetime.fromisoformat(memory["expires_at"])
+
+
+def test_the_toolset_is_there_where_it_is_switched_on(here: Workspace) -> None:
+    async def body() -> None:
+        async with in_process(asking(here)) as client:
+            assert not {tool.name for tool in (await client.list_tools()).tools} & {*FIFTEEN, *MORE}
+            assert "working_memory_add" not in (client.instructions or "")
+            assert (await refused(client, "working_memory_list", session_id="s"))["code"] == "NOT_FOUND"
+        async with agent(here) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names[:1] == ["working_memory_note"]
+            assert {*names[7:]} == {*FIFTEEN, *MORE}
+            assert len(names) == 7 + 25
+            assert "working_memory_add" in (client.instructions or "")
+
+    run(body)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_both_toolsets_are_listed_in_few_words_and_say_what_they_change(here: Workspace, mode: str) -> None:
+    async def body() -> None:
+        async with agent(here, mode) as client:
+            tools = (await client.list_tools()).tools[7:]
+            hints = {tool.name: tool.annotations for tool in tools}
+            reading = {name for name, hint in hints.items() if hint and hint.read_only_hint}
+            assert reading == {
+                *(f"working_memory_{name}" for name in "list stats export search".split()),
+                *(f"working_memory_list_{name}" for name in "pending expired promoted".split()),
+                *(f"memory_{name}" for name in "remember summarize capacity context".split()),
+            }
+            assert [name for name, hint in hints.items() if hint and hint.destructive_hint] == ["memory_forget"]
+            assert "$ref" not in json.dumps([[tool.input_schema, tool.output_schema] for tool in tools])
+            # About 2,700 tokens reach the model, beside those of the memory.
+            words = [(tool.name, tool.description, tool.input_schema) for tool in tools]
+            assert len(json.dumps(words, separators=(",", ":"))) < 11_500
+            schemas = [tool.output_schema for tool in tools]
+            assert len(json.dumps(schemas, separators=(",", ":"))) < 15_000
+
+    run(body)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_fifteen_answer_in_the_published_shapes(here: Workspace, mode: str) -> None:
+    async def body() -> None:
+        async with agent(here, mode) as client:
+            made = await added(client, "Meeting notes", tags=["standup"], metadata={"duration": "15min"})
+            assert made.keys() == ITEM | {"stored", "evicted"}
+            assert (made["access_count"], made["tags"], made["metadata"]) == (1, ["standup"], {"duration": "15min"})
+            assert (made["stored"], made["evicted"]) == (True, [])
+            began, ends = moments(made)
+            assert ends - began == 12 * HOUR
+            of = {"session_id": "s", "memory_id": made["id"]}
+
+            got = await told(client, "working_memory_get", **of)
+            assert got.keys() == ITEM | {"promoted_to_id", "relations"}
+            assert (got["access_count"], got["promoted_to_id"], got["relations"]) == (2, None, [])
+
+            listed = await told(client, "working_memory_list", session_id="s")
+            assert listed.keys() == {"memories", "count"}
+            assert [one.keys() for one in listed["memories"]] == [ITEM]
+            exported = await told(client, "working_memory_export", session_id="s")
+            assert exported == {**listed, "session_id": "s"}
+
+            extended = await told(client, "working_memory_extend_ttl", **of)
+            assert extended.keys() == {"success", "new_expires_at", "message"}
+            assert datetime.fromisoformat(extended["new_expires_at"]) == ends + 12 * HOUR
+
+            related = {"relation_type": "references", "target_element_id": "skill"}
+            done = await told(client, "working_memory_relation_add", **of, **related, metadata={"k": "v"})
+            assert done == {"success": True, "message": "Relation added successfully"}
+            got = await told(client, "working_memory_get", **of)
+            assert got["relations"] == [{**related, "metadata": {"k": "v"}}]
+
+            found = await told(client, "working_memory_search", session_id="s", query="MEETING")
+            assert found.keys() == {"memories", "count", "query"}
+            assert [one.keys() for one in found["memories"]] == [ITEM | {"relevance_score"}]
+
+    run(body)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_promoting_and_what_is_told_of_a_session_answer_in_the_published_shapes(here: Workspace, mode: str) -> None:
+    async def body() -> None:
+        async with agent(here, mode) as client:
+            made = await added(client, "Meeting notes", metadata={"duration": "15min"})
+            of = {"session_id": "s", "memory_id": made["id"]}
+            record = await told(client, "working_memory_promote", **of)
+            assert record.keys() >= {"id", "content", "tags", "metadata", "relations"}
+            assert record["id"].startswith(f"memory_promoted_{made['id']}_")
+            assert record["metadata"]["promoted_from_working"] == "true"
+            assert (record["metadata"]["promotion_reason"], record["metadata"]["duration"]) == ("manual", "15min")
+            assert await told(client, "working_memory_promote", **of) == record
+            promoted = await told(client, "working_memory_list_promoted", session_id="s")
+            assert [one.keys() for one in promoted["memories"]] == [ITEM | {"promoted_to_id", "promoted_at"}]
+            assert promoted["memories"][0]["promoted_to_id"] == record["id"]
+            hits = (await told(client, "memory_search", query="meeting notes"))["hits"]
+            assert [(hit["id"], hit["origin"]) for hit in hits] == [(record["crystal_id"], "working")]
+
+            await added(client, "urgent", "critical")
+            pending = await told(client, "working_memory_list_pending", session_id="s")
+            assert [one.keys() for one in pending["memories"]] == [ITEM | {"should_promote"}]
+            assert [one["should_promote"] for one in pending["memories"]] == [True]
+
+            old = await added(client, "Old info", "low")
+            expired = await told(client, "working_memory_expire", session_id="s", memory_id=old["id"])
+            assert expired == {"success": True, "message": f"Memory expired: {old['id']}"}
+            gone = await told(client, "working_memory_list_expired", session_id="s")
+            assert ([one["content"] for one in gone["memories"]], gone["count"]) == (["Old info"], 1)
+
+            stats = await told(client, "working_memory_stats", session_id="s")
+            assert stats["session_id"] == "s"
+            counts = ("total_count", "active_count", "expired_count", "promoted_count", "pending_promotion")
+            assert [stats[name] for name in counts] == [3, 2, 1, 1, 1]
+            assert stats["by_priority"] == {"low": 1, "medium": 0, "high": 1, "critical": 1}
+            assert stats.keys() >= {"avg_access_count", "avg_importance", "next_to_leave"}
+            assert stats["capacity"]["policy"] == "ttl"
+
+            bulk = await told(client, "working_memory_bulk_promote", session_id="s", memory_ids=[made["id"], "none"])
+            assert (bulk["success"], bulk["failed"]) == (1, 1)
+            assert [(one["memory_id"], one["success"]) for one in bulk["results"]] == [
+                (made["id"], True),
+                ("none", False),
+            ]
+            assert bulk["results"][0]["long_term_id"] == record["id"]
+            assert "has no memory 'none'" in bulk["results"][1]["error"]
+
+            cleared = await told(client, "working_memory_clear_session", session_id="s")
+            assert (cleared["success"], cleared["message"]) == (True, "Session cleared: s")
+
+    run(body)
+
+
+def test_what_is_left_out_has_its_published_default(here: Workspace) -> None:
+    async def body() -> None:
+        async with agent(here) as client:
+            made = await added(client, "plain", "low")
+            assert (made["tags"], made["metadata"]) == ([], {})
+            began, ends = moments(made)
+            assert ends - began == HOUR
+            await told(client, "working_memory_promote", session_id="s", memory_id=made["id"])
+            brief = await added(client, "brief", "low")
+            await told(client, "working_memory_expire", session_id="s", memory_id=brief["id"])
+            for tool in ("working_memory_list", "working_memory_search"):
+                assert (await told(client, tool, session_id="s"))["count"] == 0
+                for more in ("include_expired", "include_promoted"):
+                    assert (await told(client, tool, **{"session_id": "s", more: True}))["count"] == 1
+            opened = await told(client, "session_open", session_id="new")
+            assert (opened["policy"], opened["new"], opened["config"]["promote_score"]) == ("ttl", True, 0.8)
+            kept = await told(client, "memory_memorize", session_id="s", content="said")
+            assert (kept["stored"], kept["memory"]["importance"], kept["memory"]["step_index"]) == (True, 0.5, 0)
+            assert "content" not in kept["memory"]  # the agent has just said it
+
+    run(body)
+
+
+def test_a_full_session_says_what_left_in_few_words_and_it_is_recalled(here: Workspace) -> None:
+    async def body() -> None:
+        async with agent(here) as client:
+            budget = {"soft_limit": 2, "hard_limit": 3, "batch_size": 1}
+            await told(client, "session_open", session_id="s", policy="budget", config=budget)
+            first = await added(client, "one", tags=["decision"])
+            await added(client, "two", tags=["decision"])
+            third = await added(client, "three", tags=["decision"])
+            assert third["evicted"] == [{"memory_id": first["id"], "action": "archive", "reason": "hard_limit"}]
+            found = await told(client, "memory_recall", session_id="s", query="one")
+            (memory,) = found["memories"]
+            assert (memory["id"], memory["content"], memory["state_reason"]) == (first["id"], "one", "hard_limit")
+            back = await told(client, "memory_restore", session_id="s", memory_id=first["id"])
+            assert (back["memory"]["content"], back["count"]) == ("one", 2)
+            closed = await told(client, "session_close", session_id="s")
+            assert closed["archived"] == 2
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "fields"),
+    [
+        ("working_memory_add", {}, {"session_id", "content", "priority"}),
+        ("working_memory_add", {"session_id": "s", "content": "c"}, {"priority"}),
+        ("working_memory_add", {"session_id": "s", "content": "c", "priority": "urgent"}, {"priority"}),
+        ("working_memory_add", {"session_id": "", "content": "", "priority": "low"}, {"session_id", "content"}),
+        ("working_memory_add", {"session_id": 7, "content": ["c"], "priority": "low"}, {"session_id", "content"}),
+        ("working_memory_add", {"session_id": "s", "content": "c", "priority": "low", "tags": "t"}, {"tags"}),
+        ("working_memory_add", {"session_id": "s", "content": "c", "priority": "low", "tags": [""]}, {"tags.0"}),
+        (
+            "working_memory_add",
+            {"session_id": "s", "content": "c", "priority": "low", "metadata": {"n": 1}},
+            {"metadata.n"},
+        ),
+        (
+            "working_memory_add",
+            {"session_id": "s", "content": "c", "priority": "low", "importance": "0.5"},
+            {"importance"},
+        ),
+        ("working_memory_add", {"session_id": "s", "content": "c", "priority": "low", "ttl": 5}, {"ttl"}),
+        ("working_memory_add", {"session_id": "s", "content": "x" * 102_401, "priority": "low"}, {"content"}),
+        ("working_memory_add", {"session_id": "s" * 10_001, "content": "c", "priority": "low"}, {"session_id"}),
+        ("working_memory_get", {"session_id": "s"}, {"memory_id"}),
+        ("working_memory_list", {"session_id": "s", "include_expired": "yes"}, {"include_expired"}),
+        ("working_memory_list", {"session_id": "s", "include_promoted": 1}, {"include_promoted"}),
+        ("working_memory_bulk_promote", {"session_id": "s", "memory_ids": "all"}, {"memory_ids"}),
+        ("working_memory_bulk_promote", {"session_id": "s", "memory_ids": [None]}, {"memory_ids.0"}),
+        (
+            "working_memory_relation_add",
+            {"session_id": "s", "memory_id": "m"},
+            {"relation_type", "target_element_id"},
+        ),
+        ("working_memory_search", {"session_id": "s", "priority": "any"}, {"priority"}),
+        ("working_memory_search", {"query": {"$ne": ""}}, {"session_id", "query"}),
+        ("session_open", {"session_id": "s", "policy": "lru"}, {"policy"}),
+        ("memory_memorize", {"session_id": "s", "content": "c", "step_index": -1}, {"step_index"}),
+        ("memory_memorize", {"session_id": "s", "content": "c", "importance": 1.01}, {"importance"}),
+        ("memory_remember", {"session_id": "s", "limit": 0}, {"limit"}),
+        ("memory_remember", {"session_id": "s", "filters": {"colour": "red"}}, {"filters.colour"}),
+        ("memory_forget", {"session_id": "s", "instruction": "oldest", "mode": "gently"}, {"mode"}),
+        ("memory_forget", {"session_id": "s", "instruction": "oldest", "confirm": "true"}, {"confirm"}),
+        ("memory_summarize", {"session_id": "s", "token_limit": 0}, {"token_limit"}),
+        ("memory_context", {"session_id": "s", "strategy": "random"}, {"strategy"}),
+        ("memory_recall", {"session_id": "s", "limit": 10**6}, {"limit"}),
+        ("session_close", {"session_id": "s", "force": True}, {"force"}),
+    ],
+)
+def test_the_schemas_are_enforced_and_nothing_is_stored(
+    here: Workspace, tool: str, arguments: dict[str, Any], fields: set[str]
+) -> None:
+    async def body() -> None:
+        async with agent(here) as client:
+            error = await refused(client, tool, **arguments)
+            assert error["code"] == "VALIDATION_ERROR"
+            assert error["details"]["fields"].keys() == fields
+            assert (await told(client, "working_memory_stats", session_id="s"))["total_count"] == 0
+
+    run(body)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_errors_say_which_session_and_memory_they_are_about(here: Workspace, mode: str) -> None:
+    async def body() -> None:
+        async with agent(here, mode) as client:
+            made = await added(client, f"my token is {SECRET}")
+            of = {"session_id": "s", "memory_id": made["id"]}
+            error = await refused(client, "working_memory_promote", **of)
+            assert (error["code"], error["details"]) == ("VALIDATION_ERROR", of)
+            assert "secret" in error["error"]
+            assert SECRET not in error["error"]
+            await told(client, "working_memory_expire", **of)
+            error = await refused(client, "working_memory_get", **of)
+            assert (error["code"], error["details"]) == ("EXPIRED", of)
+            elsewhere = {**of, "session_id": "other"}
+            error = await refused(client, "working_memory_get", **elsewhere)
+            assert (error["code"], error["details"]) == ("NOT_FOUND", elsewhere)
+            for wrong, code in (
+                ({"instruction": "the token"}, "UNSUPPORTED_INSTRUCTION"),
+                ({"instruction": "oldest", "mode": "hard"}, "CONFIRM_REQUIRED"),
+                ({"instruction": "position:1"}, "NOT_FOUND"),
+            ):
+                error = await refused(client, "memory_forget", session_id="s", **wrong)
+                assert (error["code"], error["details"]) == (code, {"session_id": "s"})
+            settings = {"max_items": -1}
+            error = await refused(client, "session_open", session_id="t", policy="bounded", config=settings)
+            assert (error["code"], error["details"]) == ("VALIDATION_ERROR", {"session_id": "t"})
+            assert "max_items" in error["error"]
+
+    run(body)
+
+
+STRANGE = (HOSTILE, "../" * 50, "/", ".", "~", "\0", "'", '"}', "a" * 10_000, "🦓" * 4_000, "purged-1", "null")
+
+
+@pytest.mark.parametrize("session", STRANGE, ids=range(12))
+def test_ids_and_contents_are_data(here: Workspace, session: str) -> None:
+    async def body() -> None:
+        before = {path for path in here.root.parent.rglob("*") if ".dreamd" not in path.parts}
+        async with agent(here) as client:
+            made = await added(
+                client, session, session_id=session, tags=[session[:99]], metadata={session[:9]: session}
+            )
+            assert (made["session_id"], made["content"]) == (session, session)
+            of = {"session_id": session, "memory_id": made["id"]}
+            assert made["id"].isprintable()
+            assert (await told(client, "working_memory_get", **of))["content"] == session
+            for id_ in (session[:1_000], made["id"].upper(), f"{made['id']}%", "%", "_"):
+                if id_ != made["id"]:
+                    error = await refused(client, "working_memory_get", session_id=session, memory_id=id_)
+                    assert error["code"] == "NOT_FOUND"
+            assert (await told(client, "working_memory_search", session_id=session, query=session))["count"] == 1
+            assert (await told(client, "working_memory_list", session_id=f"{session}?"[-9_999:]))["count"] == 0
+            await told(client, "working_memory_clear_session", session_id=session)
+            await told(client, "memory_recall", session_id=session, query=session)
+            await told(client, "memory_restore", **of)
+            assert (await told(client, "memory_context", session_id=session))["context"] == session
+        assert {path for path in here.root.parent.rglob("*") if ".dreamd" not in path.parts} == before
+
+    run(body)
+
+
+def test_half_a_character_is_refused(here: Workspace) -> None:
+    async def body() -> None:
+        async with agent(here) as client:
+            for wrong in ({"session_id": "\ud800"}, {"session_id": "s", "query": "a\udfff"}):
+                error = await refused(client, "working_memory_search", **wrong)
+                assert (error["code"], error["details"].keys()) == ("VALIDATION_ERROR", {"fields"})
+
+    run(body)
+
+
+def test_a_line_with_half_a_character_does_not_stop_the_server(here: Workspace) -> None:
+    """It is no JSON that could be read, so the SDK has nobody to answer."""
+    call = {"name": "working_memory_list", "arguments": {"session_id": "\ud800"}}
+    with raw(here.root, "-c", _STDIO, str(here.root)) as process:
+        process.greet()
+        process.send(json.dumps({"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": call}).encode())
+        assert not process.call("working_memory_list", session_id="s").get("isError")
+        assert process.end() == 0
+
+
+_STDIO = (
+    "import os, sys; os.environ['DREAMD_MCP__TOOLSETS'] = '[\"memory\", \"sessions\"]';"
+    " from daemon.cli import main; sys.exit(main(['mcp', '-w', sys.argv[1]]))"
+)
+
+
+def test_over_stdio_a_session_outlives_its_server(here: Workspace, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("mcp: {toolsets: [memory, sessions]}\n")
+    words = ("-w", str(here.root), "--config", str(config))
+
+    async def body() -> None:
+        async with over_stdio(*words) as client:
+            made = await added(client, "kept", metadata={"n": "1"})
+        async with over_stdio(*words) as client:
+            got = await told(client, "working_memory_get", session_id="s", memory_id=made["id"])
+            assert (got["content"], got["access_count"], got["metadata"]) == ("kept", 2, {"n": "1"})
+
+    run(body)
+
+
+def test_a_kill_right_after_the_answer_loses_no_memory(here: Workspace) -> None:
+    expected = []
+    for number in range(5):
+        with raw(here.root, "-c", _STDIO, str(here.root)) as process:
+            process.greet()
+            for part in range(3):
+                text = f"thought {number}.{part}"
+                answer = process.call("working_memory_add", session_id="s", content=text, priority="low")
+                assert not answer.get("isError"), answer
+                expected.append(text)
+            process.kill()
+
+    async def body() -> None:
+        async with agent(here) as client:
+            listed = await told(client, "working_memory_list", session_id="s")
+            assert sorted(one["content"] for one in listed["memories"]) == expected
+
+    run(body)
