@@ -49,8 +49,14 @@ def maintain(store: Store, now: datetime) -> Maintained:
 
 
 def next_due(store: Store, now: datetime) -> datetime | None:
-    """When the first session is due, as far as the clock can be believed; None when none is."""
-    moment = sessions_of(store).next_due()
+    """When the first session is due, as far as the clock can be believed; None when none is.
+
+    What could not be delivered is due now: it was promoted, and is no crystal yet.
+    """
+    sessions = sessions_of(store)
+    if sessions.outbox.waiting(1):
+        return now
+    moment = sessions.next_due()
     return min(moment, after(now, _horizon().total_seconds())) if moment is not None else None
 
 

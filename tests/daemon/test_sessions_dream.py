@@ -177,6 +177,15 @@ def test_of_many_that_are_open_the_most_important_reach_the_model(tmp_path: Path
         assert [row.split()[-1] for row in rows[:2]] == ['29"', '28"']
 
 
+def test_what_is_promoted_expired_or_hidden_is_not_on_the_mind(store: Store) -> None:
+    sessions.promote(store, "s", said(store, "promoted"), clock())
+    said(store, "hidden", "h")
+    sessions.forget(store, "h", "oldest", clock())
+    sessions.expire(store, "s", said(store, "expired"), clock())
+    said(store, "live")
+    assert [one.text for one in sessions.on_mind(store, clock(), 9)] == ["live"]
+
+
 def test_an_operation_may_rest_on_what_is_open(tmp_path: Path) -> None:
     def citing(request: dict[str, Any], number: int) -> Any:
         answer = json.loads(good(request, number))
