@@ -51,7 +51,8 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-BENCHMARKS := retrieval pointers dream_overhead search_latency cold_start redaction
+BENCHMARKS := retrieval pointers dream_overhead search_latency cold_start redaction note_latency sessions idle_daemon \
+    many_workspaces day
 
 bench: install
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
