@@ -159,7 +159,7 @@ def _sent(
     try:
         connection.request(method, path, body, headers)
         return connection.getresponse()
-    except http.client.RemoteDisconnected as error:
+    except ConnectionError as error:  # http.client's RemoteDisconnected is one
         raise LostError("the daemon went while it worked; see 'dreamd status', and try again") from error
     except OSError as error:
         raise LostError(f"the daemon does not answer ({error}); see 'dreamd status', and try again") from error

@@ -82,7 +82,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     notes = absorb_notes(store, now)
     kept = maintain(store, now)
     working = kept.delivered + hand_over(store, now)
-    vectors = _embed(store, stop)
+    vectors = embed(store, stop)
     compared, merged, raised = _compare(store, now, stop)
     archived, frozen = _age(store, now, stop)
     skills = None if stop() else Skills(store.crystals.connection).refresh()
@@ -111,7 +111,7 @@ def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
         return Absorbed(problems=(str(error),))
 
 
-def _embed(store: Store, stop: Callable[[], bool]) -> int:
+def embed(store: Store, stop: Callable[[], bool]) -> int:
     """Give vectors to what waits for one, and tell the index, if it is open or needed."""
     vectors, done = store.crystals.vectors, 0
     if vectors.wait() and (embedder := store.embedder()) is not None:

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 _IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR, Reason.PRESSURE, Reason.FIRST_BREATH}
 
 
+# Of a proposal that its owner did not want: the dream itself did not fail.
+DECLINED = "by the owner"
+
+
 class Mode(StrEnum):
     """What becomes of a dream."""
 
@@ -113,7 +117,7 @@ def decline(store: Store, dream: str) -> str:
     """Reject a waiting proposal; its notes stay pending. Returns its id."""
     proposal = store.ledger.proposal(dream)
     store.ledger.decide(proposal.dream, "rejected")
-    store.ledger.end(proposal.dream, "rejected", "by the owner", clock())
+    store.ledger.end(proposal.dream, "rejected", DECLINED, clock())
     return proposal.dream
 
 

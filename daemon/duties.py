@@ -9,7 +9,7 @@ from datetime import datetime
 from daemon import logs
 from daemon.absorbing import absorb_notes, absorb_transcripts, transcript_files
 from daemon.compose import clock
-from daemon.consolidating import consolidate
+from daemon.consolidating import consolidate, embed
 from daemon.dreaming import Mode, Outcome, dream_now
 from daemon.keeping import Keeper
 from daemon.metrics import Metrics
@@ -19,6 +19,8 @@ from daemon.status import Problem
 from state.dream import Reason
 from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
 
+# So long at once: who has more to read or to compare goes on after the others.
+_TURN_SECONDS = 5.0
 # Between these nodes a dream that is told to stop does so: what follows is short, and makes it true.
 _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "reflect", "synthesize", "guard"}
 
@@ -61,24 +63,32 @@ class Duties:
         self._dreamt(keeper, reason, outcome, time.monotonic() - began)
         return outcome
 
-    def take_in(self, keeper: Keeper, *, transcripts: bool) -> None:
+    def take_in(self, keeper: Keeper, *, transcripts: bool) -> bool:
         """Make crystals of what was just written, so that it is felt and found at once; passes do the rest.
 
-        Raises BusyError when the transcripts have to wait for a dream.
+        Whether all was read: it goes on for a few seconds at most. Raises BusyError when the transcripts have to wait
+        for a dream.
         """
         with keeper.store() as store:
             absorb_notes(store, clock())
         if not transcripts:
-            return
+            return True
+        enough = self._enough()
         with keeper.alone(wait=False) as store:
-            found = absorb_transcripts(store, transcript_files(store), clock())
-            if found.turns:
-                store.embed()
+            found = absorb_transcripts(store, transcript_files(store), clock(), stop=enough)
+            complete = not enough()
+            if found.turns and complete:
+                embed(store, enough)
         if found.turns or found.problems:
             log = logs.get(workspace=keeper.name)
             log.info("transcripts_read", turns=found.turns, problems=len(found.problems))
             for problem in found.problems:
                 log.warning("transcript_unread", problem=problem)
+        return complete
+
+    def _enough(self) -> Callable[[], bool]:
+        until = time.monotonic() + _TURN_SECONDS
+        return lambda: self._stopping.is_set() or time.monotonic() >= until
 
     def maintain(self, keeper: Keeper, now: datetime) -> None:
         """What time does to the sessions' working memory."""
@@ -96,7 +106,7 @@ class Duties:
         try:
             with keeper.alone(wait=False) as store:
                 keeper.changed = False
-                done = consolidate(store, now, self._stopping.is_set)
+                done = consolidate(store, now, self._enough())
         except BusyError:
             raise
         except Exception as error:
@@ -105,7 +115,10 @@ class Duties:
             log.error("pass_failed", error=error, seconds=round(time.monotonic() - began, 3))
             raise
         self._metrics.passed(keeper.name)
-        keeper.changed |= not done.complete
+        if not done.complete:
+            keeper.changed = True
+            if done.changed:  # it goes on at once; a pass that moves nothing in its time waits for the next one
+                keeper.last_pass = None
         figures = {name: value for name, value in asdict(done).items() if name != "problems"}
         log.info("pass_done", reason=reason or "interval", seconds=round(time.monotonic() - began, 3), **figures)
         for problem in done.problems:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from daemon.compose import Store, clock, open_owned, recover
 from daemon.config import Config, day_start
-from daemon.dreaming import new_input
+from daemon.dreaming import DECLINED, new_input
 from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
 from daemon.schedule import History, Pending
 from daemon.sessions import left_over, next_due
 from state.document import parse
 from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
 from state.hormones import Baselines, Hormones, decayed
-from state.scratch import Note
+from state.scratch import HEADER, Note
 from state.stores.files import Disk
 from state.stores.ledger import Run
 from state.stores.lock import Lock, acquire
@@ -35,6 +35,7 @@ COMMAND = "dreamd serve"
 IDLE_SECONDS = 120.0
 _RUNS_LOOKED_AT = 50
 _REREAD_SECONDS = 600
+_EMPTY_LOG = len(HEADER) + 2
 _FAILURES = ("failed", "rejected")
 
 
@@ -54,12 +55,13 @@ class Known:
 class Bench:
     """The stores, opened by the first who uses them and closed when nobody has for a while; one user at a time."""
 
-    def __init__(self, opening: Callable[[], Store], lock: Callable[[], Lock | None]) -> None:
+    def __init__(self, opening: Callable[[], Store], under: Callable[[], object]) -> None:
+        """`under`: what the stores are opened with; when that is another, they are opened anew."""
         self._opening = opening
-        self._lock = lock
+        self._under = under
         self._turn = threading.Lock()
         self._store: Store | None = None
-        self._opened_under: Lock | None = None
+        self._opened_under: object = None
         self._used = 0.0
 
     @property
@@ -76,10 +78,10 @@ class Bench:
         if not self._turn.acquire(blocking=wait):
             raise BusyError("something long is under way in this workspace, such as a dream; try again")
         try:
-            if self._opened_under is not self._lock():
-                self._close()  # the workspace was let go and taken up again since
+            if self._opened_under != self._under():
+                self._close()  # the workspace was let go and taken up again since, or is configured otherwise
             if self._store is None:
-                self._opened_under, self._store = self._lock(), self._opening()
+                self._opened_under, self._store = self._under(), self._opening()
             try:
                 yield self._store
             except (sqlite3.Error, OSError, StorageError, FencedError):
@@ -142,8 +144,8 @@ class Keeper:
         self._warned = warned
         self._lock: Lock | None = None
         self._indexing: Indexing | None = None
-        self._soon = Bench(self._open, lambda: self._lock)
-        self._long = Bench(self._open, lambda: self._lock)
+        self._soon = Bench(self._open, lambda: (self._lock, self._config()))
+        self._long = Bench(self._open, lambda: (self._lock, self._config()))
         self._known: Known | None = None
         self._runs: tuple[Run, ...] = ()
         self._notes: tuple[object, tuple[Note, ...]] = ((), ())
@@ -188,11 +190,12 @@ class Keeper:
 
     def check(self) -> None:
         """Let the workspace go when another process has taken it over. Raises FencedError then."""
+        lock = self._lock
         try:
-            if self._lock is not None:
-                self._lock.check()
+            if lock is not None:
+                lock.check()
         except FencedError:
-            self.leave()
+            self._leave(lock)
             raise
 
     def leave(self) -> None:
@@ -255,8 +258,13 @@ class Keeper:
                     self._learn(store, soon=bench is self._soon)
         except FencedError:
             # Somebody took it over while this process was stopped. The next look tries to get it back.
-            self.leave()
+            self._leave(lock)
             raise
+
+    def _leave(self, lost: Lock | None) -> None:
+        """Leave, unless it was taken up again since this lock was lost."""
+        if self._lock is lost:
+            self.leave()
 
     def _open(self) -> Store:
         lock, indexing = self._lock, self._indexing
@@ -346,7 +354,8 @@ class Keeper:
     def _appended_at(self) -> datetime | None:
         """When the log was last appended to. Not the latest stamp: an agent writes what it likes."""
         marks = [_stamp(path) for path in (self.workspace.scratch, *_standing(self.workspace.segments))]
-        latest = max((mark[2] for mark in marks if mark is not None), default=None)
+        # A dream that takes the log leaves an empty one, with its title: nobody has appended to that.
+        latest = max((mark[2] for mark in marks if mark is not None and mark[1] > _EMPTY_LOG), default=None)
         return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
 
     def _has_schema(self) -> bool:
@@ -387,7 +396,7 @@ def _ceiling_until(store: Store, now: datetime) -> datetime | None:
 def _failures(runs: Sequence[Run]) -> tuple[int, datetime | None]:
     """How many runs in a row have failed or were refused, up to the last; and when the last did."""
     tries = [run for run in runs if run.outcome not in ("skipped", "running")]
-    failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
+    failed = list(takewhile(lambda run: run.outcome in _FAILURES and run.detail != DECLINED, tries))
     return len(failed), (failed[0].ended_at or failed[0].started_at) if failed else None
 
 

@@ -37,11 +37,14 @@ class WorkspaceMemory:
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
         """Search as if these crystals were stored: written in a transaction that is rolled back."""
+        embedder = self.store.embedder()
+        if embedder is not None and crystals:
+            embedder.embed([crystal.text for crystal in crystals])  # remembered: nobody else can write in a trial
         with trial(self.store.crystals.connection):
             self.store.crystals.upsert(crystals)
-            embedder = self.store.embedder()
-            while embedder and self.store.crystals.vectors.embed_pending(embedder):
-                pass
+            if embedder is not None and crystals:
+                # The newest come first: what else waits for a vector has nothing to do with the trial.
+                self.store.crystals.vectors.embed_pending(embedder, len(crystals))
             at = crystals[0].created_at if crystals else _EPOCH
             yield _Trial(self.store.searcher(), self.store.crystals.connection, at)
 

@@ -136,6 +136,8 @@ class Metrics:
         named = self._bounded("operation", operation)
         self._requests.labels(named, self._bounded("code", code)).inc()
         self._request_seconds.labels(named).observe(max(0.0, seconds))
+        if operation == "memory_search":
+            self._search_seconds.observe(max(0.0, seconds))
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The figures now, and their content type: OpenMetrics for who accepts it, else Prometheus' own."""

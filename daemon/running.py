@@ -23,8 +23,8 @@ from daemon.http.serving import serve
 from daemon.mcp_http import streamable
 from daemon.notify import Notifier
 from daemon.places import socket_path, token
+from daemon.status import Problem
 from daemon.tending import TICK_SECONDS
-from state.errors import DreamdError
 
 if TYPE_CHECKING:
     from daemon.service import Service
@@ -136,9 +136,9 @@ async def _reloading(service: "Service", notifier: Notifier, signals: _Signals) 
         notifier.reloading()
         try:
             await asyncio.to_thread(service.reload)
-        except DreamdError as error:
+        except Exception as error:  # noqa: BLE001 - nothing in a file ends the daemon
             logs.get().error("config_refused", error=error)
-            notifier.ready(f"the new configuration is refused, the old one stands: {error}")
+            notifier.ready(f"the new configuration is refused, the old one stands: {Problem.of(error).what}")
         else:
             logs.configure(service.config.log.form, service.config.log.level)
             logs.get().info("config_reloaded", workspaces=len(service.household().workspaces))

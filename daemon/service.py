@@ -129,7 +129,7 @@ class Service:
         remove(registry_path(os.environ), charge.root)
         with self._adopting:
             self._charges.pop(name, None)
-        self._let_go(charge)
+            self._let_go(charge)
 
     @contextmanager
     def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:
@@ -157,8 +157,11 @@ class Service:
         """Read the configuration again. Raises ConfigError and keeps the old one when the new one is bad."""
         try:
             config = self._load()
-        except DreamdError as error:
-            self._refused = (Problem.of(f"the new configuration is refused and the old one stands: {error}"),)
+        except Exception as error:
+            why = Problem.of(error)
+            self._refused = (
+                Problem(f"the new configuration is refused and the old one stands: {why.what}", why.advice),
+            )
             raise
         self._config, self._refused = config, ()
         self._looker.dreams.resize(config.daemon.concurrent_dreams)
@@ -205,6 +208,8 @@ class Service:
     def _enter(self, charge: Charge) -> None:
         """Try to get hold of it; what is in the way is its problem, and no other workspace's."""
         with self._adopting:
+            if self._charges.get(charge.name) is not charge:
+                return  # released since whoever calls had a look at it
             if (charge.keeper is None or not charge.keeper.kept) and not self._stopping.is_set():
                 self._enter_now(charge)
 

@@ -11,7 +11,7 @@ from state.errors import StoppedError
 
 Result = TypeVar("Result")
 
-_Job = tuple[int, int, Callable[[], Any], "Future[Any]"]
+_Job = tuple[int, int, str, Callable[[], Any], "Future[Any]"]
 
 
 class Slots:
@@ -24,6 +24,7 @@ class Slots:
         self._order = count()
         self._change = threading.Condition()
         self._running = 0
+        self._at_work: set[str] = set()
         self._closed = False
 
     @property
@@ -42,13 +43,13 @@ class Slots:
             self._size = size
             self._start()
 
-    def submit(self, job: Callable[[], Result], *, urgent: bool = False) -> "Future[Result]":
-        """Run the job when there is a slot. Raises StoppedError after `close`."""
+    def submit(self, job: Callable[[], Result], *, whose: str = "", urgent: bool = False) -> "Future[Result]":
+        """Run the job when there is a slot and no other job of its owner runs. Raises StoppedError after `close`."""
         future: Future[Result] = Future()
         with self._change:
             if self._closed:
                 raise StoppedError("the daemon is stopping; try again when it runs")
-            heapq.heappush(self._jobs, (not urgent, next(self._order), job, future))
+            heapq.heappush(self._jobs, (not urgent, next(self._order), whose, job, future))
             self._start()
         return future
 
@@ -72,13 +73,19 @@ class Slots:
             threading.Thread(target=self._run, name=self._name, daemon=True).start()
 
     def _run(self) -> None:
+        whose = ""
         while True:
             with self._change:
-                if not self._jobs or self._running > self._size:
+                self._at_work.discard(whose)
+                place = self._next()
+                if place is None or self._running > self._size:
                     self._running -= 1
                     self._change.notify_all()
                     return
-                *_, job, future = heapq.heappop(self._jobs)
+                *_, whose, job, future = self._jobs.pop(place)
+                heapq.heapify(self._jobs)
+                if whose:
+                    self._at_work.add(whose)
             if not future.set_running_or_notify_cancel():
                 continue
             try:
@@ -88,3 +95,8 @@ class Slots:
             else:
                 future.set_result(result)
             del job, future  # a thread that waits keeps nothing alive
+
+    def _next(self) -> int | None:
+        """The place of the first job whose owner has none that runs."""
+        free = (place for place, job in enumerate(self._jobs) if job[2] not in self._at_work)
+        return min(free, key=self._jobs.__getitem__, default=None)

@@ -24,6 +24,7 @@ from state.stores.ledger import Ledger, Run
 from state.stores.lineage import Lineage
 from state.stores.lock import Holder, holder
 from state.stores.segments import Segments
+from state.stores.system import told
 from state.stores.workspace import Workspace
 from state.update import Refusal
 
@@ -76,8 +77,10 @@ class Problem:
     @classmethod
     def of(cls, error: BaseException | str) -> "Problem":
         """What an error says, in its two halves."""
-        known = isinstance(error, DreamdError | str)
-        what, _, advice = " ".join((str(error) if known else f"a defect: {error!r}").split()).partition("; ")
+        from daemon.cli.failures import failure
+
+        said = failure(error).message if isinstance(error, Exception) else str(error)
+        what, _, advice = " ".join(said.split()).partition("; ")
         return cls(what, advice or "run 'dreamd doctor'")
 
 
@@ -273,7 +276,9 @@ def _is_unsettled(workspace: Workspace) -> bool:
 
 
 def _problems(workspace: Workspace, known: _Known, pending: Pending, owner: Holder | None) -> Iterator[Problem]:
-    if workspace.state.stat().st_mode & 0o077:
+    with told(workspace.state):
+        is_open = bool(workspace.state.stat().st_mode & 0o077)
+    if is_open:
         yield Problem(f"{workspace.state} is open to other users", f"run 'chmod 700 {workspace.state}'")
     if known.version and not os.path.lexists(workspace.document):
         yield Problem("MEMORY.md is missing", f"'dreamd restore {known.version}' brings it back")

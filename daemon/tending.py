@@ -42,7 +42,8 @@ class Charge:
         self.problem: Problem | None = None
         self.stirred: set[Change] = set()
         self.stirred_at = 0.0
-        self.working = False  # a dream or a pass of the looker's is queued or runs
+        self.working = False  # a dream of the looker's is queued or runs
+        self.taking_in = False  # what was just written is queued to be taken in, or is
         self.asks = True  # for a look: it is new, or what was under way has ended
         self.maintaining = False  # the maintenance of its sessions is queued or runs
         self.maintained_at = 0.0  # not before that moment of the monotonic clock, after one that failed
@@ -53,13 +54,23 @@ class Charge:
         self.stirred.add(change)
 
     def calls(self, now: datetime, steady: float) -> bool:
-        """Whether it is worth a look before all get one; with hundreds of them, most looks would find nothing new."""
+        """Whether it is worth a look before all get one; with hundreds of them, most looks would find nothing new.
+
+        One that is not kept is tried again when all are looked at, whatever stirs in it: a try writes to the disk.
+        """
+        if not self.is_kept:
+            return self.asks
         if (due := self.sessions_due(steady)) is not None and due <= now:
             return True
         if self.working:
             return False
-        stirred = bool(self.stirred) and steady >= self.stirred_at
+        stirred = bool(self.stirred) and not self.taking_in and steady >= self.stirred_at
         return stirred or self.asks or (self.next is not None and self.next.at <= now)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the workspace is in this daemon's keeping."""
+        return self.keeper is not None and self.keeper.kept
 
     def sessions_due(self, steady: float) -> datetime | None:
         """When maintenance of its sessions is to begin; None: it is not to, or goes on."""
@@ -83,7 +94,7 @@ class Looker:
         self.beat = time.monotonic()
         self.dreams = Slots("dream", config().daemon.concurrent_dreams)
         self.passes = Slots("pass", 1)
-        self.upkeep = Slots("sessions", 1)
+        self.upkeep = Slots("upkeep", 4)
         self._charges = charges
         self._enter = enter
         self._config = config
@@ -123,7 +134,7 @@ class Looker:
     ) -> "Future[Outcome]":
         """A dream in a slot; one that somebody waits for (`told`) goes before those that nobody does."""
         job = partial(self._duties.dream, keeper, reason, mode, told or (lambda _: None))
-        return self.dreams.submit(job, urgent=told is not None)
+        return self.dreams.submit(job, whose=keeper.name, urgent=told is not None)
 
     def resume(self, charge: Charge, keeper: Keeper) -> None:
         """Go on with the dream that was interrupted."""
@@ -166,13 +177,15 @@ class Looker:
         now, steady = clock(), time.monotonic()
         pause = self._round_at - steady
         for charge in self._charges():
+            if not charge.is_kept:
+                continue
             if (due := charge.sessions_due(steady)) is not None:
                 pause = min(pause, (due - now).total_seconds())
             if charge.working:
                 continue
             if charge.next is not None:
                 pause = min(pause, (charge.next.at - now).total_seconds())
-            if charge.stirred:
+            if charge.stirred and not charge.taking_in:
                 pause = min(pause, charge.stirred_at - steady)
         return max(0.05, pause)
 
@@ -187,6 +200,7 @@ class Looker:
             if charge.problem != problem:
                 logs.get(workspace=charge.name).error("look_failed", error=error)
             charge.problem, charge.next = problem, None
+            charge.stirred_at = charge.maintained_at = time.monotonic() + TICK_SECONDS
         else:
             if charge.keeper is not None and charge.keeper.kept:
                 charge.problem = None
@@ -199,11 +213,12 @@ class Looker:
             return
         if not os.path.isdir(keeper.workspace.state):  # noqa: PTH112 - Path.is_dir may raise here
             keeper.leave()
+            self._ask(charge)  # what is wrong with it is told at once
             return
         keeper.check()
         self._maintain(charge, keeper, now)
         self._take_in(charge, keeper)
-        if charge.working:
+        if charge.working or keeper.dreaming:
             charge.next = None
             return
         keeper.rest()
@@ -219,7 +234,7 @@ class Looker:
 
     def _take_in(self, charge: Charge, keeper: Keeper) -> None:
         """What was just written becomes crystals and feelings: soon, and one workspace after the other."""
-        if not charge.stirred or time.monotonic() < charge.stirred_at or charge.working:
+        if not charge.stirred or time.monotonic() < charge.stirred_at or charge.taking_in or charge.working:
             return
         stirred, charge.stirred = charge.stirred, set()
         charge.stirred_at = time.monotonic() + _STIR_SECONDS
@@ -227,15 +242,27 @@ class Looker:
         if stirred == {Change.DOCUMENT}:
             return
 
-        def again(error: BaseException | None) -> None:
+        def done(future: "Future[bool]") -> None:
+            error = future.exception()
+            if error is None and not future.result():  # the rest of the transcripts, after the other workspaces
+                charge.stirred |= stirred
             if error is not None and not isinstance(error, StoppedError):
                 charge.stirred |= stirred
                 charge.stirred_at = time.monotonic() + TICK_SECONDS
             if error is not None and not isinstance(error, StoppedError | BusyError):
                 logs.get(workspace=charge.name).error("notes_not_taken_in", error=error)
+            charge.taking_in, charge.asks = False, True
+            self.wake()
 
-        job = partial(self._duties.take_in, keeper, transcripts=Change.TRANSCRIPT in stirred)
-        self._background(charge, lambda: self.passes.submit(job), again)
+        charge.taking_in = True
+        try:
+            future = self.passes.submit(
+                partial(self._duties.take_in, keeper, transcripts=Change.TRANSCRIPT in stirred)
+            )
+        except BaseException:
+            charge.taking_in = False
+            raise
+        future.add_done_callback(done)
 
     def _maintain(self, charge: Charge, keeper: Keeper, now: datetime) -> None:
         """Sessions whose moment has come, beside a dream or a pass that runs: it is soon done."""
@@ -252,7 +279,7 @@ class Looker:
 
         charge.maintaining = True
         try:
-            future = self.upkeep.submit(partial(self._duties.maintain, keeper, now))
+            future = self.upkeep.submit(partial(self._duties.maintain, keeper, now), whose=keeper.name)
         except BaseException:
             charge.maintaining = False
             raise
@@ -260,37 +287,41 @@ class Looker:
 
     def _skip(self, keeper: Keeper, decision: Due, now: datetime) -> None:
         keeper.last_look = now
-        self._duties.skip(keeper, decision.reason or Reason.INTERVAL, decision.detail, now)
+        # Not in the looker's thread: one workspace whose stores are at work would keep all others waiting.
+        skipped = self.upkeep.submit(
+            partial(self._duties.skip, keeper, decision.reason or Reason.INTERVAL, decision.detail, now),
+            whose=keeper.name,
+        )
+        skipped.add_done_callback(partial(_told, keeper.name, "skip_not_recorded"))
 
     def _consolidate(self, charge: Charge, keeper: Keeper, decision: Due, now: datetime) -> None:
         if decision.reason is Reason.SPIKE:
             keeper.last_spike_pass = now
         keeper.last_pass = now
-        job = partial(self._duties.consolidate, keeper, decision.reason, now)
-        self._background(charge, lambda: self.passes.submit(job))
+        # Its stamp keeps it from being due again; a dream does not wait for it to have its turn.
+        self.passes.submit(partial(self._duties.consolidate, keeper, decision.reason, now)).add_done_callback(
+            lambda _: self._ask(charge)
+        )
 
     def _dream(self, charge: Charge, keeper: Keeper, reason: Reason) -> None:
-        mode = Mode(self._config().dream.mode)
-        self._background(charge, lambda: self.dream(keeper, reason, mode, None))
-
-    def _background(
-        self,
-        charge: Charge,
-        submit: "Callable[[], Future[Outcome] | Future[None]]",
-        ended: Callable[[BaseException | None], None] = lambda _: None,
-    ) -> None:
-        """A job for a workspace, one at a time; `ended` gets what it failed with."""
-
-        def done(future: "Future[Outcome] | Future[None]") -> None:
-            charge.working = False
-            ended(future.exception())
-            charge.asks = True
-            self.wake()
-
         charge.working = True
         try:
-            future = submit()
+            future = self.dream(keeper, reason, Mode(self._config().dream.mode), None)
         except BaseException:
             charge.working = False
             raise
+
+        def done(_: "Future[Outcome]") -> None:
+            charge.working = False
+            self._ask(charge)
+
         future.add_done_callback(done)
+
+    def _ask(self, charge: Charge) -> None:
+        charge.asks = True
+        self.wake()
+
+
+def _told(workspace: str, event: str, future: "Future[None]") -> None:
+    if (error := future.exception()) is not None and not isinstance(error, StoppedError):
+        logs.get(workspace=workspace).error(event, error=error)

@@ -161,7 +161,7 @@ def _show_events(found: "Events") -> None:
     for one in found.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
         parts = (one.item, one.reason and f"({one.reason})", figures)
-        said = " ".join(_line(part) for part in parts if part)
+        said = "  ".join(_line(part) for part in parts if part)
         out(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {said}".rstrip())
 
 

@@ -12,6 +12,7 @@ from daemon.examining import Finding, look_into
 from daemon.operations.operation import Nothing, Operation, Request
 from daemon.status import Status, status
 from state.dream import Reason
+from state.errors import UsageError
 
 _REASONS = {"manual": Reason.MANUAL, "session-end": Reason.SESSION_END}
 
@@ -35,6 +36,8 @@ class Dreamt:
 
 def _dream(desk: Desk, asked: DreamNow) -> Dreamt:
     reason = _REASONS[asked.reason]
+    if not asked.wait and asked.mode is not None:
+        raise UsageError("a dream that nobody waits for goes by dream.mode; name no mode, or wait for it")
     if not asked.wait and desk.dream_soon(reason):
         return Dreamt(None)
     return Dreamt(desk.dream(reason, asked.mode or Mode(desk.config.dream.mode)))

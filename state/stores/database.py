@@ -373,13 +373,16 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 @contextmanager
 def trial(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """A write transaction that is always rolled back: what would a search find if this were written?"""
-    connection.execute("SAVEPOINT trial")
+    # At once for writing: a reader that wants to write is refused while another writes, and is not kept waiting.
+    nested = connection.in_transaction
+    connection.execute("SAVEPOINT trial" if nested else "BEGIN IMMEDIATE")
     try:
         yield connection
     finally:
         if connection.in_transaction:
-            connection.execute("ROLLBACK TO trial")
-            connection.execute("RELEASE trial")
+            connection.execute("ROLLBACK TO trial" if nested else "ROLLBACK")
+            if nested:
+                connection.execute("RELEASE trial")
 
 
 def to_text(moment: datetime) -> str:

@@ -5,6 +5,7 @@ more than that of every holder before it. A holder that was stopped (SIGSTOP) ma
 locked file takes the name `lock`; when the old holder goes on, `check()` tells it that it holds nothing.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -50,10 +51,16 @@ class Lock:
 
     def check(self) -> None:
         """Return if this process still owns the workspace, else raise FencedError: it must not write any more."""
+        fd = self._fd
+        with told(self._workspace.lock):
+            try:
+                standing = fd >= 0 and names(self._workspace.lock, fd)
+            except OSError as error:
+                if error.errno != errno.EBADF:
+                    raise
+                standing = False  # another thread releases it just now
         if self._fd < 0:
             raise FencedError(f"{self._workspace.root}: the lock was released; take it again before writing")
-        with told(self._workspace.lock):
-            standing = names(self._workspace.lock, self._fd)
         if not standing or _read_fence(self._workspace, self._disk) != self.fence:
             message = f"{self._workspace.root} was taken over by another process; nothing was written, try again"
             raise FencedError(message)
@@ -63,10 +70,10 @@ class Lock:
         if self._fd >= 0:
             # The file stays: removing it would let two processes lock two files of one name. Should it not be
             # possible to clear it, the next owner signs over what stands there.
+            fd, self._fd = self._fd, -1
             with suppress(OSError):
-                os.ftruncate(self._fd, 0)
-            os.close(self._fd)
-            self._fd = -1
+                os.ftruncate(fd, 0)
+            os.close(fd)
 
     def __enter__(self) -> Self:
         return self

@@ -83,6 +83,7 @@ class VectorIndex:
         self._folder = folder
         self._build = build
         self._failed = False
+        self._closed = False
         self._writing = Lock()
         # ChromaDB rewrites files as it opens them, and may be killed in the midst of that.
         folder.unseal()
@@ -133,6 +134,7 @@ class VectorIndex:
     def close(self) -> None:
         """Release the files. Closing twice is closing once."""
         with self._writing, self._watched():
+            self._closed = True
             self._client.close()
 
     def fault(self, sample: "Sequence[tuple[str, NDArray[np.float32]]]") -> str:
@@ -194,6 +196,8 @@ class VectorIndex:
         try:
             yield
         except Exception as error:
+            if self._closed:  # by another thread: the files are whole, and may be another process's by now
+                raise StorageError(f"{self._folder.path}: it was closed meanwhile; try again") from error
             self._failed = True
             self._folder.unseal()
             where = self._folder.path
