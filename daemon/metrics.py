@@ -83,7 +83,6 @@ class Metrics:
         self._dollars = counter("model_dollars", "Dollars paid, where the price is known.", "workspace")
         self._rejections = counter("guard_rejections", "What guards refused.", "guard")
         self._passes = counter("passes", "Consolidation passes.", "workspace", "outcome")
-        self._notes = counter("notes", "Notes taken through a window of the daemon.", "workspace")
         self._search_seconds = histogram("search_duration_seconds", "One memory_search.", _SEARCH_BUCKETS)
         self._requests = counter("requests", "Requests answered; code is OK or an error's.", "operation", "code")
         self._request_seconds = histogram(
@@ -122,14 +121,6 @@ class Metrics:
     def passed(self, workspace: str, outcome: str = "done") -> None:
         """A consolidation pass has ended."""
         self._passes.labels(self._bounded("workspace", workspace), self._bounded("outcome", outcome)).inc()
-
-    def noted(self, workspace: str) -> None:
-        """A note was taken."""
-        self._notes.labels(self._bounded("workspace", workspace)).inc()
-
-    def searched(self, seconds: float) -> None:
-        """A search was answered."""
-        self._search_seconds.observe(max(0.0, seconds))
 
     def answered(self, operation: str, code: str, seconds: float) -> None:
         """A request was answered. `code` is "OK" or the error's."""

@@ -10,6 +10,7 @@ from daemon.compose import clock
 from daemon.desk import Desk
 from daemon.operations.operation import Nothing, Operation, Request
 from daemon.operations.session_items import Importance, InSession, OfMemory, Table, Tags, Text
+from daemon.sessions import Maintained
 from daemon.sessions.values import (
     Closed,
     Forgot,
@@ -355,6 +356,22 @@ PREVIEW = Operation(
     reads=True,
 )
 
+
+def _sweep(desk: Desk, asked: InSession) -> Maintained:
+    with desk.store() as store:
+        return sessions.sweep(store, asked.session_id, clock())
+
+
+SWEEP = Operation(
+    name="session_sweep",
+    method="POST",
+    path="/sessions/session_sweep",
+    summary="Let leave now what has outlived its time, whatever the policy waits for.",
+    request=InSession,
+    reply=Maintained,
+    run=_sweep,
+)
+
 SESSION_MINDS = (
     OPEN,
     CLOSE,
@@ -369,4 +386,5 @@ SESSION_MINDS = (
     SESSIONS,
     EVENTS,
     PREVIEW,
+    SWEEP,
 )

@@ -195,6 +195,7 @@ TALK: tuple[Say | Do, ...] = (
     _in("memory_recall", "mind"),
     _in("working_memory_export", "mind"),
     _in("session_events", "mind", limit=4),
+    _in("session_sweep", "mind"),
     # The end.
     _in("working_memory_clear_session"),
     _in("working_memory_list", include_expired=True, include_promoted=True),

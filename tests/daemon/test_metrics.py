@@ -51,33 +51,31 @@ def test_nodes_searches_and_requests_have_their_durations() -> None:
     metrics = made()
     for seconds in (0.004, 0.09, 7.0, -1.0):
         metrics.node_took("synthesize", seconds)
-        metrics.searched(seconds)
         metrics.answered("memory_search", "OK", seconds)
     metrics.answered("memory_search", "BUSY", 0.0)
+    metrics.answered("dream_status", "OK", 0.2)
     read = scraped(metrics)
     assert read[sample("dreamd_dream_node_duration_seconds_count", node="synthesize")] == 4
     assert read[sample("dreamd_dream_node_duration_seconds_sum", node="synthesize")] == pytest.approx(7.094)
     assert read[sample("dreamd_dream_node_duration_seconds_bucket", node="synthesize", le="0.1")] == 3
-    assert read[sample("dreamd_search_duration_seconds_bucket", le="0.005")] == 2
-    assert read[sample("dreamd_search_duration_seconds_bucket", le="+Inf")] == 4
+    assert read[sample("dreamd_search_duration_seconds_bucket", le="0.005")] == 3
+    assert read[sample("dreamd_search_duration_seconds_bucket", le="+Inf")] == 5
     assert read[sample("dreamd_requests_total", operation="memory_search", code="OK")] == 4
     assert read[sample("dreamd_requests_total", operation="memory_search", code="BUSY")] == 1
     assert read[sample("dreamd_request_duration_seconds_count", operation="memory_search")] == 5
 
 
-def test_guards_passes_and_notes_are_counted() -> None:
+def test_guards_and_passes_are_counted() -> None:
     metrics = made()
     metrics.refused("bond drift")
     metrics.refused("eviction runaway", 21)
     metrics.passed("agent")
     metrics.passed("agent", "failed")
-    metrics.noted("agent")
     read = scraped(metrics)
     assert read[sample("dreamd_guard_rejections_total", guard="bond drift")] == 1
     assert read[sample("dreamd_guard_rejections_total", guard="eviction runaway")] == 21
     assert read[sample("dreamd_passes_total", workspace="agent", outcome="done")] == 1
     assert read[sample("dreamd_passes_total", workspace="agent", outcome="failed")] == 1
-    assert read[sample("dreamd_notes_total", workspace="agent")] == 1
 
 
 def test_what_stands_is_read_at_each_scrape() -> None:
@@ -101,10 +99,10 @@ def test_a_workspace_that_cannot_be_read_costs_no_scrape() -> None:
         raise StorageError("state.db is corrupt; run 'dreamd doctor'")
 
     metrics = made(broken)
-    metrics.noted("agent")
+    metrics.passed("agent")
     scraped(metrics)
     read = scraped(metrics)
-    assert read[sample("dreamd_notes_total", workspace="agent")] == 1
+    assert read[sample("dreamd_passes_total", workspace="agent", outcome="done")] == 1
     assert sample("dreamd_pending_notes", workspace="agent") not in read
     assert read[sample("dreamd_scrape_failures_total")] >= 1
 
@@ -155,16 +153,16 @@ def test_labels_are_bounded() -> None:
 @pytest.mark.parametrize("name", ['quo"te', "back\\slash", "line\nend", "東京 🍵"])
 def test_any_name_of_a_workspace_survives_the_format(name: str) -> None:
     metrics = made(lambda: [Standing(name, 7)])
-    metrics.noted(name)
+    metrics.passed(name)
     read = scraped(metrics)
-    assert read[sample("dreamd_notes_total", workspace=name)] == 1
+    assert read[sample("dreamd_passes_total", workspace=name, outcome="done")] == 1
     assert read[sample("dreamd_pending_notes", workspace=name)] == 7
 
 
 def test_two_daemons_in_one_process_share_no_figures() -> None:
     one, other = made(), made()
-    one.noted("agent")
-    assert sample("dreamd_notes_total", workspace="agent") not in scraped(other)
+    one.passed("agent")
+    assert sample("dreamd_passes_total", workspace="agent", outcome="done") not in scraped(other)
 
 
 def test_threads_lose_no_count() -> None:
@@ -172,7 +170,7 @@ def test_threads_lose_no_count() -> None:
 
     def work() -> None:
         for number in range(500):
-            metrics.noted(f"agent {number % 7}")
+            metrics.passed(f"agent {number % 7}")
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for one in threads:
@@ -180,4 +178,4 @@ def test_threads_lose_no_count() -> None:
     for one in threads:
         one.join()
     read = scraped(metrics)
-    assert sum(value for (name, _), value in read.items() if name == "dreamd_notes_total") == 4_000
+    assert sum(value for (name, _), value in read.items() if name == "dreamd_passes_total") == 4_000

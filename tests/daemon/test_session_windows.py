@@ -46,6 +46,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "session_events": lambda store, **fields: {"events": sessions.session_events(store, **fields)},
     "session_list": lambda store: {"sessions": sessions.session_list(store)},
     "session_preview": sessions.preview,
+    "session_sweep": sessions.sweep,
     "working_memory_list": sessions.list_memories,
     "memory_recall": lambda store, session_id, now, query="": sessions.recall(store, session_id, query, now),
     **{f"working_memory_{name}": getattr(sessions, name) for name in ITEMS.split()},
