@@ -7,13 +7,14 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install lock dream test check format bench clean
+.PHONY: help install lock dream test check format bench chaos clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
 	@echo "make test     install, run the tests"
 	@echo "make check    format, lint, types, import contracts"
 	@echo "make bench    the figures of the README"
+	@echo "make chaos    1,000 runs in which it is killed, starved, torn and lied to (an hour or two)"
 
 install: $(VENV)/.installed
 
@@ -52,10 +53,14 @@ format: install
 	$(BIN)/ruff check --fix .
 
 BENCHMARKS := retrieval pointers dream_overhead search_latency cold_start redaction note_latency sessions idle_daemon \
-    many_workspaces day
+    many_workspaces day injection bad_models
 
 bench: install
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+# A new seed each time, which is printed first: make chaos CHAOS="--seed 42 --minutes 10"
+chaos: install
+	$(BIN)/python -m tests.chaos $(CHAOS)
 
 clean:
 	rm -rf $(EXAMPLE) .mypy_cache .pytest_cache .ruff_cache .hypothesis

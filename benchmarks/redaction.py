@@ -1,6 +1,6 @@
 """Recall and false positives of the redaction, beside detect-secrets alone, on a generated corpus.
 
-    python -m benchmarks.redaction [--seed 1] [--each 20] [--lines 4000]
+    python -m benchmarks.redaction [--seed 1] [--rounds 2] [--lines 4000]
 
 Secrets of every kind are drawn at random and set into sentences, code, settings, JSON, YAML, shell and addresses.
 A secret is found when neither it nor half of it is left in the text. Lines without secrets are generated as well:
@@ -11,16 +11,12 @@ Nothing here is anyone's text or key. Also prints the time for hostile lines of 
 import argparse
 import random
 import time
+from collections import Counter
 from contextlib import AbstractContextManager
 
-from benchmarks.redaction_corpus import KINDS, harmless
+from benchmarks.redaction_harmless import harmless
+from benchmarks.redaction_wild import cases, is_left
 from state.redaction import redact
-
-
-def left(secret: str, text: str) -> bool:
-    """Whether the secret or half of it is still in the text."""
-    half = max(6, len(secret) // 2)
-    return secret[:half] in text or secret[-half:] in text
 
 
 def alone(line: str) -> bool:
@@ -39,23 +35,23 @@ def without_entropy() -> AbstractContextManager[object]:
     return transient_settings({"plugins_used": [{"name": name} for name in plugins]})
 
 
-def recall(rng: random.Random, each: int) -> None:
-    total = ours = theirs = 0
-    print(f"{'kind':24} {'n':>5} {'detect-secrets':>15} {'redact':>8}")
+def recall(rng: random.Random, rounds: int) -> None:
+    drawn, ours, theirs, around = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     with without_entropy():
-        for kind, (draw, forms) in KINDS.items():
-            found = also = 0
-            for number in range(each):
-                secret = draw(rng)
-                line = forms[number % len(forms)].format(s=secret)
-                missed = left(secret, redact(line).text)
-                found += not missed
-                also += alone(line)
-                if missed:
-                    print("   missed:", line[:150])
-            print(f"{kind:24} {each:5} {also / each:15.1%} {found / each:8.1%}")
-            total, ours, theirs = total + each, ours + found, theirs + also
-    print(f"{'all ' + str(len(KINDS)) + ' kinds':24} {total:5} {theirs / total:15.2%} {ours / total:8.2%}")
+        for case in cases(rng, rounds):
+            missed = is_left(case, redact(case.text).text)
+            drawn[case.kind] += 1
+            ours[case.kind] += not missed
+            theirs[case.kind] += alone(case.text)
+            around[case.surroundings] += missed
+            if missed:
+                print("   missed:", repr(case.text[:150]))
+    print(f"{'kind':28} {'n':>5} {'detect-secrets':>15} {'redact':>8}")
+    for kind, n in drawn.items():
+        print(f"{kind:28} {n:5} {theirs[kind] / n:15.1%} {ours[kind] / n:8.1%}")
+    n = drawn.total()
+    print(f"{'all ' + str(len(drawn)) + ' kinds':28} {n:5} {theirs.total() / n:15.2%} {ours.total() / n:8.2%}")
+    print("missed by surroundings:", dict(around))
 
 
 def false_positives(rng: random.Random, lines: int) -> None:
@@ -109,11 +105,11 @@ def speed(rng: random.Random) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--each", type=int, default=20, help="secrets of each kind")
+    parser.add_argument("--rounds", type=int, default=2, help="how often every kind stands in every surroundings")
     parser.add_argument("--lines", type=int, default=4000, help="lines without secrets")
     given = parser.parse_args()
     rng = random.Random(given.seed)
-    recall(rng, given.each)
+    recall(rng, given.rounds)
     false_positives(rng, given.lines)
     speed(rng)
 

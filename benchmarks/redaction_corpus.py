@@ -1,7 +1,6 @@
 """A generated corpus: secrets of many kinds, the lines they stand in, and lines without any."""
 
 import base64
-import hashlib
 import json
 import random
 import string
@@ -224,74 +223,3 @@ KINDS: dict[str, tuple[Draw, list[str]]] = {
     "uuid secret": (lambda rng: str(uuid.UUID(int=rng.getrandbits(128))), named("CLIENT_SECRET", "api_key")),
     "curl password": (password, ["curl -u admin:{s} https://a.test/api", "curl -s --user 'bot:{s}' http://a.test"]),
 }
-
-_SUBJECTS = (
-    "the daemon,our parser,a worker,the bridge,Douglas,the reviewer,that test,the new index,a client,the queue"
-)
-_VERBS = "keeps,drops,reads,writes,renames,merges,rejects,measures,explains,forgets,retries,caches,loads,prints"
-_OBJECTS = (
-    "the token count,every password field,an access token that expired,the secret of good tests,its API keys page"
-    ",the login form,a private key file,two credentials,the session,public keys,a bearer of bad news,max_tokens"
-    ",authorization in general,the key idea,the cookie banner,a password reset,the tokenizer,the passphrase prompt"
-)
-_TAILS = (
-    "after the release.,in 250 ms.,before Friday,when version 2.3.1 is out,because of #4812,for 12 users,at 10:42"
-    ",on port 8080,— and that is fine,(see docs/login.md),by 17 %,under Python 3.11,again and again"
-    ",as agreed on 2026-03-14"
-)
-SUBJECTS, VERBS, OBJECTS, TAILS = (text.split(",") for text in (_SUBJECTS, _VERBS, _OBJECTS, _TAILS))
-
-
-def harmless(rng: random.Random) -> str:
-    """A line without a secret."""
-    sha1 = hashlib.sha1(rng.randbytes(8), usedforsecurity=False).hexdigest()
-    sha256 = hashlib.sha256(rng.randbytes(8)).hexdigest()
-    some = str(uuid.UUID(int=rng.getrandbits(128)))
-    word, other = rng.sample(WORDS, 2)
-    number = rng.randrange(1, 10**6)
-    sentence = " ".join([rng.choice(SUBJECTS), rng.choice(VERBS), rng.choice(OBJECTS), rng.choice(TAILS)])
-    if rng.random() < 0.4:
-        return sentence
-    forms = [
-        f"commit {sha1}",
-        f"fix({word}): keep the {other} order ({sha1[:7]})",
-        f"sha256:{sha256}  {word}.tar.gz",
-        f'"integrity": "sha512-{base64.b64encode(rng.randbytes(64)).decode()}"',
-        f"request_id={some} status=200 duration_ms={number}",
-        f'<img src="data:image/png;base64,{base64.b64encode(rng.randbytes(300)).decode()}">',
-        f"password = getpass.getpass('{word}')",
-        "api_key = os.environ['API_KEY']",
-        f"token = self.{word}.next_token()",
-        "password: str | None = None",
-        "API_KEY=<your-api-key>",
-        'password: "********"',
-        "export DB_PASSWORD=${DB_PASSWORD}",
-        "OPENAI_API_KEY=your-key-here",
-        'const token = req.headers["x-api-key"];',
-        "if not password: raise ValueError('password is required')",
-        f"the password is stored as a bcrypt hash since version {number % 9}.2",
-        "secret: projects/42/secrets/db/versions/3",
-        f"max_tokens: {number}, tokens used: {number // 3}",
-        f"next_page_token: {sha1[:20]}",
-        f"def {word}_{other}(token: Token, secret: bytes) -> {word.capitalize()}:",
-        f"https://{word}.test/{other}/{number}?page={number % 7}&sort=name",
-        f"git clone https://git.test:8443/@{word}/{other}.git",
-        f"{word}@{other}.test wrote: see {number}",
-        f"docker run -u 1000:1000 {word}:{number % 90}.1",
-        f"{number},{word},{other},{number * 3},2026-03-{number % 28 + 1:02}",
-        f"kubectl get secret {word}-{other} -o yaml",
-        f"assert tokens == ['{word}', '{other}']",
-        "Authorization: Bearer $TOKEN",
-        "the bearer token is sent in the Authorization header",
-        f"class {word.capitalize()}TokenProvider(CredentialProvider):",
-        f"/home/{word}/.ssh/id_ed25519.pub  SHA256:{base64.b64encode(rng.randbytes(32)).decode().rstrip('=')}",
-        f"password_hash = hash_password({word})",
-        f"- secret_name: {word}-{other}-tls",
-        f"image: registry.test/{word}@sha256:{sha256}",
-        f"forgot your password? write to {word}@{other}.test",
-        f"0x{sha256[:40]} is the contract's address",
-        f"the key point: {word} before {other}, always",
-        f"{word}Key: {other}",
-        f"token bucket of size {number % 100}, refill 5/s",
-    ]
-    return rng.choice(forms)

@@ -10,21 +10,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from daemon.compose import Store, clock
+from daemon.hook import vouched
 from daemon.transcripts.crystals import crystals_of
 from daemon.transcripts.reading import read_turns
-from daemon.transcripts.turn import Watermark
+from daemon.transcripts.turn import Turn, Watermark
 from state.codec import decode, encode
 from state.crystal import Crystal, Origin, Source, Trust
 from state.curiosity import Cause, questions_in
-from state.errors import ConfigError, DreamdError, NotFoundError
+from state.errors import ConfigError, DocumentError, DreamdError, NotFoundError, StorageError
 from state.feelings import feelings_in
 from state.hormones import Feeling, spike_note, valence
-from state.redaction import redact
 from state.salience import salience
 from state.scratch import Note, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.database import transaction
-from state.stores.forgotten import Forgotten
 from state.stores.segments import QUIET_SECONDS, PendingFile
 from state.stores.system import told as named_failure
 
@@ -60,16 +59,14 @@ def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
 
 
 def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
-    """These without what was forgotten for good."""
-    found = list(crystals)
-    forgotten = Forgotten(store.crystals.connection).among(crystal.text for crystal in found)
-    return [crystal for crystal in found if crystal.text not in forgotten]
+    """These without what is forgotten; nothing is written."""
+    buried = store.crystals.forgotten.buried()
+    return [spared for crystal in crystals if (spared := buried.spared(crystal)) is not None]
 
 
 def redacted(store: Store, text: str) -> str:
     """The text as it may be remembered."""
-    secrets = store.config.secrets
-    return redact(text, secrets.allow).text if secrets.redact else text
+    return store.config.secrets.redaction.of(text)
 
 
 def absorb_notes(store: Store, now: datetime) -> int:
@@ -85,8 +82,9 @@ def absorb_notes(store: Store, now: datetime) -> int:
     made = [(note, note_crystal(store, note, "", now)) for note in notes]
     connection = store.crystals.connection
     with transaction(connection):
-        allowed = {crystal.id for crystal in learnable(store, (crystal for _, crystal in made))}
-        crystals = {crystal.id: (note, crystal) for note, crystal in made if crystal.id in allowed}
+        buried = store.crystals.forgotten.buried()
+        spared = [(note, left) for note, crystal in made if (left := buried.spared(crystal)) is not None]
+        crystals = {crystal.id: (note, crystal) for note, crystal in spared}
         # Read in here: another thread may have absorbed the same.
         for known in store.crystals.get(crystals):
             del crystals[known.id]
@@ -105,9 +103,11 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
 
     A mark holds the size and time of a file that was read to its end, where its last note begins (it may grow), and
     the digest of what stands before that: a file that was changed there is read again from its beginning.
+    What is forgotten is taken out of a file before it is read.
     """
     row = store.crystals.connection.execute("SELECT value FROM meta WHERE name = ?", (_READ,)).fetchone()
     before: dict[str, list[int | str]] = json.loads(row["value"]) if row else {}
+    blanked = set[str]()
     while True:
         notes: list[Note] = []
         marks: dict[str, list[int | str]] = {}
@@ -121,9 +121,35 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
             if content is None or not _is_there(file):
                 break  # it was taken while it was looked at, and is another file now
             found, marks[name] = _read_on(file, content, before.get(name))
+            if name not in blanked and holds_forgotten(store, found):
+                blanked.add(name)
+                blank(store, file)
+                break
             notes += found
         else:
             return None if marks == before else (notes, marks)
+
+
+def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
+    """Whether any of these notes holds what is forgotten."""
+    buried = store.crystals.forgotten.buried().anywhere
+    return bool(buried) and any(buried.found(note.text) for note in notes)
+
+
+def blank(store: Store, file: PendingFile) -> None:
+    """Take what is forgotten out of a file of notes, in place; where it cannot be written, a notice says so."""
+    forgotten = store.crystals.forgotten
+    try:
+        forgotten.count(store.segments.blank(file, forgotten.buried().anywhere.found))
+    except StorageError as error:
+        store.notice(f"a note that holds what is forgotten is not learnt, but still stands there: {error}")
+
+
+def forget_notes(store: Store) -> None:
+    """Take what is forgotten out of the pending notes, in place."""
+    if store.crystals.forgotten.buried().anywhere:
+        for file in store.segments.pending_files():
+            blank(store, file)
 
 
 def _is_there(file: PendingFile) -> bool:
@@ -162,10 +188,12 @@ def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, no
     if not events or now - at > FELT_FOR:
         return
     with transaction(store.crystals.connection):
+        cause = store.crystals.forgotten.spared(cause)
         levels, spiked = store.feelings.feel(events, cause[:200], min(at, now))
         for hormone in spiked:
             text = spike_note(hormone, levels.level(hormone), events, cause)
-            store.segments.append(Note(text=text, at=now, importance=0.8, auto=True))
+            spike = Note(text=text, at=now, importance=0.8, auto=True)
+            store.segments.append(spike, store.config.secrets.redaction)
 
 
 def transcript_files(store: Store) -> list[Path]:
@@ -222,6 +250,8 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
         status = path.stat()
     connection = store.crystals.connection
     row = connection.execute("SELECT * FROM watermarks WHERE file = ?", (name,)).fetchone()
+    if row is None:
+        _require_ours(store, path)
     if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
         return 0, []
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
@@ -229,22 +259,50 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     while not complete and not stop():
         reading = read_turns(path, mark)
         complete, mark = reading.complete, reading.watermark
-        turned = [_named(crystal, name) for crystal in crystals_of(reading.turns, store.config.secrets.allow)]
-        problems += [str(problem) for problem in reading.problems]
+        turned = [_named(crystal, name) for crystal in _crystals_of(store, reading.turns)]
+        problems += [redacted(store, str(problem)) for problem in reading.problems]
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
         # never skips one.
         with transaction(connection):
-            crystals = learnable(store, turned)
-            store.remember(crystals)
-            for crystal in crystals:
-                if crystal.trust is Trust.OWNER:
-                    feel(store, feelings_in(crystal.text), crystal.text, crystal.created_at, now)
+            store.remember(turned)
+            for crystal in turned:
+                if crystal.trust is Trust.OWNER and (felt := feelings_in(crystal.text)):
+                    for learnt in learnable(store, [crystal]):
+                        feel(store, felt, learnt.text, crystal.created_at, now)
             connection.execute(
                 "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
                 (name, status.st_size if complete else -1, status.st_mtime_ns, encode(mark)),
             )
         turns += len(reading.turns)
     return turns, problems
+
+
+def _require_ours(store: Store, path: Path) -> None:
+    """A link in the workspace may lead anywhere, and be anybody's: who copies a folder, copies it.
+
+    One that leads out is followed to what a hook has named, or was read before because its owner named it. Raises
+    DocumentError for any other.
+    """
+    root, real = store.workspace.root, path.resolve()
+    if not path.is_relative_to(root) or real.is_relative_to(root) or str(real) in vouched(store.workspace):
+        return
+    raise DocumentError(
+        f"{path} leads to {real}, outside the workspace; if you mean that file, run: dreamd ingest {real}"
+    )
+
+
+def _crystals_of(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
+    """The crystals of these turns. Of a long one what is forgotten is taken out before it is cut anywhere."""
+    forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
+    buried, crystals, withheld = forgotten.buried(), list[Crystal](), 0
+    for turn in turns:
+        made = crystals_of([turn], redaction)
+        if len(made) > 1 and (text := buried.without(turn.text)) != turn.text:
+            made = crystals_of([replace(turn, text=text)], redaction) if text else []
+            withheld += 1
+        crystals += made
+    forgotten.count(withheld)
+    return crystals
 
 
 def _named(crystal: Crystal, file: str) -> Crystal:

@@ -86,16 +86,19 @@ class Client:
                 return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
         raise LostError("the daemon went while it worked; see 'dreamd status', and try again")
 
-    def get(self, path: str) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The JSON at this path of the daemon's. Raises UnreachableError, or what the daemon says."""
-        return self._json("GET", path, None)
+    def get(self, path: str, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
+        """The JSON at this path of the daemon's. Raises UnreachableError, or what the daemon says.
+
+        LostError when it does not answer within these seconds.
+        """
+        return self._json("GET", path, None, seconds)
 
     def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type
         """What the daemon answers to these fields. Raises UnreachableError, or what the daemon says."""
         return self._json("POST", path, json.dumps(fields).encode())
 
-    def _json(self, method: str, path: str, body: bytes | None) -> Any:  # noqa: ANN401
-        with closing(_Connection(self.socket, _ANSWER_SECONDS)) as connection:
+    def _json(self, method: str, path: str, body: bytes | None, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401
+        with closing(_Connection(self.socket, seconds)) as connection:
             answer = _sent(connection, method, path, body, {"Content-Type": "application/json"})
             try:
                 said = json.loads(answer.read())
@@ -120,7 +123,7 @@ class _Connection(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self.sock.settimeout(_CONNECT_SECONDS)
+            self.sock.settimeout(min(_CONNECT_SECONDS, self.timeout or _CONNECT_SECONDS))
             self.sock.connect(str(self._path))
             self.sock.settimeout(self.timeout)
         except OSError:
@@ -161,5 +164,10 @@ def _sent(
         return connection.getresponse()
     except ConnectionError as error:  # http.client's RemoteDisconnected is one
         raise LostError("the daemon went while it worked; see 'dreamd status', and try again") from error
+    except TimeoutError as error:
+        raise LostError(
+            "the daemon does not answer: it is stopped, or overrun; 'kill -CONT' lets a stopped one go on, "
+            "'systemctl --user restart dreamd' starts it anew"
+        ) from error
     except OSError as error:
         raise LostError(f"the daemon does not answer ({error}); see 'dreamd status', and try again") from error

@@ -13,11 +13,13 @@ from state.errors import BusyError
 from state.hormones import Baselines
 from state.ranking import Findings
 from state.stores import lexical
+from state.stores.archive import remove_unmoved
 from state.stores.crystals import Crystals
 from state.stores.database import open_database
 from state.stores.embeddings import Embedder, Unavailable
 from state.stores.feelings import Feelings, Questions
 from state.stores.files import Disk
+from state.stores.forgotten_copy import bring_back
 from state.stores.journal import Journal
 from state.stores.ledger import Ledger
 from state.stores.lineage import Lineage
@@ -54,6 +56,8 @@ class Store:
     embedding: Embedding
     indexing: Indexing
     notices: list[str] = field(default_factory=list)
+    # Of the transcripts, what the last look at all of them could not read; None: nobody has looked.
+    unread: tuple[str, ...] | None = None
 
     def embedder(self) -> Embedder | None:
         """The embedding model, loaded at the first call; None when there is none (a notice says so)."""
@@ -156,7 +160,8 @@ def open_owned(
 
 
 def recover(store: Store) -> None:
-    """Finish the commits that were interrupted."""
+    """Finish the commits that were interrupted, and remove what a killed export left."""
+    remove_unmoved(store.workspace, store.disk)
     if store.journal.recover():
         store.notice(f"an interrupted commit was finished (version {store.lineage.last_version()})")
 
@@ -199,7 +204,7 @@ def _opened(
         disk=disk,
         crystals=crystals,
         lineage=lineage,
-        ledger=Ledger(connection),
+        ledger=Ledger(connection, config.secrets.redaction),
         feelings=Feelings(connection, baselines),
         questions=Questions(connection),
         segments=segments,
@@ -212,4 +217,6 @@ def _opened(
     if owned and lexical.is_behind(connection):
         lexical.rebuild(connection)
         store.notice("the word index was rebuilt from state.db")
+    if owned and (count := bring_back(connection, disk, workspace.state)):
+        store.notice(f"{count} tombstones of what was forgotten were taken from their copy: state.db had lost them")
     return store

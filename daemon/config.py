@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daemon.layers import layers
 from state.errors import ConfigError
+from state.secret_policy import Redaction
 
 # A list in the file is a tuple here.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
@@ -70,9 +71,10 @@ class SourcesSection(_Section):
 
 
 class EmbeddingsSection(_Section):
-    """Where the vectors come from."""
+    """Where the vectors come from, and how long the daemon keeps a model that nobody needs. 0: for ever."""
 
     download: bool = False
+    idle_minutes: int = Field(default=10, ge=0, le=100_000)
 
 
 class SecretsSection(_Section):
@@ -80,6 +82,11 @@ class SecretsSection(_Section):
 
     redact: bool = True
     allow: Texts = ()
+
+    @property
+    def redaction(self) -> Redaction:
+        """The same, for whoever redacts."""
+        return Redaction(self.redact, self.allow)
 
 
 class DaemonSection(_Section):

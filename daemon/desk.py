@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from daemon.status import Service
 
 
+@dataclass(frozen=True, slots=True)
+class Vacant:
+    """A workspace that is locked and not open. `check` raises when it is this process's no more."""
+
+    check: Callable[[], None]
+    embedding: "Embedding"
+
+
 class Desk(Protocol):
     """One workspace, for the length of one call."""
 
@@ -40,6 +48,12 @@ class Desk(Protocol):
 
     def alone(self) -> "AbstractContextManager[Store]":
         """The stores, for what takes long or makes a version; nobody dreams meanwhile. Raises BusyError."""
+
+    def in_turn(self) -> "AbstractContextManager[Store]":
+        """The same, after whoever is at work in this process: it may take minutes. Raises BusyError."""
+
+    def vacant(self) -> "AbstractContextManager[Vacant]":
+        """The workspace for this caller alone, with none of its stores open. Raises BusyError."""
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """One dream now, its steps told. Raises what `dream_now` raises, BusyError while another one runs."""
@@ -101,6 +115,20 @@ class OwnDesk:
     def alone(self) -> "AbstractContextManager[Store]":
         """The same: nobody else is here."""
         return self.store()
+
+    def in_turn(self) -> "AbstractContextManager[Store]":
+        """The same: there is nobody to wait for."""
+        return self.store()
+
+    @contextmanager
+    def vacant(self) -> "Iterator[Vacant]":
+        """With the lock."""
+        from daemon.indexing import Embedding
+        from state.stores.lock import acquire
+
+        embedding = self.embedding or Embedding(download=self.config.embeddings.download)
+        with acquire(self.workspace, self.command, self.wait_seconds) as lock:
+            yield Vacant(lock.check, embedding)
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """In this process."""

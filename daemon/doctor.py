@@ -8,17 +8,23 @@ from pathlib import Path
 
 from daemon.compose import folders, owned
 from daemon.config import Config, load
-from daemon.examining import RESCUE, SEE_DOCTOR, Finding, Level, look_into
+from daemon.examining import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, look_into
+from daemon.indexing import Embedding
 from daemon.layers import user_file
+from daemon.repairing import Mend, survey
 from daemon.status import present_holder
 from state.errors import BusyError, DreamdError
 from state.stores.files import Disk
+from state.stores.salvage_checking import WRONG_SCHEMA
 from state.stores.segments import Segments
 from state.stores.workspace import Workspace
 
 LITTLE_DISK = 500 * 1024**2
 NO_DISK = 50 * 1024**2
 
+
+# What shows in a workspace that is not open.
+_SEEN_CLOSED = ("state.db", "history", "notes", "checkpoints", "leftovers", "MEMORY.md")
 
 Look = Callable[[], Iterable[Finding]]
 
@@ -36,9 +42,44 @@ def examine(
     yield finding
     yield from _model(config)
     yield from _legible(_service(workspace, environment), "service")
-    yield from _files(workspace)
-    yield from _stores(workspace, look or (lambda: _here(workspace, config)))
+    closed = list(_files(workspace))
+    yield from closed
+    is_read = all(one.about != "MEMORY.md" or one.level is not Level.PROBLEM for one in closed)
+    broken = [one for one in _broken(workspace, config) if is_read or one.about != "MEMORY.md"]
+    yield from broken
+    is_read = is_read and all(one.about != "MEMORY.md" for one in broken)
+    if not any(finding.about == "state.db" for finding in broken):  # opening it would finish what is torn
+        for finding in _stores(workspace, look or (lambda: _here(workspace, config))):
+            if is_read or finding.about != "MEMORY.md":  # once is enough
+                yield finding
     yield from _legible(_notes(workspace), "notes")
+
+
+def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
+    """What a repair would mend of a workspace that nobody has open; opening the stores finds the rest."""
+    if present_holder(workspace) is not None:
+        return
+    try:
+        found = survey(workspace, config, lambda: None, Embedding(download=False))
+    except DreamdError as error:
+        about = "stores" if SEE_DOCTOR not in str(error) else "state.db"
+        yield Finding(about, Level.PROBLEM, str(error).removesuffix(SEE_DOCTOR).rstrip(",; "))
+        return
+    yield from [one for one in found.left if not one.what.startswith(_told_of(workspace))]
+    for mend in found.mends:
+        if mend.about in _SEEN_CLOSED:
+            yield Finding(mend.about, Level.PROBLEM, mend.wrong, _rescue(mend))
+
+
+def _rescue(mend: Mend) -> str:
+    if mend.about != "state.db":
+        return REPAIR
+    return f"if a newer dreamd wrote it, upgrade; else {REPAIR}" if WRONG_SCHEMA in mend.wrong else RESCUE
+
+
+def _told_of(workspace: Workspace) -> tuple[str, ...]:
+    """How the findings begin that are made of files which others look at."""
+    return tuple(f"{path} is a symbolic link" for path in (workspace.document, workspace.scratch))
 
 
 def _here(workspace: Workspace, config: Config) -> Iterator[Finding]:
@@ -119,21 +160,21 @@ def _legible(findings: Iterator[Finding], about: str) -> Iterator[Finding]:
     try:
         yield from findings
     except DreamdError as error:
-        yield Finding(about, Level.PROBLEM, str(error))
+        yield Finding(about, Level.PROBLEM, str(error), REPAIR if about == "MEMORY.md" else "")
 
 
 def _document(workspace: Workspace) -> Iterator[Finding]:
     disk = Disk(workspace.root)
     content = disk.read_if_there(workspace.document)
+    elsewise = f"move it away and run 'dreamd restore', or {REPAIR}"
     try:
         text = (content or b"").decode()
     except UnicodeDecodeError as error:
         what = f"MEMORY.md: byte {error.start} is not UTF-8"
-        yield Finding("MEMORY.md", Level.PROBLEM, what, "save it as UTF-8, or move it away and run 'dreamd restore'")
+        yield Finding("MEMORY.md", Level.PROBLEM, what, f"save it as UTF-8, or {elsewise}")
         return
     if "\0" in text:
-        what = "MEMORY.md holds NUL bytes, so it is no text"
-        yield Finding("MEMORY.md", Level.PROBLEM, what, "move it away and run 'dreamd restore'")
+        yield Finding("MEMORY.md", Level.PROBLEM, "MEMORY.md holds NUL bytes, so it is no text", elsewise)
         return
     yield Finding("MEMORY.md", Level.OK, "not there yet" if content is None else f"{len(text):,} characters")
     if disk.displaced(workspace.document) is not None and present_holder(workspace) is None:

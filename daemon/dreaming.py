@@ -4,24 +4,29 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from daemon.absorbing import absorb_notes, absorb_transcripts, transcript_files
+from daemon.absorbing import absorb_notes, absorb_transcripts, forget_notes, transcript_files
 from daemon.compose import Store, clock
 from daemon.config import day_start
 from daemon.first_contact import migrate
 from daemon.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.progress import Step, tell
 from daemon.sessions import hand_over, maintain
+from daemon.withholding import forget_answers, lift_by_hand, withheld_lately
 from graphs.ports import Answer, Model, Ports
 from graphs.steps import Dreaming
 from state.codec import decode, encode
 from state.dream import Dream, Reason
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError
+from state.secret_policy import Redaction
 from state.spend import Limits
+from state.stores.archive import remove_unmoved
+from state.stores.database import make_private
+from state.stores.forgotten_copy import keep_copy
 from state.stores.ledger import Call, Run
 from state.update import Refusal
 
@@ -72,13 +77,18 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
         return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
     if mode is not Mode.DRY:
+        if lifted := lift_by_hand(store):
+            keep_copy(store.crystals.connection, store.disk, store.workspace.state)
+            told(Step("forget", f"{lifted} new lines of MEMORY.md hold what was forgotten: it is learnt again"))
         migrate(store, now)
         found = absorb_transcripts(store, transcript_files(store), now, lambda line: told(Step("ingest", line)))
+        store.unread = found.problems
         for problem in found.problems:
             store.notices.append(problem)
         notes = absorb_notes(store, now)
         left = maintain(store, now).delivered + hand_over(store, now)
         store.segments.sweep(now)
+        remove_unmoved(store.workspace, store.disk)
         if notes or found.turns:
             told(Step("absorb", f"{notes} new notes, {found.turns} new turns"))
         if left:
@@ -128,6 +138,7 @@ def new_input(store: Store) -> int:
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
+    forget_notes(store)  # what waits may be nothing but what is forgotten: then no dream comes to take it out
     if store.config.dream.mode == "propose" and (waiting := store.ledger.proposals()):
         store.ledger.skip(dream, reason.value, f"proposal {waiting[0].dream} waits", now)
         raise NothingToDoError(f"proposal {waiting[0].dream} waits; decide it with 'dreamd review' first")
@@ -180,6 +191,7 @@ def _run(
                 tell(update, values, told)
         else:
             with _checkpoints(store) as saver:
+                _prune(saver, dream)
                 graph = build(ports, saver)
                 values |= graph.get_state(config).values if resumed else {}
                 for update in graph.stream(start, config, stream_mode="updates", durability="sync"):
@@ -193,12 +205,14 @@ def _run(
         if mode is not Mode.DRY and not store.journal.decided(dream):
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
             store.ledger.end(dream, "failed", f"{code}: {error}", clock())
+            forget_answers(store, dream)
             _forget(store, dream)
         raise
     try:
         return _concluded(store, dream, values, mode, resumed=resumed)
     finally:
         if mode is not Mode.DRY:
+            forget_answers(store, dream)
             _forget(store, dream)
 
 
@@ -216,7 +230,7 @@ def _concluded(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, 
         )
     record = decode(Dream, values["record"])
     if mode is Mode.AUTO:
-        store.ledger.end(dream, "committed", "", clock(), record.number)
+        store.ledger.end(dream, "committed", withheld_lately(store, refusals), clock(), record.number)
     elif mode is Mode.PROPOSE:
         store.ledger.end(dream, "proposed", "waits for 'dreamd review'", clock())
     return Outcome(record, mode, refusals, resumed, len(store.segments.pending_notes()))
@@ -233,7 +247,8 @@ def _model(store: Store, dream: str) -> Model | None:
 
     def record(call: "PaidCall") -> None:
         spend = call.spend
-        kept = Call(call.digest, call.answer.model, encode(call.answer), call.usable, spend.tokens, spend.usd)
+        answer = replace(call.answer, text=without_secrets(call.answer.text, store.config.secrets.redaction))
+        kept = Call(call.digest, answer.model, encode(answer), call.usable, spend.tokens, spend.usd)
         store.ledger.record_call(dream, kept, clock())
 
     def replay(digest: str) -> Answer | None:
@@ -257,10 +272,36 @@ def _model(store: Store, dream: str) -> Model | None:
     return Retrying(metered)
 
 
+def without_secrets(answer: str, redaction: Redaction) -> str:
+    """An answer as it is kept: of JSON each text by itself, so that it stays JSON."""
+
+    def walked(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: walked(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [walked(one) for one in value]
+        return redaction.of(value) if isinstance(value, str) else value
+
+    if redaction.of(answer) == answer:
+        return answer
+    try:
+        return json.dumps(walked(json.loads(answer)), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return redaction.of(answer)
+
+
 def _forget(store: Store, dream: str) -> None:
     """Drop the checkpoints of a dream that has ended."""
     with _checkpoints(store) as saver:
         saver.delete_thread(dream)
+
+
+def _prune(saver: "SqliteSaver", dream: str) -> None:
+    """Drop the checkpoints of every other dream: one that was displaced wrote on, another failed to drop its own."""
+    threads = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
+    for (thread,) in saver.conn.execute(threads).fetchall():
+        if thread != dream:
+            saver.delete_thread(thread)
 
 
 @contextmanager
@@ -269,6 +310,7 @@ def _checkpoints(store: Store) -> "Iterator[Any]":
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     path = store.workspace.checkpoints / "dreams.db"
+    make_private(path)
     with ExitStack() as stack:
         try:
             saver = _opened(stack, SqliteSaver.from_conn_string(str(path)))
@@ -284,5 +326,6 @@ def _checkpoints(store: Store) -> "Iterator[Any]":
 
 def _opened(stack: ExitStack, opening: "AbstractContextManager[SqliteSaver]") -> "SqliteSaver":
     saver = stack.enter_context(opening)
+    saver.conn.execute("PRAGMA secure_delete = ON")  # what a finished dream has read does not stay in free pages
     saver.setup()
     return saver

@@ -1,8 +1,10 @@
 """What the daemon does for one workspace: a dream, a consolidation pass, taking in what was just written."""
 
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 
@@ -21,6 +23,7 @@ from state.errors import BusyError, FencedError, NothingToDoError, RejectedError
 
 # So long at once: who has more to read or to compare goes on after the others.
 _TURN_SECONDS = 5.0
+MOST_UNREAD = 5
 # Between these nodes a dream that is told to stop does so: what follows is short, and makes it true.
 _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "reflect", "synthesize", "guard"}
 
@@ -44,12 +47,19 @@ class Duties:
         try:
             with keeper.alone() as store:
                 log.info("dream_started", mode=mode.value)
+                before = store.ledger.spent()
                 try:
                     outcome = dream_now(store, reason, mode, self._steps(keeper, told))
                     settled = mode is not Mode.DRY
                 finally:
                     for notice in store.notices:
                         log.warning("dream_noticed", problem=notice)
+                    if store.unread is not None:
+                        keeper.unread = unread(store.unread)
+                    # What failed and what was refused was paid for as well. A ledger that cannot be read is told by
+                    # what the dream itself fails with.
+                    with suppress(sqlite3.Error):
+                        self._metrics.paid(keeper.name, store.ledger.spent() - before)
         except BaseException as error:
             settled = isinstance(error, NothingToDoError)
             self._not_dreamt(keeper, reason, mode, error, time.monotonic() - began)
@@ -57,8 +67,8 @@ class Duties:
         finally:
             keeper.dreaming = ""
             # One that failed is tried again for the same reason.
-            if settled and keeper.session_ended == ended_session:
-                keeper.session_ended = None
+            if settled and ended_session is not None:
+                keeper.session_settled(ended_session)
         keeper.failures, keeper.trouble = 0, None
         self._dreamt(keeper, reason, outcome, time.monotonic() - began)
         return outcome
@@ -79,6 +89,7 @@ class Duties:
             complete = not enough()
             if found.turns and complete:
                 embed(store, enough)
+        keeper.unread = unread(found.problems)
         if found.turns or found.problems:
             log = logs.get(workspace=keeper.name)
             log.info("transcripts_read", turns=found.turns, problems=len(found.problems))
@@ -111,9 +122,12 @@ class Duties:
             raise
         except Exception as error:
             keeper.changed = True
+            keeper.pass_trouble = _told_of_pass(error)
             self._metrics.passed(keeper.name, "failed")
             log.error("pass_failed", error=error, seconds=round(time.monotonic() - began, 3))
             raise
+        keeper.pass_trouble = None
+        keeper.unread = unread(done.problems)
         self._metrics.passed(keeper.name)
         if not done.complete:
             keeper.changed = True
@@ -151,15 +165,7 @@ class Duties:
     def _dreamt(self, keeper: Keeper, reason: Reason, outcome: Outcome, seconds: float) -> None:
         dream, usage = outcome.dream, outcome.dream.usage
         ended = {Mode.AUTO: "committed", Mode.PROPOSE: "proposed", Mode.DRY: "dry"}[outcome.mode]
-        self._metrics.dreamed(
-            keeper.name,
-            reason.value,
-            ended,
-            seconds=seconds,
-            calls=usage.calls,
-            tokens=usage.tokens,
-            usd=usage.usd,
-        )
+        self._metrics.dreamed(keeper.name, reason.value, ended, seconds=seconds)
         for refusal in outcome.refused:
             self._metrics.refused(refusal.guard)
         logs.get(workspace=keeper.name).info(
@@ -197,6 +203,20 @@ class Duties:
             _failed(keeper, error)
             self._metrics.dreamed(keeper.name, reason.value, "failed", seconds=seconds)
             log.error("dream_failed", error=error, mode=mode.value)
+
+
+def unread(problems: Sequence[str]) -> tuple[Problem, ...]:
+    """What of the transcripts could not be read, as the status tells it: the first few, and how many more."""
+    told = tuple(Problem.of(problem) for problem in problems[:MOST_UNREAD])
+    if len(problems) <= MOST_UNREAD:
+        return told
+    more = Problem(f"{len(problems) - MOST_UNREAD} more parts of transcripts could not be read", "the log names them")
+    return (*told, more)
+
+
+def _told_of_pass(error: BaseException) -> Problem:
+    said = Problem.of(error)
+    return Problem(f"the last consolidation pass failed: {said.what}", said.advice)
 
 
 def _failed(keeper: Keeper, error: BaseException) -> None:

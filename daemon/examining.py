@@ -4,16 +4,20 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 from daemon.compose import Store, clock
-from state.errors import DreamdError
+from state.errors import DreamdError, NotFoundError
 from state.pointer import FIRST
 from state.stores import lexical
+from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
+from state.stores.salvage_checking import faults
 
+REPAIR = "run 'dreamd doctor --repair'"
 RESCUE = (
-    "restore state.db from a backup, or move it away with its -wal and -shm (and keep them): the next command then "
-    "reads every version from history/ again, only transcripts are to be ingested again; "
-    "MEMORY.md and the notes are unharmed"
+    f"{REPAIR}: it builds state.db anew and keeps the damaged one; or restore it from a backup, or move it away with "
+    "its -wal and -shm (and keep them): the next command then reads every version from history/ again, only "
+    "transcripts are to be ingested again; MEMORY.md and the notes are unharmed"
 )
 SEE_DOCTOR = "run 'dreamd doctor'"
 
@@ -41,7 +45,17 @@ def look_into(store: Store) -> Iterator[Finding]:
 
     A torn index is built anew on the way, and the findings say so.
     """
-    for check in (_database, _history, _embeddings, _word_index, _vector_index, _dreams, _pointers):
+    for check in (
+        _database,
+        _forgetting,
+        _history,
+        _memory,
+        _embeddings,
+        _word_index,
+        _vector_index,
+        _dreams,
+        _pointers,
+    ):
         yield from _watched(check(store), store)
     for notice in dict.fromkeys(store.notices):
         yield Finding("noticed", Level.WARNING, notice)
@@ -59,7 +73,7 @@ def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
 
 def _database(store: Store) -> Iterator[Finding]:
     connection = store.crystals.connection
-    wrong = [row[0] for row in connection.execute("PRAGMA quick_check(3)") if row[0] != "ok"]
+    wrong = list(islice(faults(connection), 3))
     if wrong:
         yield Finding("state.db", Level.PROBLEM, f"damaged: {'; '.join(wrong)}", RESCUE)
         return
@@ -68,12 +82,23 @@ def _database(store: Store) -> Iterator[Finding]:
     yield Finding("state.db", Level.OK, f"sound: {figures}, {graves} tombstones (lines that you deleted stay away)")
 
 
+def _forgetting(store: Store) -> Iterator[Finding]:
+    if is_unfinished(store.crystals.connection):
+        yield Finding("forgetting", Level.PROBLEM, f"a {UNFINISHED}", ADVICE)
+
+
 def _history(store: Store) -> Iterator[Finding]:
     """Every version can be shown and restored, and is the one that state.db knows."""
     sound = True
     for version in store.lineage.versions(store.lineage.last_version()):
         try:
             record = store.journal.record(version.number)
+        except NotFoundError:
+            what = f"the record of version {version.number} is gone"
+            advice = "put it back from a backup; without it, only this version cannot be shown or restored"
+            yield Finding("history", Level.WARNING, what, advice)
+            sound = False
+            continue
         except DreamdError as error:
             what = str(error).removesuffix(SEE_DOCTOR).rstrip(",; ")
         else:
@@ -85,6 +110,21 @@ def _history(store: Store) -> Iterator[Finding]:
         yield Finding("history", Level.PROBLEM, what, advice)
     if sound:
         yield Finding("history", Level.OK, "every version is there")
+
+
+def _memory(store: Store) -> Iterator[Finding]:
+    """MEMORY.md is whole: a version, or what somebody has made of one."""
+    from daemon.repairing_document import wrong_with
+
+    last = store.lineage.last_version()
+    if not last:
+        return
+    try:
+        wrong = wrong_with(store.disk.read_if_there(store.workspace.document), store.journal.text(last))
+    except DreamdError:
+        return
+    if wrong:
+        yield Finding("MEMORY.md", Level.PROBLEM, f"MEMORY.md {wrong}", f"{REPAIR}, or 'dreamd restore {last}'")
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:

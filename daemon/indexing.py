@@ -6,6 +6,7 @@ waits for answers; until then the vectors of state.db are compared one by one.
 """
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -32,11 +33,12 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 class Embedding:
-    """The embedding model, loaded at the first call; or why there is none. Several threads may use it."""
+    """The embedding model, loaded when it is asked for; or why there is none. Several threads may use it."""
 
     def __init__(self, *, download: bool) -> None:
         self._download = download
         self._found: Embedder | Unavailable | None = None
+        self._asked_at = 0.0
         self._loading = Lock()
 
     @classmethod
@@ -49,10 +51,26 @@ class Embedding:
     def get(self) -> Embedder | Unavailable:
         """The model, or why there is none."""
         with self._loading:
+            self._asked_at = time.monotonic()
             if self._found is None:
                 found = open_embedder(cache_folder(os.environ), download=self._download)
                 self._found = found if isinstance(found, Unavailable) else Remembering(found)
             return self._found
+
+    def forget_texts(self) -> None:
+        """Nothing is known any more of what was embedded."""
+        with self._loading:
+            if isinstance(self._found, Remembering):
+                self._found.forget()
+
+    def rest(self, unused_seconds: float) -> bool:
+        """Let go of a model that nobody has asked for so long; whether there was one. Who uses it still keeps it."""
+        with self._loading:
+            unused = time.monotonic() - self._asked_at
+            if self._found is None or isinstance(self._found, Unavailable) or unused < unused_seconds:
+                return False
+            self._found = None
+            return True
 
 
 class Indexing:
@@ -93,6 +111,19 @@ class Indexing:
                 return None, "the vector index is built anew in the background; searches are exact meanwhile"
             self._index, report = open_index(self._workspace.crystals, _COLLECTION, crystals.vectors)
             return self._index, _notice(report)
+
+    def drop(self) -> None:
+        """Delete the files, whose old pages keep what was in them; the next call of `get` builds the index anew."""
+        from state.stores.erasing_files import empty_folder
+        from state.stores.files import Disk
+
+        while (builder := self._builder) is not None and builder.is_alive():
+            builder.join()  # it writes into the folder
+        with self._opening:
+            if self._index is not None:
+                self._index.close()
+                self._index = None
+            empty_folder(Disk(self._workspace.root), self._workspace.crystals)
 
     def close(self) -> None:
         """Release the files; an index that is being built is given up, and begun anew by who opens it next."""

@@ -1,23 +1,33 @@
 """A desk at a workspace that the daemon keeps, for the length of one call."""
 
+import sqlite3
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from daemon.compose import Store, visited
 from daemon.config import Config
+from daemon.desk import Vacant
 from daemon.dreaming import Mode, Outcome
-from daemon.keeping import Keeper
+from daemon.keeping import COMMAND, Keeper
 from daemon.progress import Step
 from daemon.status import Problem
 from daemon.status import Service as Serving
 from state.dream import Reason
-from state.errors import BusyError, NotKeptError
+from state.errors import BusyError, DreamdError, NotKeptError
+from state.stores.lock import acquire
 from state.stores.workspace import Workspace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+
+# A pass ends within seconds (`daemon.duties`).
+_PASS_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+_LEAVING_SECONDS = 5.0  # until the last one has let go
 
 
 @dataclass(slots=True)
@@ -46,8 +56,26 @@ class KeeperDesk:
         return self._noticing(self._kept().store())
 
     def alone(self) -> AbstractContextManager[Store]:
-        """Raises BusyError while a dream runs: it may take minutes, and whoever asks is told rather than kept."""
-        return self._noticing(self._kept().alone(wait=False))
+        """Raises BusyError while a dream runs: it may take minutes, and whoever asks is told rather than kept.
+
+        A pass, which takes seconds, is waited for.
+        """
+        keeper = self._kept()
+        self._after_pass(keeper)
+        return self._noticing(keeper.alone(wait=False))
+
+    def in_turn(self) -> AbstractContextManager[Store]:
+        """After the dream that runs. Asking again and again, one would be late whenever dreams follow each other."""
+        return self._noticing(self._kept().alone())
+
+    def vacant(self) -> AbstractContextManager[Vacant]:
+        """The keeper lets it go for so long, and takes it up again."""
+        keeper = self._kept()
+        self._after_pass(keeper)
+        if keeper.dreaming or keeper.busy:
+            what = keeper.dreaming or "something is under way in it"
+            raise BusyError(f"{self.workspace.root}: {what}; wait for it and try again")
+        return self._let_go(keeper)
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
         """In a slot, before those that nobody waits for."""
@@ -60,7 +88,7 @@ class KeeperDesk:
         from daemon.compose import clock
 
         if reason is Reason.SESSION_END:
-            self.keeper.session_ended = clock()
+            self._kept().session_ends(clock())
             self.wake(self.keeper)
         else:
             self.submit(self._kept(), reason, Mode(self.config.dream.mode), None)
@@ -78,6 +106,22 @@ class KeeperDesk:
         """The daemon looks at once."""
         self.keeper.changed = True
         self.wake(self.keeper)
+
+    @contextmanager
+    def _let_go(self, keeper: Keeper) -> Iterator[Vacant]:
+        keeper.leave()
+        try:
+            with acquire(self.workspace, COMMAND, _LEAVING_SECONDS) as lock:
+                yield Vacant(lock.check, keeper.embedding)
+        finally:
+            with suppress(DreamdError, sqlite3.Error):  # else the next look says what is in the way
+                keeper.enter()
+
+    @staticmethod
+    def _after_pass(keeper: Keeper) -> None:
+        until = time.monotonic() + _PASS_SECONDS
+        while keeper.held_up and not keeper.dreaming and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
 
     def _kept(self) -> Keeper:
         """The keeper, if it keeps the workspace. Raises NotKeptError."""

@@ -1,8 +1,6 @@
 """One workspace in the daemon's keeping: its lock for the daemon's life, its stores while somebody uses them."""
 
 import sqlite3
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daemon.bench import Bench
 from daemon.compose import Store, clock, open_owned, recover
 from daemon.config import Config, day_start
 from daemon.dreaming import DECLINED, new_input
@@ -18,9 +17,10 @@ from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
 from daemon.schedule import History, Pending
 from daemon.sessions import left_over, next_due
 from state.document import parse
-from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
+from state.errors import BusyError, DreamdError, FencedError, StoppedError
 from state.hormones import Baselines, Hormones, decayed
 from state.scratch import HEADER, Note
+from state.stores.database import from_text, to_text, transaction
 from state.stores.files import Disk
 from state.stores.ledger import Run
 from state.stores.lock import Lock, acquire
@@ -36,6 +36,8 @@ IDLE_SECONDS = 120.0
 _RUNS_LOOKED_AT = 50
 _REREAD_SECONDS = 600
 _EMPTY_LOG = len(HEADER) + 2
+# In `meta`: when the session ended for which a dream is due.
+_ENDED = "session_ended"
 _FAILURES = ("failed", "rejected")
 
 
@@ -50,69 +52,6 @@ class Known:
     proposal: str = ""
     unfinished: str = ""
     sessions_due: datetime | None = None
-
-
-class Bench:
-    """The stores, opened by the first who uses them and closed when nobody has for a while; one user at a time."""
-
-    def __init__(self, opening: Callable[[], Store], under: Callable[[], object]) -> None:
-        """`under`: what the stores are opened with; when that is another, they are opened anew."""
-        self._opening = opening
-        self._under = under
-        self._turn = threading.Lock()
-        self._store: Store | None = None
-        self._opened_under: object = None
-        self._used = 0.0
-
-    @property
-    def busy(self) -> bool:
-        """Whether somebody is at it."""
-        return self._turn.locked()
-
-    @contextmanager
-    def using(self, *, wait: bool = True) -> Iterator[Store]:
-        """The stores. What the disk or SQLite failed with closes them: the next user begins with fresh ones.
-
-        Raises BusyError when somebody is at it and one does not wait.
-        """
-        if not self._turn.acquire(blocking=wait):
-            raise BusyError("something long is under way in this workspace, such as a dream; try again")
-        try:
-            if self._opened_under != self._under():
-                self._close()  # the workspace was let go and taken up again since, or is configured otherwise
-            if self._store is None:
-                self._opened_under, self._store = self._under(), self._opening()
-            try:
-                yield self._store
-            except (sqlite3.Error, OSError, StorageError, FencedError):
-                self._close()
-                raise
-        finally:
-            self._used = time.monotonic()
-            self._turn.release()
-
-    def rest(self, seconds: float = 0.0) -> bool:
-        """Close the stores if nobody has used them for so long; whether they are closed."""
-        with self.resting(seconds) as closed:
-            return closed
-
-    @contextmanager
-    def resting(self, seconds: float) -> Iterator[bool]:
-        """The same, and while they are closed nobody opens them."""
-        if not self._turn.acquire(blocking=False):
-            yield False
-            return
-        try:
-            if self._store is not None and time.monotonic() - self._used >= seconds:
-                self._close()
-            yield self._store is None
-        finally:
-            self._turn.release()
-
-    def _close(self) -> None:
-        if self._store is not None:
-            store, self._store = self._store, None
-            store.close()
 
 
 class Keeper:
@@ -139,8 +78,10 @@ class Keeper:
         self.failures = 0
         self.failed_at: datetime | None = None
         self.trouble: Problem | None = None  # what the last dream failed with
+        self.pass_trouble: Problem | None = None  # what the last pass failed with
+        self.unread: tuple[Problem, ...] = ()  # what of the transcripts could not be read
         self._config = config
-        self._embedding = embedding
+        self.embedding = embedding
         self._warned = warned
         self._lock: Lock | None = None
         self._indexing: Indexing | None = None
@@ -184,9 +125,31 @@ class Keeper:
         try:
             with self.alone() as store:
                 recover(store)
+                self.session_ended = self.session_ended or _session_ended(store)
         except BaseException:
             self.leave()
             raise
+
+    def session_ends(self, now: datetime) -> None:
+        """A session has ended, and a dream is due for it: durable when this returns."""
+        with self.store() as store, transaction(store.crystals.connection) as connection:
+            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_ENDED, to_text(now)))
+        self.session_ended = now
+
+    def session_settled(self, ended: datetime) -> None:
+        """The dream for the session that ended then is dreamt, or needless; one that ended since is not."""
+        if self.session_ended == ended:
+            self.session_ended = None
+        # Else it is dreamt once more after the next start, or found needless.
+        with suppress(sqlite3.Error, DreamdError), self.store() as store:
+            connection = store.crystals.connection
+            with transaction(connection):
+                connection.execute("DELETE FROM meta WHERE name = ? AND value = ?", (_ENDED, to_text(ended)))
+
+    @property
+    def held_up(self) -> bool:
+        """Whether something is under way for which it is alone."""
+        return self._long.busy
 
     def check(self) -> None:
         """Let the workspace go when another process has taken it over. Raises FencedError then."""
@@ -270,7 +233,7 @@ class Keeper:
         lock, indexing = self._lock, self._indexing
         if lock is None or indexing is None:
             raise StoppedError(f"{self.workspace.root} is being left by the daemon; try again")
-        return open_owned(self.workspace, self._config(), lock.check, self._embedding, indexing)
+        return open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
 
     def _new_indexing(self) -> Indexing:
         return Indexing(self.workspace, background=True, failed=lambda e: self._warned("index", e))
@@ -365,6 +328,12 @@ class Keeper:
             content = Disk(self.workspace.root).read_if_there(self.workspace.document) or b""
             self._schema = (mark, parse(content.decode(errors="replace")).has_schema)
         return self._schema[1]
+
+
+def _session_ended(store: Store) -> datetime | None:
+    """When the session ended whose dream was not dreamt yet."""
+    row = store.crystals.connection.execute("SELECT value FROM meta WHERE name = ?", (_ENDED,)).fetchone()
+    return from_text(row["value"]) if row else None
 
 
 def _standing(segments: Path) -> list[Path]:

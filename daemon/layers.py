@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from state.errors import ConfigError
+from state.secret_policy import Redaction
 
 PREFIX = "DREAMD_"
 # Variables that are not keys of the configuration.
@@ -60,6 +61,20 @@ def context_window(path: Path | None, environment: Mapping[str, str], default: i
         origin = origins.get("dream.context_window", "the configuration")
         raise ConfigError(f"{origin}: dream.context_window is {value!r}, but it is a number of tokens")
     return value
+
+
+def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
+    """`secrets` alone. Raises ConfigError when it is not what `daemon.config` takes."""
+    merged, origins = layers(path, environment)
+    section = merged.get("secrets", {})
+    on, allow = (section.get("redact", True), section.get("allow", ())) if isinstance(section, dict) else (None, ())
+    if not isinstance(on, bool):
+        origin = origins.get("secrets.redact") or origins.get("secrets", "the configuration")
+        raise ConfigError(f"{origin}: secrets.redact is {on!r}, but it is true or false")
+    if not isinstance(allow, list | tuple) or not all(isinstance(text, str) for text in allow):
+        origin = origins.get("secrets.allow", "the configuration")
+        raise ConfigError(f"{origin}: secrets.allow is {allow!r}, but it is a list of texts; mend the configuration")
+    return Redaction(on, tuple(allow))
 
 
 def _read(file: Path) -> dict[str, Any]:

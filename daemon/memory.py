@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from sqlite3 import Connection
 
-from daemon.absorbing import learnable, note_crystal
+from daemon.absorbing import forget_notes, learnable, note_crystal
 from daemon.compose import Store, clock
 from daemon.snapshot import snapshot
 from graphs.ports import Trial
@@ -26,6 +26,7 @@ class WorkspaceMemory:
     def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
         """Take the scratch log and read everything a dream needs."""
         self.store.segments.take()
+        forget_notes(self.store)
         segments = self.store.segments.pending(clock())
         notes = learnable(
             self.store,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daemon import logs
+from state.spend import Spend
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -90,24 +91,19 @@ class Metrics:
         )
         self._unread = counter("scrape_failures", "Scrapes that could not read how the workspaces stand.")
 
-    def dreamed(
-        self,
-        workspace: str,
-        reason: str,
-        outcome: str,
-        *,
-        seconds: float = 0.0,
-        calls: int = 0,
-        tokens: int = 0,
-        usd: float = 0.0,
-    ) -> None:
+    def dreamed(self, workspace: str, reason: str, outcome: str, *, seconds: float = 0.0) -> None:
         """A run has ended: committed, proposed, skipped, rejected or failed. Skips have no duration."""
         named = self._bounded("workspace", workspace)
         ended = self._bounded("outcome", outcome)
         self._dreams.labels(named, self._bounded("reason", reason), ended).inc()
         if outcome != "skipped":
             self._dream_seconds.labels(ended).observe(max(0.0, seconds))
-        for spent, amount in ((self._calls, calls), (self._tokens, tokens), (self._dollars, usd)):
+
+    def paid(self, workspace: str, spend: Spend) -> None:
+        """A model was asked: by a dream that was committed, failed, was refused or stopped."""
+        named = self._bounded("workspace", workspace)
+        amounts = ((self._calls, spend.calls), (self._tokens, spend.tokens), (self._dollars, spend.usd))
+        for spent, amount in amounts:
             spent.labels(named).inc(max(0.0, amount))
 
     def node_took(self, node: str, seconds: float) -> None:

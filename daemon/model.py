@@ -123,7 +123,9 @@ class LitellmModel:
         text = (choice.message.content if choice is not None else None) or ""
         finish_reason = str(choice.finish_reason) if choice is not None else "none"
         usage = getattr(response, "usage", None)
-        tokens_in, tokens_out = getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0
+        # Fewer than none are not said: they would be taken off what was spent today.
+        tokens_in = max(0, getattr(usage, "prompt_tokens", 0) or 0)
+        tokens_out = max(0, getattr(usage, "completion_tokens", 0) or 0)
         said = tokens_in > 0 and (tokens_out > 0 or not text)
         if said:
             usd = usd_of_answer(litellm, self.name, response, tokens_in, tokens_out)

@@ -54,3 +54,8 @@ class Remembering:
                     self._known.popitem(last=False)
         rows = [found[text] for text in texts]
         return np.stack(rows) if rows else np.empty((0, self.width), dtype=np.float32)
+
+    def forget(self) -> None:
+        """Nothing is remembered any more."""
+        with self._lock:
+            self._known.clear()

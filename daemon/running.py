@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon import logs
+from daemon import logs, thrift
 from daemon.config import Config
 from daemon.http.listening import Entrance, open_port, open_socket
 from daemon.http.serving import serve
@@ -51,6 +51,7 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
     """
     config = load()
     logs.configure(config.log.form, config.log.level)
+    thrift.share_arenas()
     # Many threads and little work each: whoever waits for an answer is not kept waiting for a dream's arithmetic.
     sys.setswitchinterval(0.001)
     entrances = _entrances(config)
@@ -91,10 +92,11 @@ async def _serve(load: Callable[[], Config], folders: tuple[Path, ...], entrance
         starting = group.create_task(_start(service, notifier, entrances))
         reloading = group.create_task(_reloading(service, notifier, signals))
         telling = group.create_task(_telling(service, notifier))
+        resting = group.create_task(_resting(service))
         await signals.stop.wait()
         logs.get().info("stop_begun", dreaming=service.household().dreaming)
         notifier.stopping("stopping; a dream that runs is checkpointed")
-        for task in (starting, reloading, telling):
+        for task in (starting, reloading, telling, resting):
             task.cancel()
         closing.set()  # at once: what is being answered ends, or is cut off, in the same seconds as the dreams
         ended = await asyncio.to_thread(service.stop, STOP_SECONDS)
@@ -157,6 +159,12 @@ async def _telling(service: "Service", notifier: Notifier) -> None:
         if time.monotonic() - told > _STATUS_SECONDS and not service.unready():
             told = time.monotonic()
             notifier.status(_summary(service))
+
+
+async def _resting(service: "Service") -> None:
+    while True:
+        await asyncio.sleep(TICK_SECONDS)
+        await asyncio.to_thread(service.rest)
 
 
 def _summary(service: "Service") -> str:

@@ -18,7 +18,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from daemon import logs
+from daemon import logs, thrift
 from daemon.compose import clock
 from daemon.config import Config
 from daemon.desk import Desk
@@ -60,13 +60,24 @@ class Service:
         self._looker = Looker(self._sorted, self._enter, lambda: self._config, duties, self._stopping)
         self._problems: tuple[Problem, ...] = ()
         self._refused: tuple[Problem, ...] = ()
+        self._bound = (self._config.http.host, self._config.http.port)
         self._ready = False
+        self._rested_after = 0
         self.http = ""
 
     @property
     def beat(self) -> float:
         """When it last looked, on the monotonic clock: what the watchdog wants to know."""
         return self._looker.beat
+
+    def rest(self) -> None:
+        """Give memory back that is not needed now: what dreams that have ended left, and a model nobody asks for."""
+        minutes = self._config.embeddings.idle_minutes
+        rested = bool(minutes) and self._embedding.rest(minutes * 60)
+        ended = self._looker.dreams.ended + self._looker.passes.ended
+        if rested or ended != self._rested_after:
+            self._rested_after = ended
+            thrift.give_back()
 
     # ------------------------------------------------------------ as the windows see it
 
@@ -100,6 +111,7 @@ class Service:
             workspaces=tuple(Kept(one.name, str(one.root), one.problem) for one in self._sorted()),
             problems=(
                 *self._refused,
+                *self._unbound(),
                 *self._problems,
                 *((Problem.of(self._watcher.problem),) if self._watcher.problem else ()),
             ),
@@ -169,7 +181,7 @@ class Service:
             if charge.keeper is not None:
                 charge.keeper.reopen()
                 self._watcher.watch(charge.root, config.sources.transcripts)
-        self._take_all()
+        self._release_all_but(self._take_all())
         self._looker.look_at_all()
 
     def stop(self, seconds: float) -> bool:
@@ -190,16 +202,33 @@ class Service:
 
     # ------------------------------------------------------------ taking up and letting go
 
-    def _take_all(self) -> None:
+    def _take_all(self) -> frozenset[Path] | None:
+        """Take up all that are known; their roots, None when it is not known which they are."""
+        known = True
         try:
             found = known_workspaces(registry_path(os.environ), self._config.daemon.workspaces, home(os.environ))
         except DreamdError as error:  # a list that cannot be read: those that are kept are kept
             found = WorkspaceSet(problems=(str(error),))
+            known = False
         self._problems = tuple(Problem.of(line) for line in found.problems)
-        for root in dict.fromkeys((*(folder.resolve() for folder in self._folders), *found.roots)):
+        roots = tuple(dict.fromkeys((*(folder.resolve() for folder in self._folders), *found.roots)))
+        for root in roots:
             if self._stopping.is_set():
-                return
+                return None
             self._take(root)
+        return frozenset(roots) if known else None
+
+    def _release_all_but(self, roots: frozenset[Path] | None) -> None:
+        """Keep no more what neither the registry nor the configuration names any longer."""
+        if roots is None or any(problem.what.startswith("daemon.workspaces:") for problem in self._problems):
+            return
+        gone = tuple(problem.what for problem in self._problems)  # named there, and not to be found
+        for charge in self._sorted():
+            with self._adopting:
+                named = charge.root in roots or any(what.startswith(f"{charge.root}:") for what in gone)
+                if not named and self._charges.get(charge.name) is charge:
+                    del self._charges[charge.name]
+                    self._let_go(charge)
 
     def _take(self, root: Path) -> None:
         name = name_of(root)
@@ -264,6 +293,13 @@ class Service:
     def _wake(self, keeper: Keeper) -> None:
         self._changed(keeper.workspace.root, Change.SCRATCH)
 
+    def _unbound(self) -> Iterator[Problem]:
+        """What of the configuration only a restart can change."""
+        now = (self._config.http.host, self._config.http.port)
+        if now != self._bound:
+            what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"
+            yield Problem(what, "restart it ('systemctl --user restart dreamd')")
+
     def _serving(self, keeper: Keeper) -> Serving:
         now, charge = clock(), self._charges.get(keeper.name)
         words, at = "when the daemon can keep it", None
@@ -272,7 +308,8 @@ class Service:
                 now, self._looker.history(keeper, now), keeper.pending(now), self._looker.thresholds()
             )
             words, at = foreseen.detail, foreseen.at if foreseen.act is Act.DREAM else None
-        problems = (charge.problem if charge is not None else None, keeper.trouble)
+        charged = charge.problem if charge is not None else None
+        problems = (charged, keeper.trouble, keeper.pass_trouble, *keeper.unread)
         return Serving(
             pid=os.getpid(),
             since=self._since,

@@ -26,6 +26,8 @@ class Slots:
         self._running = 0
         self._at_work: set[str] = set()
         self._closed = False
+        self.ended = 0
+        """How many jobs have ended."""
 
     @property
     def running(self) -> int:
@@ -94,6 +96,7 @@ class Slots:
                 future.set_exception(error)
             else:
                 future.set_result(result)
+            self.ended += 1
             del job, future  # a thread that waits keeps nothing alive
 
     def _next(self) -> int | None:

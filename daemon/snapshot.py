@@ -99,6 +99,8 @@ def snapshot(
         genome=_genome(store),
         old_text=old_text,
         problems=(*problems, *hand.problems, *feed_problems),
+        redaction=store.config.secrets.redaction,
+        forgotten=store.crystals.forgotten.buried(),
     )
 
 

@@ -6,7 +6,7 @@ imported, and a workspace that has never dreamt has a status as well.
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,7 +19,9 @@ from state.errors import CeilingError, DreamdError, StorageError
 from state.scratch import Note
 from state.spend import Spend
 from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained
+from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.files import Disk
+from state.stores.forgotten import Forgotten
 from state.stores.ledger import Ledger, Run
 from state.stores.lineage import Lineage
 from state.stores.lock import Holder, holder
@@ -102,7 +104,10 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept. `service`: None without daemon."""
+    """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept. `service`: None without daemon.
+
+    `withheld` counts the texts that were not learnt because they hold what was forgotten.
+    """
 
     workspace: str
     at: datetime
@@ -119,13 +124,13 @@ class Status:
     holder: Holder | None
     problems: tuple[Problem, ...]
     service: Service | None = None
+    withheld: int = 0
 
 
 def status(workspace: Workspace, config: Config, now: datetime, service: Service | None = None) -> Status:
     """The status now; `service` is what the daemon adds. Raises StorageError when state.db cannot be read."""
     known = _read(workspace, now)
-    notes, characters, illegible = _files(workspace)
-    pending = _pending(notes, now)
+    pending, characters, illegible = _files(workspace, now)
     owner = present_holder(workspace)
     return Status(
         workspace=str(workspace.root),
@@ -147,6 +152,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
             *_problems(workspace, known, pending, owner),
         ),
         service=service,
+        withheld=known.withheld,
     )
 
 
@@ -181,6 +187,8 @@ class _Known:
     proposals: tuple[str, ...] = ()
     spent: Spend = field(default_factory=Spend)
     rejections: tuple[Refusal, ...] = ()
+    withheld: int = 0
+    half_forgotten: bool = False
 
 
 def _read(workspace: Workspace, now: datetime) -> _Known:
@@ -215,6 +223,8 @@ def _known(connection: sqlite3.Connection, now: datetime) -> _Known:
         proposals=tuple(proposal.dream for proposal in ledger.proposals()),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),
+        withheld=Forgotten(connection).withheld(),
+        half_forgotten=is_unfinished(connection),
     )
 
 
@@ -246,17 +256,19 @@ def _spending(config: Config, spent: Spend, last: LastDream | None, now: datetim
     return Spending(spent.calls, spent.tokens, spent.usd, limits.tokens_per_day, limits.usd_per_day, breaker)
 
 
-def _pending(notes: tuple[Note, ...], now: datetime) -> Pending:
-    oldest = min((note.at for note in notes), default=now)
-    return Pending(len(notes), max(0.0, (now - oldest).total_seconds()))
+def _pending(notes: Iterable[Note], now: datetime) -> Pending:
+    count, oldest = 0, now
+    for note in notes:  # of a log of a million, none is kept
+        count, oldest = count + 1, min(oldest, note.at)
+    return Pending(count, (now - oldest).total_seconds())
 
 
-def _files(workspace: Workspace) -> tuple[tuple[Note, ...], int, tuple[Problem, ...]]:
+def _files(workspace: Workspace, now: datetime) -> tuple[Pending, int, tuple[Problem, ...]]:
     """The pending notes, the length of MEMORY.md, and a problem for each of the two that cannot be read."""
-    notes: tuple[Note, ...] = ()
+    pending = Pending(0, 0.0)
     characters, problems = 0, list[Problem]()
     try:
-        notes = Segments(workspace).pending_notes()
+        pending = _pending(Segments(workspace).each_pending(), now)
     except DreamdError as error:
         problems.append(Problem.of(error))
     try:
@@ -264,7 +276,7 @@ def _files(workspace: Workspace) -> tuple[tuple[Note, ...], int, tuple[Problem, 
         characters = len(content.decode(errors="replace"))
     except DreamdError as error:
         problems.append(Problem.of(error))
-    return notes, characters, tuple(problems)
+    return pending, characters, tuple(problems)
 
 
 def _is_unsettled(workspace: Workspace) -> bool:
@@ -285,6 +297,8 @@ def _problems(workspace: Workspace, known: _Known, pending: Pending, owner: Hold
     if known.last_dream and known.last_dream.outcome == "running" and owner is None:
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
         yield Problem(f"dream {known.last_dream.id} was interrupted", advice)
+    if known.half_forgotten and (owner is None or owner.command != "dreamd forget"):
+        yield Problem(f"a {UNFINISHED}", ADVICE)
     if owner is None and _is_unsettled(workspace):
         yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it")
     if pending.oldest_seconds > LONGEST_WAIT.total_seconds():

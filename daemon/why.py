@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from daemon.absorbing import redacted
 from daemon.compose import Store
 from daemon.snapshot import read_document
 from state.crystal import Crystal
@@ -103,12 +104,13 @@ def _story(store: Store, life: LineLife) -> LineStory:
     return LineStory(
         id=life.id,
         section=life.section.value,
-        text=life.text,
+        text=redacted(store, life.text),
         trust=life.trust.value,
         writing=_writing(store, life),
         evidence=_witnesses(store, life.evidence),
         replaced=tuple(
-            Replaced(one.id, one.text, one.fate, one.died_in or 0) for one in store.lineage.ancestors(life.id)
+            Replaced(one.id, redacted(store, one.text), one.fate, one.died_in or 0)
+            for one in store.lineage.ancestors(life.id)
         ),
         ending=_ending(store, life),
     )
@@ -125,7 +127,9 @@ def _by_hand(store: Store, what: str) -> tuple[LineStory, ...]:
         for block in part.lines
         if wanted and wanted in block.key and block.key not in known
     ]
-    return tuple(LineStory("", section, line, "owner", None, (), (), None) for section, line in found)
+    return tuple(
+        LineStory("", section, redacted(store, line), "owner", None, (), (), None) for section, line in found
+    )
 
 
 def _writing(store: Store, life: LineLife) -> Writing:
@@ -166,7 +170,7 @@ def _ending(store: Store, life: LineLife) -> Ending | None:
     return Ending(
         version=life.died_in,
         fate=life.fate,
-        successor=successor.text if successor else "",
+        successor=redacted(store, successor.text) if successor else "",
         crystal=life.crystal,
         keywords=keywords if life.fate == Fate.EVICTED else "",
     )

@@ -8,7 +8,7 @@ retire: their crystals stay, found by search.
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from graphs.ports import Trial
@@ -66,14 +66,16 @@ def evict(snapshot: Snapshot, sheet: Sheet, operations: Sequence[Operation], arc
     if leaving:
         with archive.trial([*sheet.crystals, *(sheet.crystal_of(line) for line in leaving)]) as trial:
             for line in leaving:
-                _to_pointer(sheet, line, topic_for(line, wanted[line.id]), trial)
+                _to_pointer(
+                    sheet, line, topic_for(shown(snapshot, line), own_words(snapshot, line, wanted[line.id])), trial
+                )
     for _ in range(MAX_ROUNDS):
         retire_spare_pointers(room, sheet)
         fading = _enough(snapshot, room, sheet)
         if not fading:
             break
         with archive.trial([*sheet.crystals, *(sheet.crystal_of(line) for line in fading)]) as trial:
-            moved = [_to_pointer(sheet, line, topic_for(line), trial) for line in fading]
+            moved = [_to_pointer(sheet, line, topic_for(shown(snapshot, line)), trial) for line in fading]
         if not any(moved):
             break
     retire_spare_pointers(room, sheet)
@@ -105,14 +107,30 @@ def retire_spare_pointers(room: Room, sheet: Sheet) -> None:
 def topic_for(line: Standing, said: str = "") -> str:
     """The topic of a line's pointer: what was said, when it names the line and orders nothing, else the line's own.
 
-    An order that is not the owner's stands in the topic as a quotation, as it does in the line.
+    An order that is not the owner's stands in the topic as a quotation, as it does in the line, and so does what a
+    page or a program said.
     """
-    for text in (said, line.text) if content_terms(said) & content_terms(line.text) else (line.text,):
+    named = content_terms(said) & content_terms(line.text) and reads_as_instruction(said) is None
+    for text in (said, line.text) if named else (line.text,):
         topic = topic_of(text)
-        if line.trust is Trust.OWNER or not (is_quoted(text) or reads_as_instruction(topic)):
+        if line.trust is Trust.OWNER:
+            return topic
+        if line.trust is Trust.AGENT and not (is_quoted(text) or reads_as_instruction(topic)):
             return topic
     inner = line.text[1:].rpartition('" (')[0] if is_quoted(line.text) else line.text
     return quote(inner, line.trust, TOPIC_CHARACTERS)
+
+
+def shown(snapshot: Snapshot, line: Standing) -> Standing:
+    """The line as it may be spoken of in the place where it stood: without the secrets that its owner wrote."""
+    return replace(line, text=snapshot.redaction.of(line.text))
+
+
+def own_words(snapshot: Snapshot, line: Standing, said: str) -> str:
+    """A topic that a model gives, unless a word of it comes from a page or a program rather than from the line."""
+    strange = (piece for piece in snapshot.evidence if piece.trust.rank < Trust.AGENT.rank)
+    foreign = content_terms(said) - content_terms(line.text)
+    return "" if any(foreign & content_terms(piece.text) for piece in strange) else said
 
 
 def fading_order(snapshot: Snapshot, lines: Sequence[Standing]) -> list[Standing]:
@@ -161,7 +179,7 @@ def _enough(snapshot: Snapshot, room: Room, sheet: Sheet) -> list[Standing]:
 def _to_pointer(sheet: Sheet, line: Standing, topic: str, trial: Trial) -> bool:
     """Put a verified pointer in the place of a line. Without one the line stays and the refusal says so."""
     crystal = sheet.crystal_of(line)
-    keywords = _keywords(line.text, crystal.id, trial)
+    keywords = _keywords(crystal.text, crystal.id, trial)
     if keywords is None:
         figures = f"no words of {line.id} lead the search to it among {FIRST}; it stays"
         sheet.keep(line, Refusal("pointer", "operation", figures))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from state.words import numbers, terms
+from state.words import numbers, stem, terms
 
 # How far from the day on which something was said a date may lie that was said as "next Tuesday".
 NEAR_DAYS = 21
@@ -50,6 +50,15 @@ _VALUES = {word: str(number) for row in _SPELT for number, word in enumerate(row
     "zweimal": "2",
     "dreimal": "3",
 }
+_VALUES |= {
+    word: str(number)
+    for row in (
+        "twenty thirty forty fifty sixty seventy eighty ninety",
+        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+    )
+    for number, word in zip(range(20, 100, 10), row.split(), strict=True)
+}
+_STEMS = {stem(word): value for word, value in _VALUES.items()}
 _HAN = {word: str(number) for number, word in enumerate("一二三四五六七八九十", 1)} | {"两": "2"}
 
 
@@ -64,6 +73,11 @@ def invented(text: str, cited: Sequence[tuple[str, datetime]]) -> tuple[str, ...
         for number in dict.fromkeys(numbers(text))
         if not (number in known or _rewritten(number, known) or _near(number, days))
     )
+
+
+def number_word(word: str) -> str | None:
+    """The number that a word, or its stem, spells, in digits: "three" is 3, and so is "march"."""
+    return _VALUES.get(word) or _STEMS.get(word)
 
 
 def _known(text: str, at: datetime) -> set[str]:

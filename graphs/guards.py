@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from graphs.extractive import AUTHOR, counted_operations, folded_in
 from graphs.scrutiny import runaway, scrutinise
+from state.buried import Buried
 from state.document import Document, Edit, SectionName, parse, render
 from state.dream import Draft, Kind, PastLine, Snapshot
 from state.editing import edited
@@ -64,11 +65,22 @@ def judge(snapshot: Snapshot, draft: Draft) -> Verdict:
     extractive draft would be the same in the next dream: what it takes away stays, what it adds is written.
     """
     verdict = _judged(snapshot, draft)
+    if snapshot.forgotten:
+        verdict = replace(verdict, refused=tuple(_masked(snapshot.forgotten, one) for one in verdict.refused))
     if verdict.refusal is None or draft.author != AUTHOR:
         return verdict
     added = tuple(one for one in verdict.operations if not one.removes)
     held = replace(verdict.refusal, scope="operation")
     return replace(verdict, operations=added, refused=(held, *verdict.refused), refusal=None)
+
+
+def _masked(forgotten: Buried, refusal: Refusal) -> Refusal:
+    """The refusal as it may be told and written down: without the very words that are forgotten."""
+    operation = refusal.operation
+    if operation is not None:
+        cites = tuple(map(forgotten.masked, operation.cites))
+        operation = replace(operation, text=forgotten.masked(operation.text), cites=cites)
+    return replace(refusal, figures=forgotten.masked(refusal.figures), operation=operation)
 
 
 def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
@@ -95,7 +107,9 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     after, _ = apply(snapshot, accepted)
     evicted = [one.lines[0] for one in accepted if one.action is Action.EVICT]
     kept = sum(len(line.text) for line in snapshot.lines if line.id in evicted)
-    refusal = nothing_left or mass_drop(snapshot, after, kept) or empty_synthesis(snapshot, after)
+    moved = [name for one in accepted if one.action in {Action.EVICT, Action.MERGE} for name in one.lines]
+    held = sum(len(line.text) for line in snapshot.lines if line.id in moved)
+    refusal = nothing_left or mass_drop(snapshot, after, kept) or empty_synthesis(snapshot, after, held)
     return Verdict(accepted, tuple(refused), said.consumed, draft.author, refusal)
 
 
@@ -110,17 +124,19 @@ def mass_drop(snapshot: Snapshot, after: Document, kept: int) -> Refusal | None:
     )
 
 
-def empty_synthesis(snapshot: Snapshot, after: Document) -> Refusal | None:
+def empty_synthesis(snapshot: Snapshot, after: Document, kept: int = 0) -> Refusal | None:
     """Seven headings and under 50 characters of substance, although there was more to say.
 
-    A young memory that grows from nothing may be shorter.
+    A young memory that grows from nothing, or has hardly more than that, may be shorter; `kept` counts what became
+    pointers or was merged.
     """
     if after.substance >= LEAST_SUBSTANCE:
         return None
     before = parse(snapshot.text).substance
     notes = sum(len(piece.text) for piece in snapshot.evidence if piece.kind is Kind.NOTE)
-    grows = before < LEAST_SUBSTANCE and after.substance and after.substance >= LEAST_MASS * before
-    if grows or before + notes < LEAST_SUBSTANCE:
+    young = before < LEAST_SUBSTANCE and after.substance >= LEAST_MASS * before
+    small = before < 2 * LEAST_SUBSTANCE and after.substance + kept >= LEAST_MASS * before
+    if (after.substance and (young or small)) or before + notes < LEAST_SUBSTANCE:
         return None
     figures = f"{after.substance} characters of substance, at least {LEAST_SUBSTANCE} wanted"
     return Refusal("empty synthesis", "dream", figures)

@@ -12,7 +12,7 @@ from graphs.sheet import Sheet
 from graphs.steps import Dreaming, Step
 from state.codec import decode, encode
 from state.crystal import Crystal
-from state.dream import Draft, Dream, Kind, Reason, Snapshot, Usage
+from state.dream import Draft, Dream, Evidence, Kind, Reason, Snapshot, Usage
 from state.errors import CeilingError, ModelError, ReplyError
 from state.update import Fate, Refusal
 
@@ -35,7 +35,7 @@ def reflect(state: Dreaming, *, ports: Ports) -> Step:
     usage = decode(Usage, state["usage"])
     try:
         answer, usage = _asked(ports.model, reflection.request(snapshot, clusters), usage, reflection.prompt().label)
-        evidence, crystals = reflection.read(answer.text, snapshot)
+        evidence, crystals = _learnable(snapshot, *reflection.read(answer.text, snapshot))
     except CeilingError as error:
         # The synthesis may still fit under the ceiling, and matters more.
         noted = replace(snapshot, problems=(*snapshot.problems, f"reflection: {error}"))
@@ -126,6 +126,17 @@ def after_guard(state: Dreaming) -> str:
 def after_evict(state: Dreaming) -> str:
     """Where the edge from evict leads."""
     return "commit" if state["outcome"] == "ready" else "refused"
+
+
+def _learnable(
+    snapshot: Snapshot, evidence: tuple[Evidence, ...], crystals: tuple[Crystal, ...]
+) -> tuple[tuple[Evidence, ...], tuple[Crystal, ...]]:
+    """These insights without those that hold what is forgotten."""
+    held = {crystal.id for crystal in crystals if snapshot.forgotten.found(crystal.text)}
+    return (
+        tuple(piece for piece in evidence if piece.crystal not in held),
+        tuple(crystal for crystal in crystals if crystal.id not in held),
+    )
 
 
 def _asked(model: Model, request: Request, usage: Usage, prompt: str) -> tuple[Answer, Usage]:

@@ -13,7 +13,6 @@ from state.crystal import Kind as CrystalKind
 from state.dream import Evidence, Kind, Snapshot
 from state.hormones import valence
 from state.injection import defang, reads_as_instruction
-from state.redaction import redact
 from state.words import content_terms, jaccard
 
 LEAST_PIECES = 12
@@ -52,7 +51,7 @@ def request(snapshot: Snapshot, clusters: Sequence[Sequence[Evidence]]) -> Reque
     """What the model is asked about these groups."""
     shown = [
         [
-            {"id": piece.id, "label": label(piece, snapshot.now), "text": redact(piece.text).text}
+            {"id": piece.id, "label": label(piece, snapshot.now), "text": snapshot.redaction.of(piece.text)}
             for piece in cluster[:10]
         ]
         for cluster in clusters
@@ -71,7 +70,7 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
     evidence, crystals = [], []
     for said in read_reflection(answer):
         cited = [pieces[name] for name in dict.fromkeys(said.cites) if name in pieces]
-        text = defang(redact(said.text).text)
+        text = defang(snapshot.redaction.of(said.text))
         grounds = frozenset().union(*(content_terms(piece.text) for piece in cited))
         if len(cited) < LEAST_IN_GROUP or not content_terms(text) & grounds or reads_as_instruction(text):
             continue

@@ -4,16 +4,18 @@ Each check takes an operation in its case (the snapshot, what it cites, what it 
 refusal, or None. `CHECKS` is the order in which they are asked.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphs.figures import invented
+from graphs.support import one_more, unsupported_addition, unsupported_merge, unsupported_revision
 from state.contradiction import contradicts
 from state.crystal import Trust, least_trust
 from state.document import SectionName, is_placeholder
 from state.dream import Evidence, Snapshot, Standing
-from state.injection import defang, quote, reads_as_instruction
+from state.injection import attributed, defang, reads_as_instruction
 from state.update import Action, Operation, Refusal
 from state.words import content_terms, jaccard, normalise, numbers
 
@@ -25,6 +27,7 @@ SAME_AS_DELETED = 0.75
 ECHO = 0.6
 LEAST_ECHO = 3
 MAX_EVICTIONS = 20
+FORGOTTEN = "the owner had this forgotten"
 
 _WRITTEN_BY_CODE = {SectionName.POINTERS, SectionName.SKILLS}
 
@@ -42,6 +45,7 @@ class Case:
     taken: frozenset[str]
     said: frozenset[str]
     by_code: bool
+    revisions: int
 
     @property
     def trust(self) -> Trust:
@@ -75,7 +79,10 @@ def scrutinise(
     lines = {line.id: line for line in snapshot.lines}
     taken = {line for operation in after for line in operation.lines}
     said = {normalise(operation.text) for operation in after if operation.action is not Action.EVICT}
+    cited = Counter(name for one in operations if one.action is Action.REVISE for name in set(one.cites))
     for operation in operations:
+        if operation.action is Action.EVICT and snapshot.forgotten.found(operation.text):
+            operation = replace(operation, text="")  # noqa: PLW2901 - the line gives its pointer another topic
         operation = replace(operation, text=defang(operation.text))  # noqa: PLW2901 - the raw text must not be used
         case = Case(
             operation,
@@ -88,6 +95,7 @@ def scrutinise(
             frozenset(taken),
             frozenset(said),
             by_code,
+            max((cited[name] for name in operation.cites if name in pieces), default=0),
         )
         refusal = next((found for check in CHECKS if (found := check(case)) is not None), None)
         if refusal is not None:
@@ -100,14 +108,27 @@ def scrutinise(
 
 
 def runaway(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
-    """Refuse every eviction of an answer that evicts more than 20 lines, or adds more than 20 pointers."""
+    """Refuse every eviction of an answer that evicts more than 20 lines, or adds more than 20 pointers.
+
+    Of merges those are refused after which more than 20 lines would be fewer; the ones before apply.
+    """
     pointers = [one for one in operations if one.action is not Action.EVICT and one.section is SectionName.POINTERS]
     evictions = [one for one in operations if one.action is Action.EVICT]
-    if max(len(pointers), len(evictions)) <= MAX_EVICTIONS:
-        return tuple(operations), ()
+    too_many = [*evictions, *pointers] if max(len(pointers), len(evictions)) > MAX_EVICTIONS else []
     figures = f"{len(evictions)} evictions and {len(pointers)} new pointers in one answer, at most {MAX_EVICTIONS}"
-    refused = tuple(Refusal("eviction runaway", "operation", figures, one) for one in (*evictions, *pointers))
-    return tuple(one for one in operations if one not in evictions and one not in pointers), refused
+    refused = [Refusal("eviction runaway", "operation", figures, one) for one in too_many]
+    merges = [one for one in operations if one.action is Action.MERGE and one not in too_many]
+    fewer = {id(one): max(0, len(one.lines) - 1) for one in merges}
+    figures = f"merges leave {sum(fewer.values())} lines fewer in one answer, at most {MAX_EVICTIONS}"
+    over, room = list[Operation](), MAX_EVICTIONS
+    for one in merges:
+        if fewer[id(one)] > room:
+            over.append(one)
+        else:
+            room -= fewer[id(one)]
+    refused += [Refusal("eviction runaway", "operation", figures, one) for one in over]
+    without = {id(one) for one in (*too_many, *over)}
+    return tuple(one for one in operations if id(one) not in without), tuple(refused)
 
 
 def _uncited(case: Case) -> Refusal | None:
@@ -156,7 +177,9 @@ def _ungrounded(case: Case) -> Refusal | None:
         return Refusal("evidence", "operation", f"none of its {len(new)} terms is in what it cites")
     cited = [(piece.text, piece.at) for piece in case.cited]
     cited += [(line.text, line.born_at) for line in {*case.cited_lines, *case.touched}]
-    numerals = invented(operation.text, cited)
+    numerals = set(invented(operation.text, cited))
+    if operation.action is Action.REVISE and case.touched:
+        numerals -= one_more(case.touched[0].text, operation.text, [piece.text for piece in case.cited])
     if numerals:
         figures = f"the number {', '.join(sorted(numerals))[:80]} is in nothing that it cites"
         return Refusal("evidence", "operation", figures)
@@ -180,6 +203,24 @@ def _careless(case: Case) -> Refusal | None:
     return None
 
 
+def _unsupported(case: Case) -> Refusal | None:
+    """A change that what is cited does not bear out: another value, another subject, a line said again otherwise."""
+    operation, inputs = case.operation, [piece.text for piece in case.cited]
+    if case.by_code or operation.action is Action.EVICT:
+        return None
+    text, old = operation.text, [line.text for line in case.touched]
+    standing = [(line.id, line.text) for line in case.snapshot.lines if line.section not in _WRITTEN_BY_CODE]
+    beside = [line.text for line in case.cited_lines if line not in case.touched]
+    if operation.action is Action.REVISE:
+        known = [line for _, line in standing]
+        figures = unsupported_revision(old[0], text, inputs, beside, known, case.revisions)
+    elif operation.action is Action.MERGE:
+        figures = unsupported_merge(old, text, inputs, beside)
+    else:
+        figures = unsupported_addition(text, inputs, standing)
+    return Refusal("evidence", "operation", figures) if figures else None
+
+
 def _vetoed(case: Case) -> Refusal | None:
     if case.operation.action is Action.EVICT:
         return None
@@ -188,6 +229,13 @@ def _vetoed(case: Case) -> Refusal | None:
         if same_as_deleted(text, deleted):
             return Refusal("human veto", "operation", "the owner deleted this line")
     return None
+
+
+def _forgotten(case: Case) -> Refusal | None:
+    """A text that the owner had erased for good."""
+    if case.operation.action is Action.EVICT or not case.snapshot.forgotten.found(case.operation.text):
+        return None
+    return Refusal("human veto", "operation", FORGOTTEN)
 
 
 def _contradictory(case: Case) -> Refusal | None:
@@ -217,7 +265,7 @@ def _injected(case: Case) -> Refusal | None:
 
 def _repeated(case: Case) -> Refusal | None:
     """A text that stands there already, or that this answer has said: each line stands once."""
-    operation = case.operation
+    operation = _quoted(case)
     if operation.action is Action.EVICT:
         return None
     key = normalise(operation.text)
@@ -231,6 +279,7 @@ def _repeated(case: Case) -> Refusal | None:
 
 
 CHECKS: tuple[Callable[[Case], Refusal | None], ...] = (
+    _forgotten,
     _uncited,
     _untouchable,
     _empty,
@@ -240,6 +289,7 @@ CHECKS: tuple[Callable[[Case], Refusal | None], ...] = (
     _repeated,
     _careless,
     _ungrounded,
+    _unsupported,
 )
 
 
@@ -261,10 +311,10 @@ def _terms(text: str) -> frozenset[str]:
 
 
 def _quoted(case: Case) -> Operation:
-    """What reads as an order and is neither the owner's nor refused stands there as a quotation."""
+    """What a page or a program said stands there as a quotation, and so does an order that an agent noted."""
     operation = case.operation
-    if operation.action is Action.EVICT or case.by_code or case.trust is Trust.OWNER:
+    if operation.action is Action.EVICT or case.by_code:
         return operation
-    if reads_as_instruction(operation.text) is None:
-        return operation
-    return replace(operation, text=quote(operation.text, case.trust))
+    sources: list[Evidence | Standing] = [*case.cited, *case.cited_lines, *case.touched]
+    vouchers = [one.text for one in sources if one.trust.rank >= Trust.AGENT.rank]
+    return replace(operation, text=attributed(operation.text, case.trust, vouchers))

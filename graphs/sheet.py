@@ -13,7 +13,6 @@ from state.dream import Dream, Evidence, PointerLine, Snapshot, Standing, Usage
 from state.editing import edited
 from state.hormones import mood, valence
 from state.pointer import render_pointer
-from state.redaction import redact
 from state.seed import split_seed
 from state.update import Action, Birth, Death, Fate, Operation, Refusal
 from state.words import content_terms, jaccard
@@ -57,7 +56,7 @@ class Sheet:
         """The crystal that keeps a line once it has left MEMORY.md: one that has its text already, else a new one."""
         twin = self._twins.get(line.text)
         return twin or Crystal(
-            text=redact(line.text).text,
+            text=self._snapshot.redaction.of(line.text),
             origin=Origin.EVICTED,
             created_at=line.born_at,
             kind=Kind.GENERAL,

@@ -4,11 +4,14 @@ A model that can only write Markdown may answer with the whole document: it is c
 line and becomes the same operations, so that a line that it leaves out is an eviction, never a loss.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
 from graphs.ports import Request
+from graphs.support import supported
 from prompts import Prompt, load, render
 from prompts.replies import SYNTHESIS_SCHEMA, read_synthesis
 from state import document
@@ -17,15 +20,16 @@ from state.dream import Draft, Evidence, Kind, Snapshot, Standing
 from state.hormones import attention, mood
 from state.merge import working
 from state.pointer import parse_pointer, topic_of
-from state.redaction import redact
+from state.secret_policy import Redaction
 from state.update import Action, Operation
 from state.words import content_terms, jaccard, normalise
 
 SIMILAR = 0.5
-SUPPORTED = 0.34
+SUPPORTED = 0.33
 MERGED = 0.6
 MAX_WRITTEN = 200
 MAX_REMOVED_SHOWN = 30
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _WRITTEN_BY_CODE = {SectionName.POINTERS, SectionName.SKILLS}
 _NAMES = {
     Kind.NOTE: "note",
@@ -46,9 +50,10 @@ def prompt() -> Prompt:
 
 def request(snapshot: Snapshot, feedback: Sequence[str]) -> Request:
     """What the model is asked: the standing lines and the inputs, each with its id, as data."""
-    old = working(snapshot.text)
+    old, redaction = working(snapshot.text), snapshot.redaction
     sections = [
-        (name.value, [_shown(line) for line in snapshot.lines if line.section is name]) for name in SectionName
+        (name.value, [_shown(line, redaction) for line in snapshot.lines if line.section is name])
+        for name in SectionName
     ]
     shown = [piece for piece in snapshot.evidence if piece.kind not in {Kind.SKILL, Kind.FEED}]
     system, user = render(
@@ -60,13 +65,13 @@ def request(snapshot: Snapshot, feedback: Sequence[str]) -> Request:
             "budget": snapshot.budget,
             "used": len(document.render(old)),
             "sections": sections,
-            "genome": [redact(text).text for text in snapshot.genome],
+            "genome": [redaction.of(text) for text in snapshot.genome],
             "evidence": [
-                {"id": piece.id, "label": label(piece, snapshot.now), "text": redact(piece.text).text}
+                {"id": piece.id, "label": label(piece, snapshot.now), "text": redaction.of(piece.text)}
                 for piece in shown
             ],
-            "removed": [redact(text).text for text in snapshot.tombstones[-MAX_REMOVED_SHOWN:]],
-            "feedback": list(feedback),
+            "removed": [redaction.of(text) for text in snapshot.tombstones[-MAX_REMOVED_SHOWN:]],
+            "feedback": [redaction.of(text) for text in feedback],
         },
     )
     return Request(system, user, SYNTHESIS_SCHEMA, "memory_update")
@@ -84,7 +89,8 @@ def read(answer: str, snapshot: Snapshot, author: str, *, complete: bool) -> Dra
     reply = read_synthesis(answer, {line.id: line.section for line in snapshot.lines})
     complete = complete and reply.complete
     if reply.document is None:
-        return Draft(reply.operations, reply.consumed, reply.refused, author, complete)
+        said = tuple(replace(one, text=snapshot.redaction.of(one.text)) for one in reply.operations)
+        return Draft(said, reply.consumed, reply.refused, author, complete)
     return Draft(
         compared(snapshot, reply.document),
         author=author,
@@ -103,8 +109,11 @@ def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
     text cites the inputs that it shares most terms with; when none supports it, it cites nothing, and the guards
     refuse it.
     """
-    old = [line for line in snapshot.lines if line.section not in _WRITTEN_BY_CODE]
-    written = [(name, block.text) for name, block in new.lines() if name not in _WRITTEN_BY_CODE]
+    # As the model was shown them: a line whose secret it never saw is the same line.
+    old = [_seen(line, snapshot.redaction) for line in snapshot.lines if line.section not in _WRITTEN_BY_CODE]
+    written = [
+        (name, snapshot.redaction.of(block.text)) for name, block in new.lines() if name not in _WRITTEN_BY_CODE
+    ]
     pointers = [block.text for name, block in new.lines() if name is SectionName.POINTERS]
     kept = {normalise(line.text) for line in old} & {normalise(text) for _, text in written}
     old = [line for line in old if normalise(line.text) not in kept]
@@ -116,12 +125,13 @@ def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
             old = [line for line in old if line not in parts]
             written.remove((name, text))
             ids = tuple(line.id for line in parts)
-            operations.append(Operation(Action.MERGE, name, text, ids, (*ids, *_support(snapshot, text, None))))
+            cites = (*ids, *_beside(old, parts, text), *_support(snapshot, text, parts))
+            operations.append(Operation(Action.MERGE, name, text, ids, cites))
     for line, name, text in _pairs(old, written):
         old.remove(line)
         written.remove((name, text))
-        operations.append(Operation(Action.REVISE, line.section, text, (line.id,), _support(snapshot, text, line)))
-    operations += [Operation(Action.ADD, name, text, (), _support(snapshot, text, None)) for name, text in written]
+        operations.append(Operation(Action.REVISE, line.section, text, (line.id,), _support(snapshot, text, [line])))
+    operations += [Operation(Action.ADD, name, text, (), _support(snapshot, text, [])) for name, text in written]
     here = {name for name in SectionName if new.section(name)}
     operations += [
         Operation(Action.EVICT, line.section, _topic(line, pointers), (line.id,), (line.id,))
@@ -137,8 +147,12 @@ def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
     return tuple(operations)
 
 
-def _shown(line: Standing) -> dict[str, object]:
-    return {"id": line.id, "pinned": line.pinned, "text": redact(line.text).text}
+def _shown(line: Standing, redaction: Redaction) -> dict[str, object]:
+    return {"id": line.id, "pinned": line.pinned, "text": redaction.of(line.text)}
+
+
+def _seen(line: Standing, redaction: Redaction) -> Standing:
+    return replace(line, text=redaction.of(line.text))
 
 
 def _says(text: str, line: str) -> bool:
@@ -149,7 +163,7 @@ def _says(text: str, line: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _terms(text: str) -> frozenset[str]:
-    return content_terms(text)
+    return content_terms(_THOUSANDS.sub("", text))
 
 
 def _pairs(
@@ -177,14 +191,31 @@ def _pairs(
     return pairs
 
 
-def _support(snapshot: Snapshot, text: str, line: Standing | None) -> tuple[str, ...]:
-    """The inputs that say what the text says: a third of its terms (for a revision: of what is new in it)."""
+def _beside(old: Sequence[Standing], parts: Sequence[Standing], text: str) -> tuple[str, ...]:
+    """The lines that are left over and say what is in a merged line and in none of its parts."""
+    news = _terms(text).difference(*(_terms(line.text) for line in parts))
+    return tuple(line.id for line in old if news & _terms(line.text))[:3]
+
+
+def _support(snapshot: Snapshot, text: str, old: Sequence[Standing]) -> tuple[str, ...]:
+    """The inputs that say what the text says: a third of its terms, in the place of old lines of what is new in it.
+
+    Of a text that only leaves out: what it leaves out. Of equals, those that share most with all of the text. When
+    none does, those that say a third of all of the text.
+    """
     terms = _terms(text)
-    news = (terms - _terms(line.text)) if line else terms
-    wanted = news or terms
-    shares = [(len(wanted & _terms(piece.text)) / max(1, len(wanted)), piece.id) for piece in snapshot.evidence]
-    best = sorted((share, name) for share, name in shares if share >= SUPPORTED)[-3:]
-    return tuple(name for _, name in reversed(best))
+    before = frozenset().union(*(_terms(line.text) for line in old))
+    for wanted in (terms - before or before - terms, terms):
+        shares = [(_share(wanted, piece.text), _share(terms, piece.text), piece.id) for piece in snapshot.evidence]
+        best = sorted(found for found in shares if found[0] >= SUPPORTED)[-3:]
+        if best:
+            break
+    return tuple(name for _, _, name in reversed(best))
+
+
+def _share(wanted: Collection[str], text: str) -> float:
+    known = _terms(text)
+    return sum(supported(term, known) for term in wanted) / max(1, len(wanted))
 
 
 def _topic(line: Standing, pointers: Sequence[str]) -> str:

@@ -15,8 +15,12 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 _SEPARATOR = "--- user ---\n"
-# Controls, line and paragraph separators, directional marks, half characters, and the tags that spell hidden text.
-_UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
+# Controls, line and paragraph separators, directional and zero-width marks (but the joiners, which are spelling),
+# half characters, fillers, selectors and the tags that spell hidden text.
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ MAX_KEYS = 5
 MAX_STARTS = 20
 
 _DECODER = json.JSONDecoder()
+_ID = re.compile(r"[A-Z]\d{1,9}")
 _ELEMENT = re.compile(r'\{\s*"(?:op|text)"\s*:')
 
 
@@ -142,8 +143,8 @@ def _read_operations(said: dict[str, Any], sections: dict[str, SectionName], *, 
 
 def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operation:
     action = Action(said.op)
-    lines = tuple(dict.fromkeys(([said.line] if said.line else []) + said.lines))
-    cites = tuple(dict.fromkeys(said.cites))
+    lines = tuple(dict.fromkeys(map(_named, ([said.line] if said.line else []) + said.lines)))
+    cites = tuple(dict.fromkeys(map(_named, said.cites)))
     text = (said.topic or said.text or "") if action is Action.EVICT else (said.text or "")
     section = _section(said.section)
     if section is None and lines:
@@ -157,6 +158,11 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
     if not expected[0] <= len(lines) <= expected[1]:
         raise ValueError(f"{len(lines)} lines named")
     return Operation(action, section, text, lines, cites)
+
+
+def _named(id_: str) -> str:
+    """An id as it is kept and shown; whatever else was said in the place of one is not."""
+    return id_ if _ID.fullmatch(id_) else "?"
 
 
 def _section(name: str | None) -> SectionName | None:

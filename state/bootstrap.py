@@ -1,10 +1,13 @@
 """What an agent reads at session start: MEMORY.md within its budget, then the notes that no dream has folded in."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from state.injection import defang
 from state.scratch import Note
+from state.secret_policy import DEFAULT, Redaction
 
 # Context window of the reading model, in tokens, and the characters that MEMORY.md may have for it.
 BUDGETS = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
@@ -14,6 +17,10 @@ NOTES_HEADING = "## Unsynthesized Notes (pending dream consolidation)"
 # The notes have half as much room as MEMORY.md, beside it.
 NOTES_SHARE = 0.5
 NOTE_CHARACTERS = 600
+# Of MEMORY.md, so many times its budget: what is redacted may become shorter.
+_LOOKED_AT = 4
+# A hundred fit; some may be forgotten.
+_NOTES_LOOKED_AT = 1_000
 # The heading of the notes, the line about those left out, and the blank lines.
 _AROUND_NOTES = len(NOTES_HEADING) + 60
 
@@ -44,26 +51,49 @@ def budget_for(context_window: int) -> int:
     return next((characters for window, characters in BUDGETS if context_window >= window), LEAST_BUDGET)
 
 
-def bootstrap(memory: str, notes: Sequence[Note], context_window: int, most: int | None = None) -> Bootstrap:
-    """What fits: MEMORY.md cut at a line, and the pending notes, newest first, each on one line.
+def bootstrap(
+    memory: str,
+    notes: Iterable[Note],
+    context_window: int,
+    most: int | None = None,
+    redaction: Redaction = DEFAULT,
+    shown_of: Callable[[str], str] = str,
+) -> Bootstrap:
+    """What fits: MEMORY.md cut at a line, and the pending notes, newest first, each on one line; without secrets.
 
-    `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room.
+    `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. A model reads
+    it, and what no dream has seen, or the owner wrote by hand, nobody has redacted. `shown_of` says what may be shown
+    of a note besides; of one that says "" nothing is.
     """
     budget = budget_for(context_window)
-    shown, truncated = _cut(memory, budget if most is None else min(budget, most))
+    # No more than may be shown is looked through: a log of a million notes, or a file of megabytes, takes no longer.
+    looked_at = memory[: _LOOKED_AT * budget]
+    shown, truncated = _cut(redaction.of(looked_at), budget if most is None else min(budget, most))
+    truncated |= len(looked_at) < len(memory)
     room = int(budget * NOTES_SHARE)
     if most is not None:
         room = min(room, most - len(shown) - _AROUND_NOTES)
     rows: list[str] = []
-    # Of one second, what was appended later is newer: the sort is stable.
-    newest_first = sorted(notes, key=lambda note: note.at)[::-1]
-    for note in newest_first:
-        row = _row(note)
+    count = withheld = 0
+
+    def numbered() -> Iterator[tuple[datetime, int, Note]]:
+        nonlocal count
+        for count, note in enumerate(notes, 1):
+            yield note.at, count, note
+
+    # Of one second, what was appended later is newer. Of a log of a million notes no more are kept than may be shown.
+    newest_first = heapq.nlargest(_NOTES_LOOKED_AT, numbered(), key=lambda one: one[:2])
+    for _, _, note in newest_first:
+        text = shown_of(redaction.of(note.text))
+        if not text:
+            withheld += 1
+            continue
+        row = _row(replace(note, text=text))
         if len(row) + 1 > room:
             break
         room -= len(row) + 1
         rows.append(row)
-    return Bootstrap(shown, tuple(rows), len(notes) - len(rows), truncated)
+    return Bootstrap(shown, tuple(rows), count - withheld - len(rows), truncated)
 
 
 def _cut(memory: str, budget: int) -> tuple[str, bool]:

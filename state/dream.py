@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from state.buried import NOTHING, Buried
 from state.crystal import Crystal, Trust
 from state.document import Edit, SectionName
 from state.hormones import Hormones
+from state.secret_policy import DEFAULT, Redaction
 from state.update import Birth, Death, Operation, Refusal
 
 
@@ -112,7 +114,8 @@ class Snapshot:
     says which new line stands in the place of which of these (ids, old and new). `notes` are the
     crystals of the scratch notes, `pointed` those behind the pointers of the file, `twins` those that have the very
     text of a line. `best` are the lines of the best
-    of the last ten versions.
+    of the last ten versions. `redaction` says what of all this a model, or a crystal, may be given;
+    `forgotten` what no line may hold.
     """
 
     dream: str
@@ -141,6 +144,8 @@ class Snapshot:
     genome: tuple[str, ...] = ()
     old_text: tuple[Standing, ...] = ()
     problems: tuple[str, ...] = ()
+    redaction: Redaction = DEFAULT
+    forgotten: Buried = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,17 @@ change the structure of MEMORY.md, and `quote` marks a text as something that wa
 quoted is a mention of it; the structure is safe whatever the heuristic misses.
 """
 
-import base64
-import binascii
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from state.crystal import Trust
+from state.injection_decoding import decodings, folded
+from state.injection_signs import by_example, commanding
 from state.poison import Poison, spoken_patterns, squeezed_pattern, written_patterns
-from state.words import visible
+from state.words import content_terms, numbers, visible
 
 LINE_CHARACTERS = 600
 _SCANNED_CHARACTERS = 64 * 1024
@@ -40,11 +41,6 @@ _SPLIT_WORDS_ALLOWED = 2
 _JOINERS = "\u200c\u200d"
 _SELECTORS = "\ufe0e\ufe0f"
 
-_CONFUSABLES = str.maketrans("аеорсухіјѕһԁԛԝвкмнтгαορνεικτυ", "aeopcyxijshdqwbkmhtraopveiktu")
-_WORD = re.compile(r"\w+")
-_LATIN, _GREEK_OR_CYRILLIC = re.compile(r"[a-z]"), re.compile("[\u0370-\u052f]")
-_MARKS = re.compile("[\u0300-\u036f]")
-_SPACED_OUT = re.compile(r"(?<!\S)(?:\w[ .*_-]){5,}\w(?!\S)")
 _LEET = str.maketrans("013457@$!l", "oieastasii")
 _SPAN = re.compile(
     r'"[^"\n]{1,160}"|“[^”\n]{1,160}”|«[^»\n]{1,160}»|`[^`\n]{1,160}`|「[^」\n]{1,160}」|(?<!\w)\'[^\'\n]{1,160}\'(?!\w)'
@@ -55,19 +51,34 @@ _DISCOURSE = re.compile(
     r"templates?|literal|contain(?:s|ed|ing)?|saw|attempt\w*)\b"
 )
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:]?){16,}|(?:\\x[0-9a-fA-F]{2}){8,}")
-_UNICODE_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}){6,}")
-_ROT13 = str.maketrans(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "nopqrstuvwxyzabcdefghijklmNOPQRSTUVWXYZABCDEFGHIJKLM"
-)
+_DECODINGS = 60
+_MARK_RUN = re.compile(r"([-=*#>~_<\[({.` \t])\1{6,}")
 
 _BULLETS = re.compile(r"^(?:[-*+]\s+)+")
-_BLOCK_START = re.compile(r"^(?=((?:\d{1,9}[.)]\s+|[-*+]\s+)*))\1(?=#{1,6}(?:\s|$)|~{3,}|>|(?:[-=*_]\s*){3,}$)")
+_BLOCK_START = re.compile(
+    r"^(?=((?:\d{1,9}[.)]\s+|[-*+]\s+)*))\1(?=#{1,6}(?:\s|$)|~{3,}|>|(?:[-=*_]\s*){3,}$|\[[^\]]{1,200}\]:|"
+    r"[_*]{0,2}last dream:\s*\d)",
+    re.IGNORECASE,
+)
 _BACKTICKS = re.compile(r"`+")
-_POINTER = re.compile(r"[ \t]*(?:→|⟶|➔|➜|⇒|[-=]+>)\s*(search)\s*[:：](?=\s*`)", re.IGNORECASE)
-_ENTRY = re.compile(r"\[(\d{4}-\d\d-\d\d[^\]]{0,40})\]\s*\(\s*importance\s*:\s*([^)]{0,20})\)", re.IGNORECASE)
-_REMOTE_IMAGE = re.compile(r"!(?=\[[^\]]*\]\(\s*<?(?:https?:)?//)", re.IGNORECASE)
+_POINTER = re.compile(
+    r"[ \t]{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}(search)[*_]{0,3}\s{0,9}[:：](?=[*_\s]{0,9}`)", re.IGNORECASE
+)
+_ENTRY = re.compile(r'\[(\d{4}-\d\d-\d\d[^\]]{0,40})\]\s*\(\s*importance\s*:\s*([^)("]{0,20})\)', re.IGNORECASE)
+_REMOTE_IMAGE = re.compile(r"!(?=\[[^\]]{0,1000}\](?:\(\s{0,9}<?(?:https?:)?//|\[))", re.IGNORECASE)
+# Tags that load something, hide it, make a heading, or stand for a turn of a conversation.
+_TAG = re.compile(
+    r"<(?=[!|]|\?(?!>)|<?/?(?:img|script|iframe|object|embed|link|meta|style|svg|video|audio|source|form|base|input|"
+    r"picture|h[1-6]|hr|noscript|system[\w-]*|user|assistant|developer|human|admin|instructions?|memory|removed|sys|s|"
+    r"tool_\w{1,30}|function_\w{1,30}|invoke|untrusted[\w-]*|start_of_turn|end_of_turn)\b[^<>]{0,600}(?:>|$)|"
+    r"\w{1,12}\b[^<>]{0,300}(?:\bhidden\b|display\s*:\s*none|font-size\s*:\s*0|opacity\s*:\s*0|left\s*:\s*-\d|"
+    r"color\s*[:=]\s*[\"']?(?:white|#fff|transparent))[^<>]{0,300}>)",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\s{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}(?=confidence[*_]{0,3}\s{0,9}:)", re.IGNORECASE
+)
+_CHAT_MARK = re.compile(r"\[(?=/?(?:INST|TOOL_CALLS)\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,79 +129,62 @@ def quote(text: str, trust: Trust, limit: int = LINE_CHARACTERS) -> str:
     return f'"{inner}"{speaker}'
 
 
+def attributed(text: str, trust: Trust, vouchers: Iterable[str]) -> str:
+    """How a line of this trust may stand in MEMORY.md: the owner's as it is, a stranger's as a quotation.
+
+    This does not ask whether the text looks like an order: whatever a page or a program said is quoted, unless
+    `vouchers` (what the agent or the owner said of the same) have every word and number of it. What an agent said is
+    quoted when it reads as an order, or pretends to quote somebody else.
+    """
+    text = _COUNTED.sub(", ", text)  # only the program counts
+    if trust is Trust.OWNER:
+        return text
+    if trust is Trust.AGENT:
+        pretends = is_quoted(text) and not text.endswith(f" ({_SPEAKERS[trust]})")
+        return quote(text, trust) if pretends or reads_as_instruction(text) else text
+    known = [(content_terms(one), numbers(one)) for one in vouchers]
+    words = frozenset().union(*(terms for terms, _ in known), *(found for _, found in known))
+    said = content_terms(text) | frozenset(numbers(text))
+    return text if said and said <= words else quote(text, trust)
+
+
 def is_quoted(text: str) -> bool:
     """Whether `quote` could have made this: one quotation, its speaker, and no structure."""
     return bool(_QUOTED.fullmatch(text)) and defang(text, len(text)) == text
 
 
 def _spoken(text: str) -> Finding | None:
-    folded = _folded(text)
-    outside = _SPAN.sub('""', folded)
-    spoken = outside if outside != folded and _DISCOURSE.search(outside) else folded
+    # Runs of blank rows and of marks say nothing, and cost patterns that look for what stands behind them.
+    rows = "\n".join(row for row in map(str.strip, folded(text).split("\n")) if row)
+    read = _MARK_RUN.sub(r"\1\1\1\1\1\1", rows)
+    outside = _SPAN.sub('""', read)
+    spoken = outside if outside != read and _DISCOURSE.search(outside) else read
     for kind, pattern in written_patterns():
-        match = pattern.search(spoken if kind is Poison.FAKE_SYSTEM else folded)
+        match = pattern.search(spoken if kind is Poison.FAKE_SYSTEM else read)
         if match:
             return Finding(kind, _excerpt(match.group()))
-    if _escapes_fence(folded):
-        return Finding(Poison.STRUCTURE, _excerpt(folded[-80:]))
+    if _escapes_fence(read):
+        return Finding(Poison.STRUCTURE, _excerpt(read[-80:]))
     flat = " ".join(spoken.split())
     for kind, pattern in spoken_patterns():
         match = pattern.search(flat)
         if match:
             return Finding(kind, _excerpt(match.group()))
     squeezed = squeezed_pattern().search(re.sub(r"[\W_]+", "", flat.translate(_LEET)))
-    return Finding(Poison.OBFUSCATED, _excerpt(squeezed.group())) if squeezed else None
+    if squeezed:
+        return Finding(Poison.OBFUSCATED, _excerpt(squeezed.group()))
+    habit = by_example(spoken)
+    if habit:
+        return Finding(Poison.FAKE_SYSTEM, _excerpt(habit))
+    signs = commanding(flat)
+    return Finding(signs[0], _excerpt(signs[1])) if signs else None
 
 
 def _encoded(text: str) -> Finding | None:
-    for decoded in _decodings(text):
-        finding = _spoken(decoded)
-        if finding:
+    for decoded in islice(decodings(text), _DECODINGS):
+        if decoded != text and (finding := _spoken(decoded)):
             return Finding(Poison.ENCODED, finding.excerpt)
     return None
-
-
-def _decodings(text: str) -> Iterator[str]:
-    for match in list(_BASE64.finditer(text))[:20]:
-        blob = match.group().rstrip("=").replace("-", "+").replace("_", "/")
-        yield from _readable(base64.b64decode(blob[: len(blob) - (len(blob) % 4 == 1)] + "=" * (-len(blob) % 4)))
-    for match in list(_HEX.finditer(text))[:20]:
-        digits = re.sub(r"\\x|[\s:]", "", match.group())
-        yield from _readable(binascii.unhexlify(digits))
-    if "%" in text:
-        from urllib.parse import unquote  # slow to load, and seldom needed
-
-        yield unquote(text)
-    if "&#" in text:
-        import html
-
-        yield html.unescape(text)
-    for match in list(_UNICODE_ESCAPES.finditer(text))[:20]:
-        yield "".join(chr(int(code, 16)) for code in match.group().split("\\u")[1:])
-    if re.search(r"rot-?\s?13", text, re.IGNORECASE):
-        yield text.translate(_ROT13)
-    if re.search(r"\b(?:reverse[ds]?|backwards?)\b", text, re.IGNORECASE):
-        yield text[::-1]
-
-
-def _readable(raw: bytes) -> Iterator[str]:
-    decoded = raw.decode("utf-8", "replace")
-    if sum(char.isprintable() and char != "\ufffd" for char in decoded) >= 0.9 * len(decoded):
-        yield decoded
-
-
-def _folded(text: str) -> str:
-    """Lower case, no accents, nothing invisible, look-alike letters of other scripts in Latin words as Latin."""
-    shown = unicodedata.normalize("NFKC", visible(text)).casefold()
-    plain = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", shown)))
-    latin = _WORD.sub(_in_one_script, plain) if _GREEK_OR_CYRILLIC.search(plain) else plain
-    return _SPACED_OUT.sub(lambda match: re.sub(r"[ .*_-]", "", match.group()), latin)
-
-
-def _in_one_script(match: re.Match[str]) -> str:
-    word = match.group()
-    mixed = _LATIN.search(word) and _GREEK_OR_CYRILLIC.search(word)
-    return word.translate(_CONFUSABLES) if mixed else word
 
 
 def _escapes_fence(folded: str) -> bool:
@@ -210,7 +204,7 @@ def _excerpt(text: str) -> str:
 def _defanged(text: str, limit: int) -> str:
     rows = (_BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in text.splitlines())
     line = " ".join(row for row in rows if row)
-    line = line.replace("<!--", "< !--").replace("<|", "< |").replace("📌", "")
+    line = _CHAT_MARK.sub("[ ", _TAG.sub("< ", line.replace("📌", "")))
     line = _REMOTE_IMAGE.sub("", _ENTRY.sub(r"[\1, importance \2]", _POINTER.sub(r" (\1)", line)))
     line = _BACKTICKS.sub(lambda match: "`" if len(match.group()) > 2 else match.group(), line)
     return _balanced(_cut(line.strip(), limit))

@@ -60,7 +60,8 @@ forged log entry
 forged pointer
   (?:→|⟶|➔|➜|⇒|[-=]{1,3}>)\s*search\s*:\s*`
 forged structure
-  ^\s*(?:[-*>+]\s*)*#{1,6}\s*(?:the phenotype|the bond|the niche|active context|crystal pointers|curiosity gaps|
+  ^\s*(?:[-*>+][ \t]*){0,9}#{1,6}\s*(?:the phenotype|the bond|the niche|active context|crystal pointers|
+    curiosity gaps|
     emerging skills|working memory state|unsynthesized notes|scratch buffer)\b
   →\s*confidence:\s*\d+\s*%\s*\|\s*occurrences:
   <!--\s*(?:pin(?:ned)?\b|dream-generated)
@@ -69,7 +70,25 @@ forged structure
     transcript)>
   [-=*#]{3,}\s*(?:end|begin(?:ning)?|start) of (?:the )?(?:untrusted |user |system )?(?:data|notes?|context|
     document|input|memory|transcript|prompt|instructions|content)\b
+  [\"'](?:op|operations)[\"']\s*:\s*(?:[\[]|[\"'](?:add|revise|merge|evict)[\"'])|[\"']insights[\"']\s*:\s*\[
+  ^\s*op:\s*(?:add|revise|merge|evict)\b
+  ^\s*[nclgt]\d{1,4} \((?:pinned|(?:note|crystal|insight|open question)[^)\n]{0,60})\)\s*:\s*\"
+  [\"']consumed[\"']\s*:\s*\[
+  ^\s*your last answer was refused
+  confidence\W{0,6}\d{1,3}\s?%.{0,20}\boccurrences\W{0,6}\d|^\s*emerging skills?\b.{0,60}\bconfidence\b
+  ^\s*-{3}\n(?:.*\n){0,3}?description:.{0,80}\n(?:.*\n){0,4}?-{3}\n
+  <h[1-6]\b[^>]{0,80}>\s*(?:the phenotype|the bond|the niche|active context|crystal pointers|curiosity gaps|
+    emerging skills|working memory state)
+  ^\s*(?:the phenotype|the bond|the niche|active context|crystal pointers|curiosity gaps|emerging skills|
+    working memory state)\s*\n\s*[=-]{3,}
 hidden text
+  <!--[^>]{0,80}\b(?:ai|assistants?|agents?|llms?|copilot|claude|gpt|chatbots?|bots?)\b
+  ^\s*\[//\]:\s*#|^\s*\[[^\]\n]{0,40}\]:\s*#\s*[(\"']
+  <\w{1,12}\b[^>\n]{0,120}\b(?:color\s*[:=]\s*[\"']?(?:#fff(?:fff)?|white|transparent)\b|left\s*:\s*-\d{3,}px|
+    aria-hidden\s*=\s*[\"']?true)[^>\n]{0,80}>.{0,60}\b(?:ai|assistants?|agents?|bots?|models?|you|your|must)\b
+  <(?:div|span|p|section|noscript|details)\b[^>\n]{0,60}\bhidden\b[^>\n]{0,40}>.{0,60}\b(?:ai|assistants?|agents?|
+    bots?|models?|you|your|must)\b
+  \balt\s*=\s*[\"'][^\"'\n]{0,30}\b(?:ai|llm|assistants?|agents?|bots?|models?|ignore|system)\b
   <!--.{0,20}\b(?:ai|assistant|agents?|llm|claude|gpt|system|instructions?)\b
   style\s*=\s*[\"'][^\"'\n]{0,80}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|
     opacity\s*:\s*0\b)
@@ -79,14 +98,23 @@ tool call
     args|parameters|input|tool_input)[\"']\s*:
   [\"'](?:tool_calls?|function_call|tool_use)[\"']\s*:\s*[\[{\"]
   ^\s*action\s*:\s*[\w.-]{1,60}\s*[\n;|]\s*action input\s*:
+  \[tool_calls\]|</?(?:use_mcp_tool|tool_name|server_name)\b|\bto=functions\.\w|<\|(?:python_tag|channel|message|
+    call)\|>
+  ^\s*`{3}\s*tool_code\b|\bfunctions\.\w{1,30}\(\s*\{|[\"']method[\"']\s*:\s*[\"']tools/call[\"']
+  [\"']type[\"']\s*:\s*[\"'](?:function|tool_use)[\"']\s*,(?:[^{}\n]{0,60}[\"'](?:name|function)[\"']\s*:)
 fake system text
+  </?(?:start_of_turn|end_of_turn|admin|developer|system-reminder)\b[^>\n]{0,20}>|<\|[a-z_]{2,20}\|>
+  ^\s*(?:human|user)\s*:[^\n]{1,200}\n+\s*(?:ai|assistant)\s*:
+  [\"']role[\"']\s*:\s*[\"'](?:system|developer)[\"']\s*,\s*[\"']content[\"']
+  ^\s*[-=#*]{2,}\s*(?:system|developer)(?: message| prompt| note)?\s*[-=#*:]{1,}
+  ^\s*#{2,}\s*(?:system|assistant|human)\s*:?\s*$
   ^\s*[\[(<]\s*(?:new )?(?:instructions?|directive)s?\s*[\])>]\s*:?\s*\w
   \b(?:begin|start|end) (?:of )?(?:system|hidden|new|admin) (?:prompt|instructions?|message)\b(?!s? (?:is|are|was|
     in|of))
   <\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id|end_header_id|begin_of_text)\|?>
   \[/?inst\]|<</?sys>>|</?system(?:[-_ ]?(?:prompt|message|reminder|instructions?))?\s*>
   #{2,}\s*(?:instructions?|system|response|human|assistant)\s*:
-  ^[\s>*#_~\[({<-]*<ROLE>[\])}>*_]*\s*:[\s*_]*(?:[^\n]{0,40}\b)?<ADDRESSED>
+  ^[ \t>*#_~\[({<-]{0,20}<ROLE>[\])}>*_]*\s*:[\s*_]*(?:[^\n]{0,40}\b)?<ADDRESSED>
   [\[(<]\s*<ROLE>\s*[\])>]\s*:?\s*(?:[^\n]{0,40}\b)?<ADDRESSED>
   \bsystem (?:override|command|instruction|directive)s?\s*[:\])!]
 """
@@ -318,12 +346,12 @@ def _rows(table: str) -> Iterator[tuple[Poison, str]]:
             pattern += row.strip()
             continue
         if pattern:
-            yield kind, _plain(pattern)
+            yield kind, plain_pattern(pattern)
         pattern = row.strip() if row.startswith("  ") else ""
         kind = kind if pattern or not row else Poison(row)
 
 
-def _plain(pattern: str) -> str:
+def plain_pattern(pattern: str) -> str:
     """Without accents, as folded text is (nor has й its breve there): a table may be written as languages write."""
     for name, part in _PARTS.items():
         pattern = pattern.replace(name, part)

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from state.secret_names import MARK, named_secrets
-from state.secret_shapes import SHAPES, is_placeholder
+from state.secret_names import MARK, looks_random, named_secrets
+from state.secret_phrases import PHRASES, recovery_codes
+from state.secret_shapes import SHAPES, Shape, is_placeholder
 
 # detect-secrets' plugins that are used, each with plain hints (see secret_shapes.py) and the kind as it is shown.
 # Not used, since the rules here find more of the same: JwtTokenDetector (leaves the signature), PrivateKeyDetector
@@ -50,7 +51,9 @@ _KEY_CHARACTERS = 16 * 1024
 _PASSES = 4
 
 _ADDRESS = re.compile(r"://[^\s:/@\"'<>]{0,255}:(?!\d{1,5}(?:[/?#]|$))([^\s\"'<>]{1,512})")
-_HOST = re.compile(r"\[?[A-Za-z0-9_][\w.:-]{0,255}\]?(?=[/?#,;)\s\"'`*]|$)")
+# A token in the place of the user, as in an address of git.
+_TOKEN_IN_ADDRESS = re.compile(r"://([\w-]{20,255})@")
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9_][\w.:-]{0,255})(?=[:/?#,;)\s\"'`*]|$)")
 # The shortest token of a plugin has 16 of these characters, a digit among them; a secret key of AWS may have slashes.
 _RUN = re.compile(r"[\w+=-]{16,}")
 _LONG_RUN = re.compile(r"[A-Za-z0-9/+=]{40}")
@@ -65,6 +68,11 @@ class Finding:
     start: int
     end: int
 
+    @property
+    def mark(self) -> str:
+        """What stands in its place."""
+        return f"{MARK}{self.kind}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
@@ -75,7 +83,7 @@ class Redacted:
 
 
 def redact(text: str, allow: Sequence[str] = ()) -> Redacted:
-    """The text with every secret replaced by `[redacted: kind]`; strings in `allow` are none.
+    """The text with every secret replaced by `[redacted: kind]`; what stands within a text of `allow` is none.
 
     Redacting twice is redacting once. Time is linear in the length of the text.
     """
@@ -92,24 +100,26 @@ def redact(text: str, allow: Sequence[str] = ()) -> Redacted:
 
 def _findings(text: str, allow: Sequence[str]) -> list[Finding]:
     lowered = text.lower()
-    candidates = chain(_private_keys(text), _shaped(text, lowered), _addresses(text), named_secrets(text, lowered))
-    return [
-        Finding(kind, start, end)
-        for kind, start, end in candidates
-        if text[start:end] not in allow and MARK not in text[start:end]
-    ]
+    candidates = chain(
+        _private_keys(text),
+        _shaped(text, lowered),
+        _addresses(text),
+        named_secrets(text, lowered),
+        recovery_codes(text, lowered),
+    )
+    found = [Finding(kind, start, end) for kind, start, end in candidates if MARK not in text[start:end]]
+    if not (allow and found):
+        return found
+    allowed = [match.span() for one in allow if one for match in re.finditer(re.escape(one), text)]
+    return [one for one in found if not any(start <= one.start and one.end <= end for start, end in allowed)]
 
 
 def _replaced(text: str, found: Sequence[Finding]) -> str:
     pieces, at = [], 0
     for finding in found:
-        pieces += [text[at : finding.start], _mark(finding)]
+        pieces += [text[at : finding.start], finding.mark]
         at = finding.end
     return "".join([*pieces, text[at:]])
-
-
-def _mark(finding: Finding) -> str:
-    return f"{MARK}{finding.kind}]"
 
 
 def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[Finding]:
@@ -117,7 +127,7 @@ def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[
     shifts, shift = [0], 0
     ends = []  # of the marks, in the text of the later pass
     for one in found:
-        shift += len(_mark(one)) - (one.end - one.start)
+        shift += len(one.mark) - (one.end - one.start)
         ends.append(one.end + shift)
         shifts.append(shift)
     for one in more:
@@ -150,11 +160,11 @@ def _private_keys(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _shaped(text: str, lowered: str) -> Iterator[tuple[str, int, int]]:
-    ours = ((shape.kind, shape.hints, shape.pattern) for shape in SHAPES)
     # Most texts hold nothing that detect-secrets could find, and importing it takes 100 ms: a session start waits.
-    for kind, hints, pattern in chain(ours, _theirs() if _holds_token(text, lowered) else ()):
-        if not any(hint in lowered for hint in hints):
+    for shape in chain(SHAPES, PHRASES, _theirs() if _holds_token(text, lowered) else ()):
+        if not any(hint in lowered for hint in shape.hints):
             continue
+        pattern = shape.pattern
         for match in pattern.finditer(text):
             group = "secret" if "secret" in pattern.groupindex else 0
             if pattern.groups == 1 and len(match[1] or "") >= 16:
@@ -165,7 +175,7 @@ def _shaped(text: str, lowered: str) -> Iterator[tuple[str, int, int]]:
                 end = rest.end() if rest else end
                 end -= text[end - 1] == "."
             if not is_placeholder(text[start:end]):
-                yield kind, start, end
+                yield shape.kind, start, end
 
 
 def _holds_token(text: str, lowered: str) -> bool:
@@ -176,12 +186,12 @@ def _holds_token(text: str, lowered: str) -> bool:
 
 
 @functools.cache
-def _theirs() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
-    """Kind, hints and pattern of detect-secrets' plugins."""
+def _theirs() -> tuple[Shape, ...]:
+    """What detect-secrets' plugins look for."""
     theirs = []
     for module, name, hints, kind in _PLUGINS:
         plugin = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), name)
-        theirs += [(kind, hints, pattern) for pattern in plugin.denylist]
+        theirs += [Shape(kind, hints, pattern.pattern, pattern.flags) for pattern in plugin.denylist]
     return tuple(theirs)
 
 
@@ -195,3 +205,6 @@ def _addresses(text: str) -> Iterator[tuple[str, int, int]]:
             at = match[1].rfind("@", 0, at)
         if at > 0 and not is_placeholder(match[1][:at]):
             yield "password in an address", match.start(1), match.start(1) + at
+    for match in _TOKEN_IN_ADDRESS.finditer(text):
+        if looks_random(match[1]):
+            yield "token in an address", *match.span(1)

@@ -13,6 +13,7 @@ Whatever cannot be read as a stamp or as an importance stays text; only the head
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -96,24 +97,44 @@ def parse_notes(text: str, file_time: datetime, first_line: int = 1) -> tuple[No
     An entry is a bullet or a paragraph with the indented lines below it; blank lines between them belong to
     it. A heading other than the header is a note of its own. `first_line` numbers the text's first line.
     """
-    entries: list[_Entry] = []
+    return tuple(notes_in(text, file_time, first_line))
+
+
+def notes_in(text: str, file_time: datetime, first_line: int = 1) -> Iterator[Note]:
+    """The same, one after the other: whoever only counts them keeps none of a million."""
+    notes = (entry.note(file_time) for entry in _entries(text, first_line))
+    return (note for note in notes if note.text)
+
+
+def _entries(text: str, first_line: int) -> "Iterator[_Entry]":
     current: _Entry | None = None
     blank_before = False
-    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=first_line):
+    for number, raw in enumerate(_lines(text.removeprefix("\ufeff")), start=first_line):
         line = raw.rstrip("\r")
         if not line.strip():
             blank_before = True
             continue
         if _HEADER.fullmatch(line) or _RULE.fullmatch(line):
+            if current:
+                yield current
             current = None
         elif current and (_INDENT.match(line) or current.goes_on_with(line, blank_before=blank_before)):
             current.add(number, _INDENT.sub("", line, count=1))
         else:
+            if current:
+                yield current
             current = _Entry(number, line)
-            entries.append(current)
         blank_before = False
-    notes = (entry.note(file_time) for entry in entries)
-    return tuple(note for note in notes if note.text)
+    if current:
+        yield current
+
+
+def _lines(text: str) -> Iterator[str]:
+    at = 0
+    while (end := text.find("\n", at)) >= 0:
+        yield text[at:end]
+        at = end + 1
+    yield text[at:]
 
 
 class _Entry:
@@ -159,6 +180,20 @@ class _Entry:
             first_line=self.first,
             last_line=self.last,
         )
+
+
+def body_at(line: str) -> int:
+    """Where the text of an entry begins in its first line: after bullet, stamp, importance and [AUTO]."""
+    bullet = _BULLET.match(line)
+    if bullet is None:
+        return 0
+    stamp = _STAMP.match(line, bullet.end())
+    if stamp is None or _moment(stamp.group(1)) is None:
+        return bullet.end()
+    given = _IMPORTANCE.match(line, stamp.end())
+    at = given.end() if given and _number(given.group(1)) is not None else stamp.end()
+    auto = _AUTO.match(line, at)
+    return auto.end() if auto else at
 
 
 def _moment(text: str) -> datetime | None:

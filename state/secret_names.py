@@ -9,14 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from state.commonplace import COMMONPLACE
 from state.secret_shapes import is_placeholder
 
 MARK = "[redacted: "
-_HINTS = ("pass", "pwd", "secret", "token", "key", "credential", "contrase", "wort", "pw")
-_CHOSEN = r"pass(?:word|wd|phrase|code)|(?<![a-z])pwd?(?![a-z])|(?<=_)pass(?![a-z])|passwort|kennwort|contrase[nñ]a"
+_HINTS = ("pass", "pwd", "secret", "token", "key", "credential", "contrase", "wort", "pw", "psk", "mot de")
+_CHOSEN = (
+    r"pass(?:word|wd|phrase|code)|(?<![a-z])pwd?(?![a-z])|(?<=_)pass(?![a-z])|(?<![a-z])psk(?![a-z])"
+    r"|passwort|kennwort|contrase[nñ]a|mot de passe"
+)
 _KEY = (
-    r"secret|token|credential|api[_ -]?key|(?:access|auth|private|account|shared[_ -]?access|client|encryption"
-    r"|signing|master|license|service|session|storage|deploy|secret)[_ -]?key(?:-data)?"
+    r"secret|token|credential|api[_ -]?key|(?:access|auth|private|account|admin|webhook|hmac|bot|app|write"
+    r"|shared[_ -]?access|client|encryption|signing|master|license|service|session|storage|deploy|secret)"
+    r"[_ -]?key(?:-data)?"
 )
 _NAME = re.compile(rf"(?P<password>{_CHOSEN})|(?:{_KEY})", re.IGNORECASE)
 _TAIL = re.compile(r"s?(?:[_-]?[A-Za-z0-9]{1,30}){0,3}")
@@ -28,18 +33,24 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _BEFORE_ABOUT = re.compile(
-    r"(?:next|page|continuation|cancel\w*|pad|eos|bos|unk|mask|sep|special|stop|max|min|num|total|prompt|completion"
-    r"|input|output|public|cache|primary|foreign)[_ -]?$",
+    r"(?<![a-z])(?:next|page|continuation|cancel\w*|pad|eos|bos|unk|mask|sep|special|stop|max|min|num|total"
+    r"|prompt|completion|input|output|public|cache|primary|foreign)[_ -]?$",
     re.IGNORECASE,
 )
 
-_ASSIGN = re.compile(r"[\\\"'\])`*]{0,4}\s{0,4}(?::=|=>|->|→|={1,3}|!=|:(?!:))\s{0,4}")
+_ASSIGN = re.compile(
+    r"(?:[\\\"'\])`*]{0,9}\s{0,4}(?::=|=>|->|→|={1,3}|!=|:(?!:))|\\{0,7}[\"']\s{1,4}value\s?=)"
+    r"\s{0,4}(?:\*{2}\s{1,2})?"
+)
+_CELL = re.compile(r"[*`]{0,2} {1,20}\| {1,20}(?=\S)")
 _XML = re.compile(r">(?=[^\s<>]{4,400}</)")
 _FLAG = re.compile(r"[ =]{1,2}")
-_CALL = re.compile(r"\((?=\\?[\"'])")
+_CALL = re.compile(r"\((?=\\{0,7}[\"'])")
+_LISTED = re.compile(r"\\{0,7}[\"'],\s{0,2}(?=\\{0,7}[\"'])")
 _SAYS = re.compile(
-    r"(?:s?[ \t](?:for|of|to|on|in)[ \t][^\n:=.;\"]{1,60}?)?"
-    r"(?::[ \t]|(?:['’]s|[ \t](?:is|was|=|ist|lautet|es|est))[ \t]{1,2})(?:now |still |set to |just )?",
+    r"(?:s?[ \t](?:for|of|to|on|in|at|für|de|del|du|pour|der|des)[ \t][^\n:=.;\"]{1,60}?)?"
+    r"(?::[ \t]|[ \t](?:→|->)[ \t]|(?:['’]s|[ \t](?:is|was|=|ist|lautet|es|est|è|é))[ \t]{1,2})"
+    r"(?:now |still |set to |just )?",
     re.IGNORECASE,
 )
 _SPACE = re.compile(r"[ \t](?:(?:from|to|with|as)[ \t])?(?=\S)", re.IGNORECASE)
@@ -48,17 +59,24 @@ _BONDS = (
     (_ASSIGN, "assigned"),
     (_FLAG, "flag"),
     (_CALL, "assigned"),
+    (_LISTED, "listed"),
+    (_CELL, "said"),
     (_XML, "assigned"),
     (_SAYS, "said"),
     (_SPACE, "beside"),
 )
-_OPENING = re.compile(r"\\?[\"'`]{1,3}|\*{1,2}(?=\S)")
+_OPENING = re.compile(r"\\{0,7}[\"'`]{1,3}|\*{1,2}(?=\S)")
+_SPOKEN = re.compile(r"[a-z]{3,12}(?: [a-z]{3,12}){3,11}(?=[.!]?\s{0,2}(?:$|\n|\r|\\|[\"'`]))")
 _BARE = re.compile(r"[^\s\"'`<>]{1,4096}")
+_TYPE = re.compile(r"[A-Z][A-Za-z]{1,40}(?:\[[^\]\n]{1,80}\])? = ")
 _NEXT_FIELD = re.compile(r"[;,&](?=\s|$|[\w.-]{1,40}\s?[=:])|;|\\[nrt]|&amp;")
 _TRAILING = ".,;:!?)]}*\\"
 
 _CALLS = re.compile(r"[\w.$]*[A-Za-z_]\w*[(\[]")
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$][\w$]*)+")
+_NUMBERED = re.compile(r"[A-Za-z]+\d{1,2}")
+# "velvet.quartz34" was typed as a password; `self.password2` is a field.
+_TYPED = re.compile(r"\d{2,4}$")
 _PATH = re.compile(r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:")
 # base64, SHA-256, OAuth2, v1.2, 2FA, 8-character: words with digits.
 _TECHNICAL = re.compile(
@@ -67,6 +85,8 @@ _TECHNICAL = re.compile(
     r"|version)[ _-]?\d[\w.-]*|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d",
     re.IGNORECASE,
 )
+# How forms are checked: required|string|min:8.
+_RULES = re.compile(r"[a-z]{2,}(?:\|[a-z]{2,}(?::[\w,]+)?)+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 # CamelCase, as names of types and variables are: a run of capitals, or capitals with two small letters behind each.
 _CAMEL = re.compile(r"(?=(?:[^a-z]*[a-z]{2,}){2})[a-z]*(?:[A-Z]\d{0,2}|[A-Z][a-z]{2,}\d{0,2})+(?:\[.*)?")
@@ -81,12 +101,18 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What stands behind a name. `form`: how it is tied to the name; `quote`: what encloses it."""
+    """What stands behind a name.
+
+    `form`: how it is tied to the name; `quote`: what encloses it; `spoken`: whole words;
+    `typed`: the type of what is assigned behind it.
+    """
 
     text: str
     start: int
     quote: str
     form: str
+    spoken: bool = False
+    typed: bool = False
 
 
 def named_secrets(text: str, lowered: str) -> Iterator[tuple[str, int, int]]:
@@ -130,11 +156,13 @@ def _read(text: str, at: int, form: str) -> _Value:
         if end >= 0 and "\n" not in text[start:end]:
             return _Value(text[start:end], start, opening[0], form)
         at = start
+    if form in {"assigned", "said"} and (words := _SPOKEN.match(text, at)):
+        return _Value(words[0], at, "", form, spoken=True)
     bare = _BARE.match(text, at)
     word = bare[0] if bare else ""
     if more := _NEXT_FIELD.search(word):
         word = word[: more.start()]
-    return _Value(word.rstrip(_TRAILING), at, "", form)
+    return _Value(word.rstrip(_TRAILING), at, "", form, typed=bool(_TYPE.match(text, at)))
 
 
 def _is_secret(value: _Value, name: re.Match[str]) -> bool:
@@ -144,47 +172,61 @@ def _is_secret(value: _Value, name: re.Match[str]) -> bool:
     if name["password"]:
         return _is_password(value, shouted=name[0].isupper())
     long = len(text) >= (16 if value.form == "beside" else 12)
-    return long and not any(character.isspace() for character in text) and _is_random(text)
+    return long and not any(character.isspace() for character in text) and looks_random(text)
 
 
 def _is_reference(value: _Value) -> bool:
     """Whether the value only says where the secret is: a path, an address, a call, a field, a type."""
     text = value.text
+    if _RULES.fullmatch(text):
+        return True
     if _PATH.match(text):
-        return not any(_is_random(part) for part in text.split("/"))
+        return not any(looks_random(part) for part in text.split("/"))
     if value.quote:
         return False
-    return bool(_CALLS.match(text)) or (bool(_DOTTED.fullmatch(text)) and not _is_random(text))
+    if value.typed:
+        return True
+    dotted = _DOTTED.fullmatch(text) and not _TYPED.search(text)
+    return bool(_CALLS.match(text)) or (bool(dotted) and not looks_random(text))
 
 
 def _is_password(value: _Value, *, shouted: bool) -> bool:
     """Whether someone chose this as a password. `shouted`: the name is in capitals, as in a file of settings."""
     text = value.text
+    if _WORDS.fullmatch(text) and (value.quote or value.spoken or text.count("-") >= 3):
+        return _are_drawn(re.split("[ -]", text))
     if any(character.isspace() for character in text):
-        return bool(value.quote and _WORDS.fullmatch(text) and _COMMON.isdisjoint(text.split()))
-    digit = any(character.isdigit() for character in text)
-    letter = any(character.isalpha() for character in text)
-    symbol = bool(_SYMBOL.search(text[1:]))
-    technical = bool(_TECHNICAL.fullmatch(text))
-    if value.form == "beside":  # "the password Tr0ub4dor&3 works": nothing but its look tells
-        chosen = symbol or text.isalnum() or text.count("-") >= 3 or _is_random(text)
-        return len(text) >= 6 and not technical and letter and digit and chosen
-    if value.form == "said":
-        words = bool(_WORDS.fullmatch(text))
-        return len(text) >= 5 and not technical and ((letter and digit) or (letter and symbol) or words)
-    if value.quote or shouted or value.form == "flag":
+        return False
+    if value.form not in {"beside", "said", "listed"} and (value.quote or shouted or value.form == "flag"):
         plain = text.isalpha() and text.islower()
         if (plain and value.form == "flag") or (_ABOUT_ITSELF.fullmatch(text) and _NAME.search(text)):
             return False
         return len(text) >= (8 if plain and not shouted else 5)
-    return (
-        len(text) >= 5
-        and not technical
-        and ((letter and digit) or (digit and len(text) >= 6) or symbol or _is_random(text))
-    )
+    return not _TECHNICAL.fullmatch(text) and _looks_chosen(text, value.form)
 
 
-def _is_random(text: str) -> bool:
+def _looks_chosen(text: str, form: str) -> bool:
+    """Whether nothing but its look tells that a bare word is a password."""
+    digit = any(character.isdigit() for character in text)
+    letter = any(character.isalpha() for character in text)
+    symbol = bool(_SYMBOL.search(text[1:]))
+    if form == "beside":  # "the password Tr0ub4dor&3 works"
+        chosen = symbol or text.isalnum() or text.count("-") >= 3 or looks_random(text)
+        return len(text) >= 6 and letter and digit and chosen
+    if form == "listed":  # ("password", "Tr0ub4dor&3")
+        return len(text) >= 8 and letter and digit and not _NUMBERED.fullmatch(text)
+    if form == "said":
+        return len(text) >= 5 and letter and (digit or symbol)
+    return len(text) >= 5 and ((letter and digit) or (digit and len(text) >= 6) or symbol or looks_random(text))
+
+
+def _are_drawn(words: list[str]) -> bool:
+    """Whether these words are a passphrase rather than a sentence."""
+    commonplace = sum(word in COMMONPLACE or word in _COMMON for word in words)
+    return _COMMON.isdisjoint(words) and 3 * commonplace <= len(words)
+
+
+def looks_random(text: str) -> bool:
     """Whether the text looks drawn at random: long, of letters and digits that change places often."""
     if _UUID.fullmatch(text):
         return True

@@ -1,4 +1,4 @@
-"""Scripts for the scripted model that answer the synthesis prompt: a good model, and bad ones of many kinds.
+"""Scripts for the scripted model that answer the synthesis prompt: a good model, and bad ones (more: tests/gallery).
 
 Each takes the request (as JSON) and the number of the call, and reads the prompt as a model would.
 """

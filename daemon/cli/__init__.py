@@ -25,11 +25,14 @@ COMMANDS = {
     "diff": "show what changed between versions",
     "restore": "bring back an earlier version",
     "why": "show where a line comes from",
+    "forget": "erase a text everywhere, with a receipt",
     "review": "show, approve or reject proposals",
     "feel": "raise a hormone event",
     "mood": "show the hormone levels",
     "ingest": "read transcripts into the long-term memory",
     "session": "show the working memory of sessions",
+    "export": "write the whole workspace into one file: a backup",
+    "import": "make a workspace of such a file",
     "serve": "the daemon, in the foreground: dreams by itself, serves agents",
     "mcp": "MCP over stdio, for an agent",
     "install-service": "have systemd run the daemon",
@@ -78,7 +81,8 @@ def _run(words: Sequence[str]) -> int:
         return 0
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}; 'dreamd --help' lists them")
-    command = import_module(f"daemon.cli.{name.replace('-', '_')}")
+    module = "import_" if name == "import" else name.replace("-", "_")  # the other one is a word of Python's
+    command = import_module(f"daemon.cli.{module}")
     parser = Parser(prog=f"dreamd {name}", description=command.__doc__)
     command.add(parser)
     # Options may stand between arguments, also between those that may be left out.

@@ -4,14 +4,14 @@ import argparse
 import json
 import os
 import sys
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import cache
 
 from daemon.cli.parsing import takes_folder, workspace_of
-from daemon.layers import context_window, layers
+from daemon.layers import context_window, redaction
 from state.bootstrap import Bootstrap, bootstrap
-from state.errors import ConfigError, UsageError
-from state.scratch import Note
+from state.errors import UsageError
 from state.stores.files import Disk
 from state.stores.segments import Segments
 from state.stores.workspace import Workspace
@@ -45,11 +45,29 @@ def run(arguments: argparse.Namespace) -> int:
     if window < 1:
         raise UsageError(f"a context window of {window} tokens is impossible; give a positive number")
     most = HOOK_CHARACTERS if arguments.format == "hook" else None
-    ready = bootstrap(_memory(workspace), _notes(workspace, arguments.config), window, most)
+    notes, secrets = Segments(workspace).each_pending(), redaction(arguments.config, os.environ)
+    ready = bootstrap(_memory(workspace), notes, window, most, secrets, _unforgotten(workspace))
     sys.stdout.write(_formatted(ready, arguments.format))
     if not ready.text:
         sys.stderr.write(f"{workspace.root} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n")
     return 0
+
+
+def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
+    """What may be shown of a note: not what was forgotten for good. Without notes nothing is loaded."""
+
+    @cache
+    def buried() -> Callable[[str], str]:
+        if not workspace.database.exists():
+            return str
+        from state.stores.forgotten import buried_in
+
+        return buried_in(workspace.database).without
+
+    def shown_of(text: str) -> str:
+        return buried()(text)
+
+    return shown_of
 
 
 def _memory(workspace: Workspace) -> str:
@@ -59,21 +77,6 @@ def _memory(workspace: Workspace) -> str:
         # An agent that gets all but one character is better off than one that gets nothing.
         sys.stderr.write(f"{workspace.document} is not UTF-8 throughout; save it as UTF-8\n")
     return text
-
-
-def _notes(workspace: Workspace, config: Path | None) -> tuple[Note, ...]:
-    """The pending notes, without their secrets: what no dream has read, nobody has redacted."""
-    notes = Segments(workspace).pending_notes()
-    secrets = layers(config, os.environ)[0].get("secrets") if notes else None
-    section = secrets if isinstance(secrets, dict) else {}
-    if not notes or section.get("redact") is False:
-        return notes
-    from state.redaction import redact
-
-    allow = section.get("allow") or ()
-    if not isinstance(allow, list | tuple) or not all(isinstance(one, str) for one in allow):
-        raise ConfigError(f"secrets.allow is {allow!r}, but it is a list of texts; mend the configuration")
-    return tuple(replace(note, text=redact(note.text, tuple(allow)).text) for note in notes)
 
 
 def _formatted(ready: Bootstrap, form: str) -> str:

@@ -1,26 +1,40 @@
-"""Check everything and say what to do: configuration, model, files, disk, stores, indexes, pointers."""
+"""Check everything and say what to do; with --repair, make a broken workspace work again.
+
+Nothing that can still be read is lost by a repair, and what is replaced is kept in .dreamd/broken/. Exit status of a
+repair: 0 mended, 1 something is wrong that it cannot mend, 3 there was nothing to mend.
+"""
 
 import argparse
 import os
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import takes_folder, takes_json, workspace_of
-from daemon.cli.terminal import out, show_json
+from daemon.cli.parsing import named_folder, takes_folder, takes_json, workspace_of
+from daemon.cli.terminal import out, say, show_json
+from state.errors import NothingToDoError, UsageError
 
 if TYPE_CHECKING:
+    from daemon.asking import Caller
+    from daemon.config import Config
     from daemon.examining import Finding
+    from daemon.repairing import Repair
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Which workspace."""
+    """Which workspace, and whether to mend it."""
     takes_folder(parser)
+    parser.add_argument("--repair", action="store_true", help="mend what is broken; the originals are kept aside")
+    parser.add_argument("--dry-run", action="store_true", help="with --repair: say what it would do, and do nothing")
     takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print each finding; 1 when there is a problem. Nothing is asked of the network."""
+    if arguments.dry_run and not arguments.repair:
+        raise UsageError("--dry-run goes with --repair; without it nothing is changed anyway")
+    if arguments.repair:
+        return _repair(arguments)
     workspace = workspace_of(arguments)
     from daemon.doctor import examine
     from daemon.examining import Level
@@ -29,23 +43,96 @@ def run(arguments: argparse.Namespace) -> int:
     for finding in examine(workspace, arguments.config, os.environ, lambda: _stores(arguments)):
         findings.append(finding)
         if not arguments.json:
-            advice = f"; {finding.advice}" if finding.advice else ""
-            out(f"{finding.level:<8} {finding.about:<13} {finding.what}{advice}", _STYLES[finding.level])
+            _show(finding)
     if arguments.json:
         show_json(findings)
     return 1 if any(finding.level is Level.PROBLEM for finding in findings) else 0
 
 
+def _show(finding: "Finding") -> None:
+    advice = f"; {finding.advice}" if finding.advice else ""
+    out(f"{finding.level:<8} {finding.about:<13} {finding.what}{advice}", _STYLES[finding.level])
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    """Mend, or say what would be done; print what was wrong, what came of it, what is left and what was kept."""
+    from daemon.examining import Level
+    from daemon.operations.repair import REPAIR, Mending
+
+    if not arguments.dry_run:
+        _let_in(arguments)
+    caller = _caller(arguments)
+    done = caller.ask(REPAIR, Mending(dry=arguments.dry_run))
+    _wake_the_daemon(caller)
+    if arguments.json:
+        show_json(done)
+    else:
+        _show_repair(done)
+    if any(finding.level is Level.PROBLEM for finding in done.left):
+        return 1
+    return 0 if done.mends else NothingToDoError.exit_status
+
+
+def _show_repair(done: "Repair") -> None:
+    verb = "would be done" if done.dry else "done"
+    for mend in done.mends:
+        out(f"{'broken' if done.dry else 'mended':<8} {mend.about:<13} {mend.wrong}; {verb}: {mend.deed}", "green")
+        for result in mend.results:
+            out(f"{'':<22} {result}")
+    for finding in done.left:
+        _show(finding)
+    if done.kept:
+        out(f"{'kept':<8} {'originals':<13} in {done.aside}; when everything is well: rm -r '{done.aside}'")
+        for path in done.kept:
+            out(f"{'':<22} {path}")
+    if not done.mends:
+        say("nothing that can be mended is broken; nothing was changed")
+
+
+def _let_in(arguments: argparse.Namespace) -> None:
+    """Give this user its own state folder back, whose permissions keep it out: nothing else can be said before."""
+    folder = named_folder(arguments)
+    state = folder / ".dreamd" if folder is not None else None
+    if state is None or not state.is_dir() or state.is_symlink() or os.access(state, os.R_OK | os.W_OK | os.X_OK):
+        return
+    if state.stat().st_uid == os.geteuid():
+        state.chmod(0o700)
+        say(f"{state} was closed to its owner; its permissions are 700 again")
+
+
+def _wake_the_daemon(caller: "Caller") -> None:
+    """One that knows the workspace and could not keep it takes it up at its next look, or when it is asked for it."""
+    from contextlib import suppress
+
+    from daemon.client import daemon
+    from daemon.operations.dreams import STATUS
+    from daemon.operations.operation import Nothing
+    from state.errors import DreamdError
+
+    with suppress(DreamdError):
+        if (client := daemon()) is not None:
+            client.call(caller.workspace.root, STATUS, Nothing())
+
+
 def _stores(arguments: argparse.Namespace) -> "tuple[Finding, ...]":
     """What the owner of the stores finds in them: the daemon, or this process."""
-    from daemon.asking import Caller
-    from daemon.config import Config, load
     from daemon.operations.dreams import EXAMINE
     from daemon.operations.operation import Nothing
+
+    return _caller(arguments).ask(EXAMINE, Nothing()).findings
+
+
+def _caller(arguments: argparse.Namespace) -> "Caller":
+    from daemon.asking import Caller
+
+    return Caller(workspace_of(arguments), _config(arguments), "dreamd doctor")
+
+
+def _config(arguments: argparse.Namespace) -> "Config":
+    from daemon.config import Config, load
     from state.errors import ConfigError
 
     try:
-        config = load(arguments.config)
+        return load(arguments.config)
     except ConfigError:  # a finding of its own
-        config = Config()
-    return Caller(workspace_of(arguments), config, "dreamd doctor").ask(EXAMINE, Nothing()).findings
+        return Config()

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         with owned(workspace, config, "dreamd init") as store:
             seeded = migrate(store, clock())
         tell_notices(store.notices)
-    kept = False if arguments.no_daemon else _keep(workspace)
+    kept = False if arguments.no_daemon else keep(workspace)
     if arguments.json:
         backup = str(workspace.backup) if workspace.backup.exists() else None
         show_json(
@@ -57,11 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.no_daemon:
         out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
     out("")
-    out(_how_to_connect(workspace))
+    out(how_to_connect(workspace))
     return 0
 
 
-def _keep(workspace: Workspace) -> bool:
+def keep(workspace: Workspace) -> bool:
     """Make it known to the daemon that runs, or to the next one; whether one runs."""
     from daemon.client import UnreachableError, daemon
     from daemon.places import registry_path
@@ -76,7 +76,8 @@ def _keep(workspace: Workspace) -> bool:
     return False
 
 
-def _how_to_connect(workspace: Workspace) -> str:
+def how_to_connect(workspace: Workspace) -> str:
+    """What to put where, so that an agent uses the workspace."""
     from daemon.unit import installation
 
     dreamd, root = installation().command, str(workspace.root)

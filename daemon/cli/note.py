@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import os
 import sys
 from datetime import UTC, datetime
 
 from daemon.cli.parsing import takes_json, takes_workspace, workspace_of
+from daemon.layers import redaction
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.stores.segments import Segments
 
@@ -21,10 +23,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Append it durably, then print its stamp. The workspace's lock is not needed."""
+    """Append it durably, without its secrets, then print its stamp. The workspace's lock is not needed."""
     workspace = workspace_of(arguments)
     text = _stdin() if arguments.text == ["-"] else " ".join(arguments.text)
-    note = Segments(workspace).append(Note(text, datetime.now(UTC), arguments.importance))
+    secrets = redaction(arguments.config, os.environ)
+    note = Segments(workspace).append(Note(text, datetime.now(UTC), arguments.importance), secrets)
     stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
     if arguments.json:
         said = {"at": stamp, "importance": note.importance, "text": note.text}

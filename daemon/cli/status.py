@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from daemon.house import HouseStatus
     from daemon.status import LastDream, Spending, Status
 
+# One that is stopped would not answer in thirty either.
+_STATUS_SECONDS = 2.0
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Which workspace."""
@@ -61,7 +64,7 @@ def _house() -> "HouseStatus | None":
     client = daemon()
     if client is not None:
         with suppress(UnreachableError):
-            return decode(HouseStatus, json.dumps(client.get("/v1/status")), "the daemon's answer")
+            return decode(HouseStatus, json.dumps(client.get("/v1/status", _STATUS_SECONDS)), "the daemon's answer")
     return None
 
 
@@ -94,6 +97,7 @@ def _show(value: "Status") -> None:
         ("crystals", f"{sum(value.crystals.values()):,}" + (f" ({kinds})" if kinds else "") + waiting),
         ("spent today", _spent(value.spending)),
     ]
+    rows += [("withheld", f"{counted(value.withheld, 'text')}: forgotten")] if value.withheld else []
     rows += [("breaker", f"open: {value.spending.breaker}")] if value.spending.breaker else []
     if value.service is not None:
         since = f"{value.service.since:%Y-%m-%d %H:%M} UTC"

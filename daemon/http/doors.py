@@ -116,5 +116,5 @@ def _shows(authorizations: tuple[str, ...], token: str) -> bool:
     if len(authorizations) != 1:
         return False
     scheme, _, shown = authorizations[0].partition(" ")
-    matches = hmac.compare_digest(shown.strip().encode("latin-1", "replace"), token.encode())
+    matches = hmac.compare_digest(shown.strip(" \t").encode("latin-1", "replace"), token.encode())
     return matches and scheme.lower() == "bearer"

@@ -38,8 +38,8 @@ class NoteTaken:
 
 
 def _note(desk: Desk, asked: TakeNote) -> NoteTaken:
-    """Append it. The lock is not needed, so that no owner can keep a note from being taken."""
-    note = Segments(desk.workspace).append(Note(asked.note, clock(), asked.importance))
+    """Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken."""
+    note = Segments(desk.workspace).append(Note(asked.note, clock(), asked.importance), desk.config.secrets.redaction)
     desk.noted()
     return NoteTaken(note.at, note.importance, note.text, "pending")
 

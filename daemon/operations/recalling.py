@@ -1,6 +1,6 @@
 """Asking what is remembered: the search, the bootstrap, MEMORY.md itself, and where a line comes from."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pydantic import AwareDatetime, Field
@@ -13,8 +13,8 @@ from state.bootstrap import Bootstrap, bootstrap
 from state.crystal import Kind, Origin, Trust
 from state.errors import BusyError
 from state.ranking import Filters, Findings, Hit
-from state.redaction import redact
 from state.stores.files import Disk
+from state.stores.forgotten import buried_in
 from state.stores.segments import Segments
 
 MAX_LIMIT = 1_000
@@ -140,11 +140,9 @@ class Waking:
 
 def _bootstrap(desk: Desk, asked: Read) -> Waking:
     window = asked.context_window or desk.config.dream.context_window
-    secrets = desk.config.secrets
-    notes = Segments(desk.workspace).pending_notes()
-    if secrets.redact:
-        notes = tuple(replace(note, text=redact(note.text, secrets.allow).text) for note in notes)
-    return _waking(bootstrap(_memory(desk), notes, window))
+    notes, redaction = Segments(desk.workspace).each_pending(), desk.config.secrets.redaction
+    unforgotten = buried_in(desk.workspace.database).without
+    return _waking(bootstrap(_memory(desk), notes, window, redaction=redaction, shown_of=unforgotten))
 
 
 def _waking(ready: Bootstrap) -> Waking:
@@ -170,7 +168,7 @@ BOOTSTRAP = Operation(
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """MEMORY.md as it stands. `version` is the last committed one; 0 before the first."""
+    """MEMORY.md as it stands, without secrets. `version` is the last committed one; 0 before the first."""
 
     text: str
     version: int
@@ -179,7 +177,9 @@ class Memory:
 
 def _state(desk: Desk, _: Nothing) -> Memory:
     with desk.reading() as store:
-        return Memory(_memory(desk), store.lineage.last_version(), datetime.now(UTC))
+        # A model may ask for it, and what the owner wrote by hand nobody has redacted.
+        text = desk.config.secrets.redaction.of(_memory(desk))
+        return Memory(text, store.lineage.last_version(), datetime.now(UTC))
 
 
 STATE = Operation(

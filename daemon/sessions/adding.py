@@ -97,7 +97,7 @@ def memorize(
 
 
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Taken:
-    new = _item(session_id, draft, now)
+    new = _item(session_id, _clean(store, draft), now)
     sessions = sessions_of(store)
     with transaction(sessions.connection):
         session = opened(sessions, session_id, now)
@@ -118,6 +118,19 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
     if done.promoted:
         deliver_soon(store, now)
     return taken
+
+
+def _clean(store: Store, draft: Draft) -> Draft:
+    """The draft without its secrets, checked: what is long or no text is refused before it is looked through."""
+    secrets = store.config.secrets.redaction
+    return replace(
+        draft,
+        content=secrets.of(checked(draft.content)),
+        tags=tuple(secrets.of(tag) for tag in tags_of(draft.tags)),
+        metadata=secrets.of_table(metadata_of(draft.metadata)),
+        agent_id=secrets.of(whole("agent_id", draft.agent_id)),
+        source=secrets.of(whole("source", draft.source)),
+    )
 
 
 def _taken(sessions: Sessions, session: Session, new: Item, done: Carried) -> _Taken:

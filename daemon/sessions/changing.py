@@ -60,10 +60,11 @@ def relation_add(
     metadata: Mapping[str, str] = _NO_METADATA,
 ) -> Done:
     """The item has this relation; it is handed on when the item is promoted. Raises NotFoundError, UsageError."""
+    secrets = store.config.secrets.redaction
     relation = Relation(
         named("relation_type", relation_type),
-        named("target_element_id", target_element_id),
-        metadata_of(metadata),
+        secrets.of(named("target_element_id", target_element_id)),
+        secrets.of_table(metadata_of(metadata)),
         now,
     )
     sessions = sessions_of(store)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
-from daemon.absorbing import learnable, redacted
+from daemon.absorbing import redacted
 from daemon.compose import Store
 from daemon.sessions.entry import call, sessions_of
 from daemon.sessions.promoting import crystal_of, trust_of
@@ -47,8 +47,8 @@ def hand_over(store: Store, now: datetime) -> int:
         # The crystals and the mark are one transaction: a kill repeats the batch, it never skips one.
         with transaction(sessions.connection):
             items = sessions.archive.undreamt(_AT_ONCE)
-            told = [item for item in items if item.content.strip() and not sessions.forgotten.holds(item.content)]
-            done += store.remember(learnable(store, [_left(store, item, now) for item in told]))
+            told = [item for item in items if item.content.strip()]
+            done += store.remember([_left(store, item, now) for item in told])
             sessions.archive.dreamt([item.id for item in items], version)
         if not items:
             return done

@@ -23,6 +23,7 @@ from state.stores.carrying import MANUAL, put_in_outbox
 from state.stores.database import explained, transaction
 from state.stores.outbox import Promotion
 from state.stores.session_events import Deed
+from state.stores.session_items import FORGOTTEN
 from state.stores.session_relations import Relation
 from state.stores.session_rows import Session, key_of
 from state.stores.sessions import Sessions
@@ -30,7 +31,6 @@ from state.stores.sessions import Sessions
 _BATCH = 64
 _FAILURES = (sqlite3.Error, OSError, DreamdError)
 _SOURCES = {"web": Trust.WEB, "tool": Trust.TOOL}
-_FORGOTTEN = "it was forgotten for good"
 _LOG = logs.get()
 
 
@@ -41,11 +41,12 @@ def bar(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]]
     def why(item: Item, relations: Sequence[Relation]) -> str:
         if not item.content.strip():
             return "it is blank"
-        if sessions.forgotten.holds(item.content):
-            return _FORGOTTEN
+        texts = _texts(item, relations)
+        if any(map(sessions.forgotten.buried().found, texts)):
+            return FORGOTTEN
         kinds = dict.fromkeys(
             finding.kind
-            for text in (_texts(item, relations) if settings.redact else ())
+            for text in (texts if settings.redact else ())
             for finding in redact(text, settings.allow).found
         )
         return f"it holds a secret ({', '.join(kinds)})" if kinds else ""
@@ -148,10 +149,9 @@ def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now
     session, item = sessions.in_row(key)
     if sessions.forgotten.holds(item.content):  # since it was promoted
         sessions.outbox.withdraw([key])
-        sessions.events.add(session, Deed.REFUSED, now, [(item.seq, _FORGOTTEN, {})])
+        sessions.events.add(session, Deed.REFUSED, now, [(item.seq, FORGOTTEN, {})])
         if item.state is State.ARCHIVED:  # it left for the long-term memory alone
-            sessions.archive.take([(key, item.content)])
-            sessions.events.add(session, Deed.ARCHIVED, now, [(item.seq, _FORGOTTEN, {})])
+            sessions.items.archive_rest(session, item, FORGOTTEN, now)
         return False
     store.remember([crystal_of(store, item, now)])
     sessions.items.promoted(session, item, promotion, now)

@@ -1,28 +1,28 @@
 """Turns become crystals: without secrets, in chunks, with speaker and date beside the text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from daemon.transcripts.turn import Turn
 from state.chunking import chunk
 from state.crystal import Crystal, Kind, Origin
-from state.redaction import redact
 from state.salience import Salience, salience
+from state.secret_policy import DEFAULT, Redaction
 
 # What was done is worth finding again, and seldom worth the attention of a dream.
 _CALL = Salience(Kind.EPISODE, 0.2)
 
 
-def crystals_of(turns: Iterable[Turn], allow: Sequence[str] = ()) -> list[Crystal]:
-    """One crystal for each chunk of each turn, in their order; secrets but those in `allow` are replaced.
+def crystals_of(turns: Iterable[Turn], redaction: Redaction = DEFAULT) -> list[Crystal]:
+    """One crystal for each chunk of each turn, in their order, without their secrets.
 
     The context is "Speaker, 8 May 2023", or the path of headings of a document's block. The chunks of one turn share
     its position, kind and importance.
     """
-    return [crystal for turn in turns for crystal in _crystals(turn, allow)]
+    return [crystal for turn in turns for crystal in _crystals(turn, redaction)]
 
 
-def _crystals(turn: Turn, allow: Sequence[str]) -> Iterable[Crystal]:
-    text = redact(turn.text, allow).text  # before it is cut: half a secret is not recognised
+def _crystals(turn: Turn, redaction: Redaction) -> Iterable[Crystal]:
+    text = redaction.of(turn.text)  # before it is cut: half a secret is not recognised
     worth = _CALL if turn.call else salience(text, turn.trust)
     for piece in chunk(text):
         yield Crystal(
@@ -32,8 +32,8 @@ def _crystals(turn: Turn, allow: Sequence[str]) -> Iterable[Crystal]:
             kind=worth.kind,
             importance=worth.importance,
             trust=turn.trust,
-            context=context_of(turn),
-            speaker=turn.speaker,
+            context=redaction.of(context_of(turn)),
+            speaker=redaction.of(turn.speaker),
             session=turn.session,
             position=turn.position,
             source=turn.source,

@@ -14,6 +14,7 @@ from daemon.transcripts.openai import OpenAI
 from daemon.transcripts.place import Place
 from daemon.transcripts.turn import Conversation, Reading, Record, Watermark, memory
 from state.errors import DocumentError, NotFoundError, StorageError
+from state.stores.files import is_regular, opened
 
 # A log is only appended to: the last block that was read tells whether it is still the same file. A document is
 # edited anywhere, so all of it counts.
@@ -46,7 +47,9 @@ def read_turns(path: Path, start: Watermark | None = None) -> Reading:
     if path.exists() and not path.is_file():
         raise DocumentError(f"{path} is no regular file; name a transcript")
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
+            if not is_regular(file):  # another one has the name than a moment ago
+                raise DocumentError(f"{path} is no regular file; name a transcript")
             return _read(file, path, start)
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist; check the path") from error

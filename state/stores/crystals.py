@@ -16,6 +16,7 @@ from state.mixing import mix_kinds
 from state.stores import lexical, skills
 from state.stores.crystal_vectors import CrystalVectors
 from state.stores.database import from_text, to_text, transaction
+from state.stores.forgotten import Forgotten
 
 # What a dream takes in. Its own output is not its input.
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
@@ -40,17 +41,19 @@ class Crystals:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.vectors = CrystalVectors(connection)
+        self.forgotten = Forgotten(connection)
 
     def upsert(self, crystals: Iterable[Crystal]) -> int:
         """Write all of these or none; returns how many were new.
 
         A crystal that is there already keeps its text, context and lifecycle, gains the occurrence, and has the
         higher importance, the lower trust (what was also read on the web is not vouched for by its echo) and the
-        parents of both. Writing the same again changes nothing.
+        parents of both. Writing the same again changes nothing. Whoever writes it: what is forgotten is left out of
+        each, with its sentence.
         """
         new = 0
         with transaction(self.connection) as connection:
-            for crystal in crystals:
+            for crystal in self.forgotten.spare(crystals):
                 row = connection.execute("SELECT * FROM crystals WHERE id = ?", (crystal.id,)).fetchone()
                 if row is None:
                     key = self._insert(crystal)

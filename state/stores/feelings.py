@@ -8,6 +8,7 @@ from datetime import datetime
 from state.curiosity import Cause, Gap, question_key
 from state.hormones import ALL_ARMED, Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
 from state.stores.database import from_text, to_text, transaction
+from state.stores.forgotten import Forgotten
 
 _NEWEST = "(SELECT coalesce(max(key), 0) FROM crystals)"
 _LIVE = "(SELECT count(*) FROM crystals WHERE id IN (one, other) AND lifecycle <> 'archived')"
@@ -61,10 +62,11 @@ class Feelings:
 
 
 class Questions:
-    """Curiosity targets of one workspace."""
+    """Curiosity targets of one workspace. None is raised that holds what is forgotten."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._forgotten = Forgotten(connection)
 
     def raise_(self, question: str, cause: Cause, now: datetime) -> None:
         """Remember an open question; asked again, in whatever case and with whatever mark, it counts once more.
@@ -72,6 +74,8 @@ class Questions:
         What is written from now on may answer it.
         """
         with transaction(self._connection):
+            if self._forgotten.withholds(question):
+                return
             self._connection.execute(
                 "INSERT INTO gaps (folded, question, cause, first_at, last_at, asked_upto)"
                 f" VALUES (?, ?, ?, ?, ?, {_NEWEST}) ON CONFLICT (folded)"
@@ -82,7 +86,7 @@ class Questions:
     def dispute(self, question: str, one: str, other: str, now: datetime) -> bool:
         """Remember that two crystals (ids) contradict each other; whether that is news."""
         with transaction(self._connection):
-            return bool(
+            return not self._forgotten.withholds(question) and bool(
                 self._connection.execute(
                     "INSERT OR IGNORE INTO gaps (folded, question, cause, first_at, last_at, one, other)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?)",

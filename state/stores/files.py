@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from state.errors import BusyError, NotFoundError, StorageError
 from state.stores.system import NO_SUCH_CALL, System, told
@@ -20,6 +21,16 @@ from state.stores.system import NO_SUCH_CALL, System, told
 LOCK_WAIT_SECONDS = 10.0
 _LOCK_POLL_SECONDS = 0.005
 _TEMPORARY = ".dreamd-tmp"
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file, for reading. Whatever it is, nobody is waited for, as he who writes into a FIFO would be."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+
+
+def is_regular(file: BinaryIO) -> bool:
+    """Whether it is a file, and no FIFO, device or the like."""
+    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
 
 class Disk:
@@ -42,11 +53,10 @@ class Disk:
 
     def read_bytes(self, path: Path) -> bytes:
         """The whole file. Raises NotFoundError when there is none."""
-        with told(path):
-            target = self.target(path)
-            if target.is_fifo() or target.is_char_device():  # reading would wait for ever
+        with told(path), opened(self.target(path)) as file:
+            if not is_regular(file):  # reading would wait for ever
                 raise StorageError(f"{path} is no regular file; move it away")
-            return target.read_bytes()
+            return file.read()
 
     def read_if_there(self, path: Path) -> bytes | None:
         """The whole file, or None when there is none."""
@@ -211,6 +221,8 @@ class Disk:
             fd = self._open_for_append(path, header)
             try:
                 with told(path):
+                    if not stat.S_ISREG(os.fstat(fd).st_mode):
+                        raise StorageError(f"{path} is no regular file; move it away")
                     _wait_for_lock(fd, path, deadline)
                     standing = names(self.target(path), fd)
                 if standing:

@@ -8,6 +8,7 @@ from datetime import datetime
 from state.codec import encode
 from state.dream import Dream
 from state.errors import NotFoundError
+from state.secret_policy import DEFAULT, Redaction
 from state.spend import Spend
 from state.stores.database import from_text, to_text, transaction
 from state.update import Refusal
@@ -50,10 +51,11 @@ class Proposal:
 
 
 class Ledger:
-    """Runs, rejections, calls and proposals in state.db."""
+    """Runs, rejections, calls and proposals in state.db. Of texts that may quote something, secrets are left out."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, redaction: Redaction = DEFAULT) -> None:
         self._connection = connection
+        self._redaction = redaction
 
     def begin(self, dream: str, reason: str, at: datetime) -> None:
         """A run has started."""
@@ -67,7 +69,7 @@ class Ledger:
         with transaction(self._connection):
             self._connection.execute(
                 "UPDATE dreams SET ended_at = ?, outcome = ?, detail = ?, version = ? WHERE id = ?",
-                (to_text(at), outcome, detail, version, dream),
+                (to_text(at), outcome, self._redaction.of(detail), version, dream),
             )
 
     def skip(self, dream: str, reason: str, detail: str, at: datetime) -> None:
@@ -107,7 +109,7 @@ class Ledger:
             self._connection.execute("DELETE FROM rejections WHERE dream = ?", (dream,))
             self._connection.executemany(
                 "INSERT INTO rejections (dream, at, guard, scope, figures) VALUES (?, ?, ?, ?, ?)",
-                [(dream, to_text(at), one.guard, one.scope, one.figures) for one in refusals],
+                [(dream, to_text(at), one.guard, one.scope, self._redaction.of(one.figures)) for one in refusals],
             )
 
     def rejections(self, dream: str) -> list[Refusal]:

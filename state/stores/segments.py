@@ -16,14 +16,17 @@ import math
 import os
 import re
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from state.errors import NotFoundError, UsageError
-from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, parse_notes, render_note
-from state.stores.files import Disk
+from state.blanking import Finder, blanked
+from state.errors import NotFoundError, StorageError, UsageError
+from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
+from state.secret_policy import DEFAULT, Redaction
+from state.stores.files import Disk, is_regular, opened
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
@@ -81,8 +84,8 @@ class Segments:
         self._workspace = workspace
         self._disk = disk or Disk(workspace.root)
 
-    def append(self, note: Note) -> Note:
-        """Append the note to scratch.md, durably, and return it as it stands there.
+    def append(self, note: Note, redaction: Redaction = DEFAULT) -> Note:
+        """Append the note to scratch.md without its secrets, durably, and return it as it stands there.
 
         Raises UsageError for a note that is empty, longer than 16 KiB or of an importance outside [0, 1];
         StorageError or BusyError when it could not be written: it is then not in the log.
@@ -95,6 +98,7 @@ class Segments:
         size = len(stored.text.encode())
         if size > MAX_NOTE_BYTES:
             raise UsageError(f"the note has {size} bytes and {MAX_NOTE_BYTES} fit; split it, or ingest it as a file")
+        stored = replace(stored, text=redaction.of(stored.text))
         self._disk.append_locked(self._workspace.scratch, render_note(stored).encode(), _HEAD)
         return stored
 
@@ -134,21 +138,22 @@ class Segments:
 
     def pending_notes(self) -> tuple[Note, ...]:
         """Every note that no dream has consumed, in segments and in scratch.md, oldest first; takes no lock."""
+        return tuple(self.each_pending())
+
+    def each_pending(self) -> Iterator[Note]:
+        """The same, one after the other."""
         # scratch.md is opened first: if it is taken meanwhile it is met again as a segment, and recognised.
-        in_scratch: tuple[Note, ...] = ()
-        scratch: os.stat_result | None = None
+        content, scratch = b"", None
         with suppress(NotFoundError):
             content, scratch = self._read(self._workspace.scratch)
-            in_scratch = _notes(content, 0, scratch)
-        notes: list[Note] = []
+        taken = False
         for kept in self._kept():
-            if scratch and os.path.samestat(kept.status, scratch):
-                in_scratch = ()
+            taken |= scratch is not None and os.path.samestat(kept.status, scratch)
             if kept.consumed < kept.size:
                 with suppress(NotFoundError):  # retired since it was listed: consumed
-                    content, status = self._read(kept.path)
-                    notes += _notes(content, kept.consumed, status)
-        return (*notes, *in_scratch)
+                    yield from _each_note(*self._read_on(kept))
+        if scratch and not taken:
+            yield from _each_note(content, 0, scratch)
 
     def pending_files(self) -> tuple[PendingFile, ...]:
         """Where pending notes stand, the oldest first and scratch.md last; nothing is opened. Takes no lock."""
@@ -160,6 +165,28 @@ class Segments:
         if scratch and not any(os.path.samestat(file.status, scratch.status) for file in files):
             files.append(scratch)
         return tuple(files)
+
+    def blank(self, file: PendingFile, found: Finder) -> int:
+        """Take what is found out of the pending notes of this file, in place; returns how many notes held some.
+
+        Whoever appends meanwhile loses nothing: spaces take its place, and the file keeps its length.
+        """
+        with suppress(NotFoundError), told(file.path):
+            fd = self._disk.system.open(self._disk.target(file.path), os.O_RDWR)
+            try:
+                # Before a note is read whole it may be blanked whole: half of a last line is none of it.
+                content = os.pread(fd, os.fstat(fd).st_size, 0)
+                notes = _notes(content, file.start, os.fstat(fd))
+                held = [note for note in notes if found(note.text)]
+                new = blanked(content, held, found)
+                for at, row in _changed_rows(content, new):
+                    _write_all(self._disk, fd, row, at)
+                if held:
+                    self._disk.system.fsync(fd)
+                return len(held)
+            finally:
+                os.close(fd)
+        return 0
 
     def retire(self, number: int, consumed: int) -> bool:
         """Record that the segment's first `consumed` bytes were consumed, and retire it unless it has more.
@@ -211,7 +238,10 @@ class Segments:
                 swept += 1
         self._forget_sidecars()
         workspace = self._workspace
-        for folder in (workspace.root, workspace.scratch.parent, workspace.state, workspace.segments):
+        for folder in (
+            workspace.root, workspace.scratch.parent, workspace.state, workspace.segments, workspace.history,
+            workspace.crystals,
+        ):  # fmt: skip
             self._disk.remove_leftovers(folder, (now - _LEFTOVER_AGE).timestamp())
         return swept
 
@@ -263,9 +293,15 @@ class Segments:
         except (ValueError, KeyError, TypeError, OverflowError):
             return 0
 
+    def _read_on(self, kept: _Kept) -> tuple[bytes, int, os.stat_result]:
+        content, status = self._read(kept.path)
+        return content, kept.consumed, status
+
     def _read(self, path: Path) -> tuple[bytes, os.stat_result]:
         """The file's bytes, as many as its status says. Raises NotFoundError."""
-        with told(path), self._disk.target(path).open("rb") as file:
+        with told(path), opened(self._disk.target(path)) as file:
+            if not is_regular(file):
+                raise StorageError(f"{path} is no regular file; move it away")
             status = os.fstat(file.fileno())
             return file.read(status.st_size), status
 
@@ -276,8 +312,27 @@ class Segments:
 
 def _notes(content: bytes, start: int, status: os.stat_result) -> tuple[Note, ...]:
     """The notes after the first `start` bytes; lines count from the first of the whole content."""
+    return tuple(_each_note(content, start, status))
+
+
+def _each_note(content: bytes, start: int, status: os.stat_result) -> Iterator[Note]:
     at = datetime.fromtimestamp(status.st_mtime, UTC)
-    return parse_notes(decode(content[start:]), at, content.count(b"\n", 0, start) + 1)
+    return notes_in(decode(content[start:]), at, content.count(b"\n", 0, start) + 1)
+
+
+def _changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
+    """The rows of the second that are not those of the first, each with its place."""
+    at = 0
+    for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
+        if old != new:
+            yield at, new
+        at += len(old) + 1
+
+
+def _write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
+    written = 0
+    while written < len(content):
+        written += disk.system.pwrite(fd, content[written:], at + written)
 
 
 def _numbers(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:

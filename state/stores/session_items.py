@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from state.buried import Buried
+from state.sessions.ids import working_id
 from state.sessions.item import Item, State
 from state.stores.cold_archive import ColdArchive
 from state.stores.database import to_text, transaction
@@ -20,6 +22,7 @@ from state.stores.session_rows import COLUMNS, IN_SET, SPAN, Session, item_of, k
 
 _LISTED = "SELECT value FROM json_each(?)"
 _MOST_TAGS = 32
+FORGOTTEN = "it was forgotten for good"
 _WITHIN = "items.key BETWEEN ? AND ?"
 
 
@@ -124,11 +127,16 @@ class SessionItems:
             self.events.add(session, Deed.HIDDEN, now, [(item.seq, reason, {}) for item in items])
 
     def leave(self, session: Session, items: Sequence[tuple[Item, str, bool]], *, cold: bool, now: datetime) -> None:
-        """These (item, reason, rescue) are in the set no more: they are cold, or (in the outbox) crystals to be."""
-        if not items:
-            return
-        keys = [key_of(session, item) for item, _, _ in items]
+        """These (item, reason, rescue) are in the set no more: they are cold, or (in the outbox) crystals to be.
+
+        What is forgotten does not get into the archive: of an item that holds it the rest is archived.
+        """
         with transaction(self.connection) as connection:
+            if cold:
+                items = self._without_forgotten(session, items, now)
+            if not items:
+                return
+            keys = [key_of(session, item) for item, _, _ in items]
             connection.executemany(
                 # What was softly forgotten no dream looks at, as if one had.
                 "UPDATE items SET dreamt_in = CASE state WHEN 'hidden' THEN 0 END, state = ?, state_reason = ?,"
@@ -165,10 +173,52 @@ class SessionItems:
 
     def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
         """Nothing of what these say stays, but a salted hash; they may be in the set or cold."""
+        with transaction(self.connection):
+            self.forgotten.bury((item.content for item in items), now)
+            self._erase(session, items, reason, now)
+
+    def archive_rest(self, session: Session, item: Item, reason: str, now: datetime) -> None:
+        """It left the set to be a crystal, and may not be one: what may be kept of it is cold from now on."""
+        with transaction(self.connection):
+            for left, why, _ in self._without_forgotten(session, [(item, reason, item.rescue)], now):
+                self.archive.take([(key_of(session, left), left.content)])
+                self.events.add(session, Deed.ARCHIVED, now, [(left.seq, why, {})])
+
+    def _without_forgotten(
+        self, session: Session, items: Sequence[tuple[Item, str, bool]], now: datetime
+    ) -> list[tuple[Item, str, bool]]:
+        """What may be kept of these: each without what is forgotten; those of which nothing is left are erased."""
+        buried = self.forgotten.buried().anywhere
+        kept: list[tuple[Item, str, bool]] = []
+        for item, reason, rescue in items:
+            left = _spared(item, buried)
+            if left != item:
+                self.forgotten.count()
+            if not left.content and item.content:
+                self._erase(session, [item], FORGOTTEN, now)
+                continue
+            if left != item:
+                left = replace(left, id=working_id(session.id, left.content, item.created_at, self._is_taken))
+                self.connection.execute(
+                    "UPDATE items SET id = ?, content = ?, tags = ?, metadata = ?, agent = ?, source = ?"
+                    " WHERE key = ?",
+                    (
+                        left.id,
+                        left.content,
+                        json.dumps(left.tags),
+                        json.dumps(left.metadata),
+                        left.agent,
+                        left.source,
+                        key_of(session, item),
+                    ),
+                )
+            kept.append((left, reason, rescue))
+        return kept
+
+    def _erase(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
         keys = [key_of(session, item) for item in items]
         was_cold = any(item.state is State.ARCHIVED for item in items)
         with transaction(self.connection) as connection:
-            self.forgotten.bury((item.content for item in items), now)
             self._left(session, [item for item in items if item.state in (State.LIVE, State.HIDDEN)])
             self.archive.give_back(keys)
             self.outbox.withdraw(keys)
@@ -225,6 +275,22 @@ class SessionItems:
             "UPDATE sessions SET held = held - ?, tokens = tokens - ? WHERE key = ?",
             (len(items), sum(item.token_count for item in items), session.key),
         )
+
+
+def _spared(item: Item, buried: Buried) -> Item:
+    """The item without what is forgotten; of tags and the like, those that hold it go."""
+    if not buried:
+        return item
+    return replace(
+        item,
+        content=buried.without(item.content),
+        tags=tuple(tag for tag in item.tags if not buried.found(tag)),
+        metadata={
+            name: value for name, value in item.metadata.items() if not (buried.found(name) or buried.found(value))
+        },
+        agent=buried.without(item.agent),
+        source=buried.without(item.source),
+    )
 
 
 def _range(session: Session) -> tuple[object, ...]:

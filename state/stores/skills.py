@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from state.crystal import Kind
 from state.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerging
 from state.stores.database import from_text, transaction
+from state.stores.forgotten import Forgotten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +41,7 @@ class Skills:
         added = self._meta(_ADDED)
         if added is None or added == self._meta(_FOUND):
             return None
-        found = emerging(self.tasks())
+        found = self._found()
         with transaction(self._connection) as connection:
             connection.execute("DELETE FROM skills")
             connection.executemany(
@@ -56,7 +57,7 @@ class Skills:
     def known(self, limit: int) -> list[EmergingSkill]:
         """The most confident ones, as the last pass found them; found now where there was none yet."""
         if self._meta(_FOUND) is None:
-            return emerging(self.tasks())[:limit]
+            return self._found()[:limit]
         rows = self._connection.execute("SELECT * FROM skills ORDER BY place LIMIT ?", (limit,))
         return [EmergingSkill(row["pattern"], row["confidence"], row["occurrences"], row["sessions"]) for row in rows]
 
@@ -71,6 +72,11 @@ class Skills:
             TaskPattern(row["text"], row["session"] or row["at"][:10], from_text(row["at"]), _vector(row["vector"]))
             for row in rows
         ]
+
+    def _found(self) -> list[EmergingSkill]:
+        """The skills that there are; none is named after what is forgotten."""
+        buried = Forgotten(self._connection).buried()
+        return [skill for skill in emerging(self.tasks()) if not buried.found(skill.pattern)]
 
     def _meta(self, name: str) -> str | None:
         row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()

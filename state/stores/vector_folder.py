@@ -8,11 +8,13 @@ removed before they may change, and written when nobody is writing them and they
 import json
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
 from state.stores.files import Disk
 from state.stores.system import told
+from state.stores.vector_rest import blank_rest
 
 _PREFIX = "index-"
 
@@ -54,6 +56,7 @@ class IndexFolder:
     def seal(self, build: Path) -> None:
         """Make these files, which nobody is writing, durable, and say that they are the index."""
         with told(build):
+            blank_rest(build)
             for file in [*_files(build), *(path for path in build.rglob("*") if path.is_dir()), build]:
                 _sync(file)
             content = json.dumps({"build": build.name, "files": _state(build)}, indent=1)
@@ -86,8 +89,10 @@ def _delete(entry: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        # ChromaDB makes its files as the umask says.
+        os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -79,6 +79,11 @@ class Workspace:
         return self.state / "checkpoints"
 
     @property
+    def vouched(self) -> Path:
+        """The list of transcripts outside that an agent's hook has named."""
+        return self.state / "vouched"
+
+    @property
     def lock(self) -> Path:
         """The file whose lock makes a process the owner of the workspace."""
         return self.state / "lock"

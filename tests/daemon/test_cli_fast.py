@@ -137,12 +137,35 @@ def test_the_bootstrap_as_json_and_for_a_hook(dreamd: Caller, here: Path) -> Non
 
 def test_a_pending_secret_does_not_reach_an_agent(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2" * 9
-    dreamd("note", "-w", here, f"the token is {secret}")
+    (here / "memory/scratch.md").write_text(f"- the token is {secret}\n", encoding="utf-8")
     assert secret not in dreamd("bootstrap", here).out
     assert "[redacted: github token]" in dreamd("bootstrap", here).out
     config = tmp_path / "config.yaml"
     config.write_text("secrets:\n  redact: false\n")
     assert secret in dreamd("bootstrap", here, "--config", config).out
+    config.write_text(f"secrets:\n  allow: [{secret}]\n")
+    assert secret in dreamd("bootstrap", here, "--config", config).out
+    config.write_text("secrets:\n  redact: perhaps\n")
+    ended = dreamd("bootstrap", here, "--config", config)
+    assert (ended.status, ended.err.count("secrets.redact is 'perhaps'")) == (2, 1)
+
+
+def test_what_the_owner_wrote_by_hand_does_not_reach_an_agent_with_its_secret(dreamd: Caller, here: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    (here / "MEMORY.md").write_text(f"- the token is {secret}\n", encoding="utf-8")
+    assert dreamd("bootstrap", here).out == "- the token is [redacted: github token]\n"
+    assert secret in (here / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_a_note_is_stored_without_its_secret_unless_that_is_off(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    said = dreamd("note", "-w", here, "--json", f"the token is {secret}").json
+    assert said["text"] == "the token is [redacted: github token]"
+    assert secret not in (here / "memory/scratch.md").read_text(encoding="utf-8")
+    config = tmp_path / "config.yaml"
+    config.write_text("secrets:\n  redact: false\n")
+    dreamd("note", "-w", here, "--config", config, f"the token is {secret}")
+    assert secret in (here / "memory/scratch.md").read_text(encoding="utf-8")
 
 
 def test_a_memory_with_a_broken_byte_still_reaches_the_agent(dreamd: Caller, here: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_memory_that_is_no_text_is_a_problem(here: Workspace) -> None:
 
 def test_a_torn_word_index_is_built_again(here: Workspace) -> None:
     connection = open_database(here.database)
-    connection.execute("UPDATE crystals SET text = 'Ben prefers coffee'")
+    connection.execute("UPDATE crystals SET context = 'at the harbour'")
     connection.close()
     assert found(here)["word index"].level is Level.WARNING
     assert found(here)["word index"].level is Level.OK
@@ -102,9 +102,10 @@ def test_a_database_that_is_none_is_a_problem_that_says_what_is_safe(here: Works
     here.database.write_bytes(b"no database " * 1_000)
     for log in here.state.glob("state.db-*"):
         log.unlink()
-    finding = found(here)["stores"]
+    finding = found(here)["state.db"]
     assert finding.level is Level.PROBLEM
     assert "MEMORY.md and the notes are unharmed" in finding.advice
+    assert finding.advice.startswith("run 'dreamd doctor --repair': ")
 
 
 def test_a_damaged_page_is_found(here: Workspace) -> None:

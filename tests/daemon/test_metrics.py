@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from daemon.metrics import OTHER, Metrics, Standing
 from state.dream import Reason
 from state.errors import StorageError
+from state.spend import Spend
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
@@ -32,7 +33,8 @@ def made(standings: Callable[[], Iterable[Standing]] = tuple) -> Metrics:
 def test_dreams_are_counted_by_workspace_reason_and_outcome() -> None:
     metrics = made()
     for reason in Reason:
-        metrics.dreamed("agent", reason, "committed", seconds=12.5, calls=2, tokens=3_180, usd=0.021)
+        metrics.dreamed("agent", reason, "committed", seconds=12.5)
+        metrics.paid("agent", Spend(2, 3_180, 0.021))
     metrics.dreamed("agent", "manual", "committed", seconds=0.2)
     metrics.dreamed("other agent", "interval", "skipped")
     read = scraped(metrics)

@@ -24,7 +24,7 @@ from state.errors import NothingToDoError
 from state.scratch import Note
 from state.stores.embeddings import Unavailable
 from state.stores.workspace import Workspace, init_workspace
-from tests.daemon.working import SECRET, add, contents, deeds, working
+from tests.daemon.working import SECRET, add, contents, deeds, unredacted, working
 from tests.model_characters import good, inputs_of, prompt_of
 from tests.scripted_model import Script, ScriptedModel
 
@@ -304,7 +304,8 @@ def test_a_secret_that_left_reaches_neither_crystal_nor_model(
 ) -> None:
     model = serve(good)
     with asking(tmp_path / "w", model) as store:
-        id_ = said(store, f"The token is {SECRET}", priority="critical")
+        with unredacted(store):
+            id_ = said(store, f"The token is {SECRET}", priority="critical")
         assert sessions.get(store, "s", id_, clock()).promoted_to_id is None
         assert ("refused", "it holds a secret (github token)") in deeds(store)
         sessions.close_session(store, "s", clock())

@@ -10,7 +10,19 @@ from daemon import sessions
 from daemon.compose import Store
 from state.crystal import Origin, Trust
 from state.errors import AlreadyPromotedError, StorageError, UsageError
-from tests.daemon.working import AT, HOUR, MINUTE, SECRET, add, contents, deeds, everything, working, written
+from tests.daemon.working import (
+    AT,
+    HOUR,
+    MINUTE,
+    SECRET,
+    add,
+    contents,
+    deeds,
+    everything,
+    unredacted,
+    working,
+    written,
+)
 
 
 @pytest.fixture
@@ -113,7 +125,8 @@ def test_a_secret_is_never_promoted_and_the_refusal_names_its_kind_alone(
     store: Store, given: dict[str, object]
 ) -> None:
     session = str(given.get("session", "s"))
-    id_ = add(store, priority="critical", **given)  # type: ignore[arg-type]
+    with unredacted(store):
+        id_ = add(store, priority="critical", **given)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="it holds a secret") as refused:
         sessions.promote(store, session, id_, AT)
     assert SECRET not in str(refused.value).replace(session, "")
@@ -128,15 +141,30 @@ def test_a_secret_is_never_promoted_and_the_refusal_names_its_kind_alone(
     assert (result.success, result.code) == (False, "VALIDATION_ERROR")
 
 
+def test_a_secret_is_replaced_before_it_is_stored(store: Store) -> None:
+    given = {"tags": [SECRET, "a"], "metadata": {"password": "correct-horse-77"}, "agent_id": f"bot {SECRET}"}
+    id_ = add(store, f"my token is {SECRET}", source=f"https://me:{SECRET}@shop.test/", **given)  # type: ignore[arg-type]
+    sessions.relation_add(store, "s", id_, "uses", f"vault {SECRET}", AT, {"key": SECRET})
+    item = sessions.get(store, "s", id_, AT)
+    assert item.content == "my token is [redacted: github token]"
+    assert item.tags == ("[redacted: github token]", "a")
+    assert item.metadata == {"password": "[redacted: password]"}
+    assert SECRET not in str(written(store))
+    assert SECRET.encode() not in store.workspace.database.read_bytes()
+    assert sessions.promote(store, "s", id_, AT).content == item.content
+
+
 def test_a_relation_may_hold_a_secret_too(store: Store) -> None:
     id_ = add(store, "harmless")
-    sessions.relation_add(store, "s", id_, "uses", "vault", AT, {"key": SECRET})
+    with unredacted(store):
+        sessions.relation_add(store, "s", id_, "uses", "vault", AT, {"key": SECRET})
     with pytest.raises(UsageError, match="secret"):
         sessions.promote(store, "s", id_, AT)
 
 
 def test_an_eligible_secret_goes_to_the_cold_archive_when_its_time_is_over(store: Store) -> None:
-    add(store, f"the token {SECRET}", priority="critical")
+    with unredacted(store):
+        add(store, f"the token {SECRET}", priority="critical")
     done = sessions.maintain(store, AT + 24 * HOUR)
     assert (done.promoted, done.refused, done.archived) == (0, 1, 1)
     (item,) = everything(store)
@@ -147,7 +175,8 @@ def test_an_eligible_secret_goes_to_the_cold_archive_when_its_time_is_over(store
 
 def test_at_the_soft_limit_a_secret_goes_to_the_cold_archive_instead(store: Store) -> None:
     sessions.session_open(store, "s", AT, "budget", {"soft_limit": 3, "hard_limit": 9, "batch_size": 2})
-    add(store, f"the token {SECRET}"), add(store, "plain")
+    with unredacted(store):
+        add(store, f"the token {SECRET}"), add(store, "plain")
     made = sessions.add(store, "s", "third", "low", AT)
     assert [(one.action, one.reason.split(" (")[0]) for one in made.evicted] == [
         ("archive", "it holds a secret"),

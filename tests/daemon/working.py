@@ -32,6 +32,14 @@ def working(root: Path, *, redact: bool = True) -> Iterator[Store]:
         yield store
 
 
+@contextmanager
+def unredacted(store: Store) -> Iterator[None]:
+    """As it was before secrets were replaced: what is stored meanwhile holds them."""
+    before, store.config = store.config, Config(secrets=SecretsSection(redact=False))
+    yield
+    store.config = before
+
+
 def add(store: Store, content: str, session: str = "s", priority: str = "medium", **given: Any) -> str:
     """A new item's id."""
     return sessions.add(store, session, content, priority, given.pop("now", AT), **given).id

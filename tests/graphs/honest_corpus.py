@@ -1,11 +1,10 @@
 """Honest updates as good models make them: none of them may be refused."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
 from state.crystal import Trust
-from state.dream import Evidence, Snapshot
-from state.update import Operation
+from tests.graphs import honest_changes as changes
+from tests.graphs import honest_reviewed as reviewed
+from tests.graphs import honest_sizes as sizes
+from tests.graphs.honest import Honest
 from tests.graphs.world import (
     BOND,
     CONTEXT,
@@ -14,29 +13,10 @@ from tests.graphs.world import (
     PHENOTYPE,
     add,
     evict,
-    memory,
     merge,
     note,
     revise,
-    snapshot,
 )
-
-
-@dataclass(frozen=True)
-class Honest:
-    """A memory, what is new, and what a good model makes of it."""
-
-    notes: Sequence[str | Evidence]
-    operations: Sequence[Operation]
-    before: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    genome: tuple[str, ...] = ()
-    tombstones: tuple[str, ...] = ()
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """What a dream would read."""
-        return snapshot(memory(**self.before), *self.notes, genome=self.genome, tombstones=self.tombstones)
-
 
 _LONG = {
     "phenotype": ["The agent works best in small, tested steps.", "The agent is good at reading stack traces."],
@@ -223,4 +203,9 @@ TOGETHER = (
     ),
 )
 
-HONEST = (*ADDITIONS, *LANGUAGES, *REVISIONS, *MERGES_AND_EVICTIONS, *TOGETHER)
+HONEST = (
+    *(*ADDITIONS, *LANGUAGES, *REVISIONS, *MERGES_AND_EVICTIONS, *TOGETHER),
+    *(*changes.DENSE, *changes.RENAMES, *changes.MOVES, *changes.CONSOLIDATIONS),
+    *(*sizes.YOUNG, *sizes.MIGRATED, *sizes.CODE, *sizes.LONG, *sizes.MANY_AT_ONCE, *sizes.OTHER_LANGUAGES),
+    *reviewed.MERGED,
+)

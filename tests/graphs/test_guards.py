@@ -140,7 +140,7 @@ def test_evictions_count_as_kept_until_their_pointers_are_tried_and_other_losses
 
 @pytest.mark.parametrize(("characters", "refused"), [(49, True), (50, False)])
 def test_fifty_characters_are_the_least_substance(characters: int, refused: bool) -> None:  # noqa: FBT001
-    before = memory(context=["y" * 50])
+    before = memory(context=["y" * 100])
     found = empty_synthesis(snapshot(before), parse(memory(context=["y" * characters])))
     assert (found is not None) == refused
     if found is not None:
@@ -157,6 +157,14 @@ def test_a_young_memory_may_be_short() -> None:
     assert empty_synthesis(snapshot("", "z" * 49), blank()) is None
     assert empty_synthesis(snapshot("", "z" * 50), blank()) is not None
     assert empty_synthesis(snapshot(memory(context=["y" * 20]), "z" * 30), blank()) is not None
+
+
+def test_a_small_memory_may_become_a_little_smaller() -> None:
+    read = snapshot(memory(context=["y" * 60]))
+    assert empty_synthesis(read, parse(memory(context=["y" * 30]))) is None
+    assert empty_synthesis(read, parse(memory(context=["y" * 29]))) is not None
+    assert empty_synthesis(read, parse(memory(context=["y" * 29])), kept=1) is None
+    assert empty_synthesis(read, blank(), kept=60) is not None
 
 
 def test_an_answer_that_leaves_nothing_is_refused() -> None:

@@ -197,3 +197,62 @@ def test_another_user_is_not_heard_even_where_the_files_let_him(served: Running)
         served.path.chmod(0o600)
         for folder in folders:
             folder.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["", "x" * 7_000, "\u00e9" * 40, TOKEN + "\u00a0", TOKEN.upper(), TOKEN[:-1] + "\x7f", f"{TOKEN},{TOKEN}"],
+)
+def test_no_token_of_whatever_length_and_letters_is_ours(token: str) -> None:
+    visit = Visit("/v1/status", 7349, ("localhost",), (), (f"Bearer {token}",))
+    refused = refusal(port_door(TOKEN), visit, HTTP)
+    assert refused is not None
+    assert refused.status == 401
+
+
+RESEMBLING = (
+    *("localhost.", "127.0.0.1.", "LOCALHOST.:7349", "localhost:7349:7349", "localhost@evil.example", "[::1", "::1"),
+    *(
+        "0x7f.1",
+        "2130706433",
+        "127.1",
+        "localhost\t",
+        "127.0.0.1:07349",
+        "localhost, a.example",
+        "[::ffff:127.0.0.1]",
+    ),
+)
+LEADING_OUT = (
+    *("..", "%2e%2e", "..%2f..%2fetc", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "a%00b", "%ff%fe", "....//....//etc"),
+    *("a%2f..%2fb", "%252e%252e%252f", ".", "~", "%5c..%5c"),
+)
+
+
+@pytest.mark.parametrize("host", RESEMBLING)
+def test_a_name_that_only_resembles_ours_is_none_of_ours(host: str) -> None:
+    assert not is_our_host(host, 7349, HTTP)
+    assert not is_our_origin(f"http://{host}", 7349, HTTP)
+
+
+def test_two_hosts_are_one_too_many() -> None:
+    visit = Visit("/", 7349, ("localhost", "localhost"), (), (f"Bearer {TOKEN}",))
+    refused = refusal(port_door(TOKEN), visit, HTTP)
+    assert refused is not None
+    assert refused.status == 421
+
+
+@pytest.mark.parametrize("name", LEADING_OUT)
+def test_a_name_in_an_address_leads_nowhere(served: Running, name: str) -> None:
+    for path in (f"/v1/workspaces/{name}/state", f"/v1/workspaces/{name}", f"/mcp/{name}"):
+        answer = served.ask("GET", path)
+        assert answer.status in {400, 403, 404, 405}, path
+        assert "root:" not in str(answer.body)
+
+
+def test_json_that_is_nested_without_end_is_refused_and_the_next_is_answered(served: Running, name: str) -> None:
+    deep = b'{"note": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    answer = served.ask(
+        "POST", f"/v1/workspaces/{name}/notes", body=deep, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status in {400, 422}
+    assert served.ask("GET", "/").status == 200

@@ -38,7 +38,10 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("history", {"limit": 5}),
     ("diff", {"file": True}),
     ("restore", {"version": 1}),
+    ("forget", {"text": "Grüße aus Köln", "confirm": True}),
     ("examine", {}),
+    ("repair", {}),
+    ("export", {}),
 )
 
 

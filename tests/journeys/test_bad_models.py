@@ -1,6 +1,8 @@
 """Models that answer badly, through litellm: what then stands in MEMORY.md, what is pending, what it cost."""
 
+import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +13,9 @@ import pytest
 from state.stores.workspace import Workspace
 from tests import model_characters as character
 from tests.daemon.running import Caller, alone
+from tests.gallery import KINDS, failing, living, name_of
 from tests.journeys import lived
-from tests.journeys.planted import NEWS, copied, lost, noted, planted
+from tests.journeys.planted import LINES, NEWS, altered, copied, lost, planted
 from tests.long_variants import variants
 from tests.scripted_model import Reply, Script, ScriptedModel, error, in_turn
 
@@ -217,24 +220,42 @@ def test_a_second_dream_with_nothing_new_asks_nobody(workspace: Workspace, dream
     assert lived.outcomes(workspace)[-1] == "skipped"
 
 
-@pytest.mark.parametrize("dreams", variants(14, 200))
-def test_hostile_models_in_a_row_lose_no_planted_line(
-    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, dreams: int
+def test_a_cost_of_less_than_nothing_is_no_credit(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
+    serve(failing.paid_back)
+    assert dreamd("dream", workspace.root).status == 0
+    assert lived.rows(workspace, "SELECT min(tokens) AS paid FROM calls")[0]["paid"] > 0
+
+
+@pytest.mark.parametrize("rounds", variants(1, 3))
+def test_bad_models_of_every_kind_in_a_row_lose_no_fact(
+    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
+    """In the short variant each call, in the long one each dream is of the next kind."""
     for limit in ("TOKENS_PER_DAY", "TOKENS_PER_DREAM"):
-        monkeypatch.setenv(f"DREAMD_LIMITS__{limit}", "100000000")
-    rng = random.Random(20260312)
-    said: list[str] = []
-    for turn in range(dreams):
-        said.append(
-            f"In turn {turn} the {rng.choice(['crane', 'heron', 'raven'])} sat on post {rng.randrange(10**6)}"
-        )
-        noted(workspace, said[-1:])
-        serve(rng.choice(character.HOSTILE))
-        assert dreamd("dream", workspace.root).status in {0, 1, 4}
-        lived.assert_valid(workspace)
-    assert lost(workspace) == []
-    serve(character.good)
+        monkeypatch.setenv(f"DREAMD_LIMITS__{limit}", "1000000000")
+    seed = int(os.environ.get("DREAMD_SEED", "20260312"))
+    print(f"DREAMD_SEED={seed}")
+    rng = random.Random(seed)
+    turn = living.Turn(living.order(KINDS, rounds, rng), by_call=rounds == 1)
+    serve(turn)
+    planted_here = [*LINES, *living.by_hand(workspace)]
+    facts = [*planted_here, *NEWS]
+    lives = list(living.live(workspace, turn, lambda: dreamd("dream", workspace.root).status, facts, rng))
+    assert Counter(turn.asked) >= Counter([*KINDS] * rounds)
+    assert {one.outcome for one in lives} == {"committed", "rejected", "failed"}
+    assert {one.status for one in lives} == {0, 1, 4}
+    assert lost(workspace, facts) == []
+    assert altered(workspace, planted_here) == []
+    assert set(living.PINNED) <= set(lived.lines(workspace))
+    assert len(lived.document(workspace)) > 4_000
+    assert lived.places(workspace).total() == len(lived.places(workspace))
+    turn.kinds = iter([character.good])
     assert dreamd("dream", workspace.root).status in {0, 3}
-    assert lost(workspace, [*said, *NEWS]) == []
     assert lived.pending(workspace) == []
+    assert lost(workspace, facts) == []
+
+
+def test_the_gallery_is_large_and_says_what_each_kind_does() -> None:
+    assert len(KINDS) == len(set(map(name_of, KINDS))) >= 100
+    assert all(kind.__doc__ for kind in KINDS)
+    assert len(LINES) == len(set(LINES)) == 100

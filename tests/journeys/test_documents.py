@@ -14,7 +14,10 @@ from tests.journeys.recipes import Follower, blocks, follower, function_call, tr
 from tests.journeys.serving import Home
 from tests.scripted_model import ScriptedModel, in_turn
 
-DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/agents.md", "docs/daemon.md", "docs/architecture.md"))
+DOCUMENTS = tuple(
+    ROOT / name
+    for name in ("README.md", "docs/agents.md", "docs/backup.md", "docs/daemon.md", "docs/architecture.md")
+)
 # Blocks that need what is not here: the network, a provider's key, a running systemd. `make` is what runs this.
 _NOT_HERE = ("make dream", "ollama pull", "ANTHROPIC_API_KEY", "install-service --now")
 # Every command of a block counts; with nothing to do is no failure.
@@ -32,7 +35,7 @@ def test_few_blocks_are_left_out() -> None:
     assert left_out == dict.fromkeys(_NOT_HERE, 1)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/agents.md", "docs/daemon.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/agents.md", "docs/backup.md", "docs/daemon.md"])
 @pytest.mark.parametrize("daemon", [True, False], ids=["with a daemon", "without"])
 def test_what_the_documents_say_to_type_works_when_it_is_pasted(home: Home, name: str, *, daemon: bool) -> None:
     me = follower(home)

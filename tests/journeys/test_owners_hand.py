@@ -15,7 +15,7 @@ from tests.journeys.planted import LINES, NEWS, copied, lost, noted, planted
 from tests.scripted_model import Script, ScriptedModel
 
 DELETED = LINES[7]
-IN_OTHER_WORDS = f"It is said by the {DELETED.split()[-2]} keeper that {DELETED.split(', says')[0]}"
+IN_OTHER_WORDS = "Under flowerpot 8 Radia always keeps the spare key of the temple"
 
 
 @pytest.fixture(scope="module")

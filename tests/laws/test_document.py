@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import UTC, datetime
 
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from state.document import (
@@ -25,6 +25,7 @@ from state.editing import edited, item
 from state.rows import is_stamp, unfenced
 from state.words import normalise
 from tests.laws.documents import any_text, memories, new_lines, texts
+from tests.long_variants import examples
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 moods = st.sampled_from(["calm", "energized, alert", "deeply connected"])
@@ -49,7 +50,7 @@ def line_rows(document: Document) -> list[tuple[str, list[str]]]:
     return [(part.heading.rstrip("\r\n"), substantial(part)) for part in document.parts]
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(any_text)
 @example("## The Bond\r\n- a\n\n---\r\n## The Bond\n")
 @example("\ufeff# Working Memory State\n- a")
@@ -59,7 +60,7 @@ def test_render_undoes_parse(text: str) -> None:
     assert render(parse(text)) == text
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(any_text)
 def test_every_line_says_something(text: str) -> None:
     for _, block in parse(text).lines():
@@ -67,7 +68,7 @@ def test_every_line_says_something(text: str) -> None:
         assert block.key
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(any_text)
 def test_every_heading_of_a_section_outside_fences_is_the_section_once(text: str) -> None:
     document = parse(text)
@@ -76,7 +77,7 @@ def test_every_heading_of_a_section_outside_fences_is_the_section_once(text: str
     assert set(document.missing) == set(SectionName) - set(named)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(any_text)
 @example("## The Phenotype\n- a\n```\nnever closed\n## The Bond\n- b\n")
 @example("hello")
@@ -89,7 +90,7 @@ def test_complete_yields_every_section_once_and_stays_so(text: str) -> None:
     assert complete(whole) == whole
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(any_text)
 def test_complete_takes_nothing_away(text: str) -> None:
     document = parse(text)
@@ -101,7 +102,7 @@ def test_complete_takes_nothing_away(text: str) -> None:
     assert len(after) - len(before) <= len(added)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(any_text, moods)
 @example("# Working Memory State\n_Last dream: never | Mood: calm_\nmy own words\n", "calm")
 @example("# Working Memory State\nmy own words\n_Last dream: never | Mood: calm_\n", "calm")
@@ -114,7 +115,7 @@ def test_the_stamp_is_one_row_and_stamping_twice_is_stamping_once(text: str, moo
     assert [r for r in render(once).splitlines() if r.strip() == row]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(any_text, moods)
 def test_stamping_touches_the_stamp_alone(text: str, mood: str) -> None:
     document = complete(parse(text))
@@ -140,7 +141,7 @@ def documents_and_edits(draw: st.DrawFn) -> tuple[Document, Edit]:
     return document, Edit(name, old, new)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(documents_and_edits())
 def test_an_edit_changes_only_what_it_names(case: tuple[Document, Edit]) -> None:
     document, edit = case
@@ -171,7 +172,7 @@ def test_an_edit_changes_only_what_it_names(case: tuple[Document, Edit]) -> None
         assert found == kept
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(documents_and_edits())
 def test_an_edited_document_is_read_as_it_was_written(case: tuple[Document, Edit]) -> None:
     document, edit = case
@@ -179,7 +180,7 @@ def test_an_edited_document_is_read_as_it_was_written(case: tuple[Document, Edit
     assert parse(render(after)) == after
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(documents_and_edits())
 def test_the_same_edit_twice_is_the_edit_once(case: tuple[Document, Edit]) -> None:
     document, edit = case
@@ -208,7 +209,7 @@ def documents_and_many_edits(draw: st.DrawFn) -> tuple[Document, tuple[Edit, ...
     return document, tuple(edits)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(documents_and_many_edits())
 def test_the_same_edits_twice_are_the_edits_once(case: tuple[Document, tuple[Edit, ...]]) -> None:
     document, edits = case
@@ -218,7 +219,7 @@ def test_the_same_edits_twice_are_the_edits_once(case: tuple[Document, tuple[Edi
     assert parse(render(once)) == once
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(memories(), sections, new_lines)
 def test_a_line_that_is_added_and_removed_leaves_the_same_lines(text: str, name: SectionName, new: str) -> None:
     document = complete(parse(text))

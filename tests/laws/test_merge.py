@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from state.document import Edit, SectionName, complete, is_placeholder, parse, render, stamped
@@ -12,6 +12,7 @@ from state.merge import difference, merged, removed_lines, working
 from state.rows import is_stamp, rows_of
 from state.words import normalise
 from tests.laws.documents import any_text, memories, new_lines, sentences
+from tests.long_variants import examples
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 MOOD = "energized, alert"
@@ -77,14 +78,14 @@ def meetings(draw: st.DrawFn) -> Meeting:
     return Meeting(before, edits, "".join(rows))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(meetings())
 def test_without_a_human_merging_is_the_dreams_own_result(case: Meeting) -> None:
     own, left_out = edited(working(case.before), case.edits)
     assert merged(case.before, case.before, case.edits, NOW, MOOD) == (render(stamped(own, NOW, MOOD)), left_out)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(meetings())
 def test_every_row_that_the_human_wrote_stands_in_the_result(case: Meeting) -> None:
     result, _ = merged(case.before, case.human, case.edits, NOW, MOOD)
@@ -98,7 +99,7 @@ def test_every_row_that_the_human_wrote_stands_in_the_result(case: Meeting) -> N
     assert {key for _, key in keys(case.human)} - named <= there
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(meetings())
 def test_a_line_that_the_human_removed_does_not_come_back(case: Meeting) -> None:
     gone = {normalise(text) for text in removed_lines(case.before, case.human)}
@@ -117,7 +118,7 @@ def test_not_even_when_the_dream_writes_it_again_elsewhere(before: str, text: st
     assert normalise(text) not in {key for _, key in keys(result)}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(meetings())
 def test_an_edit_applies_or_is_reported(case: Meeting) -> None:
     result, gave_way = merged(case.before, case.human, case.edits, NOW, MOOD)
@@ -130,7 +131,7 @@ def test_an_edit_applies_or_is_reported(case: Meeting) -> None:
             assert normalise(edit.new) in there
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(meetings())
 def test_merging_again_changes_nothing(case: Meeting) -> None:
     result, _ = merged(case.before, case.human, case.edits, NOW, MOOD)
@@ -145,7 +146,7 @@ def test_the_result_is_a_whole_document(case: Meeting) -> None:
     assert document.doubled == ()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(any_text.filter(lambda text: bool(text.strip()) and not parse(text).has_schema), versions().flatmap(dreams))
 @example("```\nnever closed", (Edit(SectionName.BOND, (), "a"),))
 @example("## The Bond\n- mine", (Edit(SectionName.BOND, (), "a"),))
@@ -155,7 +156,7 @@ def test_a_text_without_the_schema_stays_byte_for_byte(human: str, edits: tuple[
     assert parse(result).missing == ()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(any_text)
 @example("```\nnever closed")
 def test_the_working_document_is_whole_and_reads_as_itself(text: str) -> None:
@@ -165,7 +166,7 @@ def test_the_working_document_is_whole_and_reads_as_itself(text: str) -> None:
     assert working(render(document)) == document
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(memories(), memories())
 def test_the_difference_applied_to_one_text_gives_the_lines_of_the_other(one: str, other: str) -> None:
     after, _ = edited(working(one), difference(one, other))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from daemon.transcripts import Turn, crystals_of
 from state.crystal import Kind, Origin, Source, Trust
+from state.secret_policy import Redaction
 
 TURN = Turn(
     text="I prefer tabs.",
@@ -57,5 +58,5 @@ def test_a_tool_call_weighs_little() -> None:
 
 
 def test_an_allowed_string_stays() -> None:
-    (crystal,) = crystals_of([replace(TURN, text="the demo password is hunter2")], allow=["hunter2"])
+    (crystal,) = crystals_of([replace(TURN, text="the demo password is hunter2")], Redaction(allow=("hunter2",)))
     assert crystal.text == "the demo password is hunter2"

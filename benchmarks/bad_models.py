@@ -1,0 +1,167 @@
+"""Bad models in a row on one workspace with a hundred planted facts: what each kind did, and what was lost.
+
+    python -m benchmarks.bad_models [--rounds 2] [--seed 1] [--folder FOLDER]
+
+Every kind of tests/gallery answers so many dreams as there are rounds, in an order that is drawn anew each round,
+through the real litellm from a server on 127.0.0.1. Before each dream one new fact is noted; a few facts the owner
+wrote into the file, some of them pinned, so that no crystal has them. MEMORY.md is checked after each dream.
+
+**Lost** is a fact that is neither a line of MEMORY.md, nor behind a pointer of it, nor among the first five results
+of a search for its own words, nor revised by a line that says nothing but what it and its evidence say; looked at
+after each dream, so that the kind that lost it is named. **Altered** is a line of MEMORY.md that is like a planted
+fact and says what neither that nor its evidence says. **Tokens** are as the ledger counts them; the scripted model
+has no price. Last: false rejections over the corpus of honest updates in tests/graphs.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from state.stores.workspace import Workspace
+    from tests.gallery.living import Lived
+
+
+@dataclass(slots=True)
+class Row:
+    """What one kind did in all of its dreams."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    tokens: int = 0
+    applied: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+    altered: int = 0
+
+    def add(self, one: "Lived", lost: int, altered: int) -> None:
+        """Count one dream."""
+        self.outcomes[one.outcome] += 1
+        self.calls += one.calls
+        self.tokens += one.tokens
+        self.applied += one.applied
+        self.refused += one.refused
+        self.lost += lost
+        self.altered += altered
+
+    def __str__(self) -> str:
+        ends = " ".join(f"{self.outcomes[name] or '-':>4}" for name in ("committed", "rejected", "failed"))
+        guards = ", ".join(f"{guard} {number}" for guard, number in self.refused.most_common())
+        return (
+            f"{ends} {self.calls:>6} {self.tokens:>10,} {self.applied:>7} {self.lost:>4} {self.altered:>7}  {guards}"
+        )
+
+
+def dreamt(workspace: "Workspace") -> int:
+    """One dream on the command line, silently; its exit status."""
+    from daemon.cli import main
+
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        return main(["dream", str(workspace.root)])
+
+
+@contextlib.contextmanager
+def configured(folder: Path) -> Iterator[None]:
+    """No configuration of whoever runs this, and no ceiling: the dreams of a year are in one day here."""
+    os.environ["XDG_CONFIG_HOME"] = str(folder / "no-config")
+    os.environ["OPENAI_API_KEY"] = "sk-of-a-benchmark"
+    for name in [name for name in os.environ if name.startswith("DREAMD_")]:
+        del os.environ[name]
+    for name in ("TOKENS_PER_DAY", "TOKENS_PER_DREAM"):
+        os.environ[f"DREAMD_LIMITS__{name}"] = "1000000000"
+    yield
+
+
+def run(folder: Path, rounds: int, seed: int) -> None:
+    """Plant, dream, print."""
+    from tests.gallery import KINDS, living, name_of
+    from tests.journeys.planted import LINES, altered, lost, planted, whereabouts
+    from tests.scripted_model import ScriptedModel
+
+    rng = random.Random(seed)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        workspace = planted(folder / "agent")
+    facts = [*LINES, *living.by_hand(workspace)]
+    kept = tuple(facts)
+    rows = {name: Row() for name in ("good", *map(name_of, KINDS))}
+    gone, wrong, began = set[str](), set[str](), time.perf_counter()
+    turn = living.Turn(living.order(KINDS, rounds, rng))
+    with ScriptedModel(turn) as server:
+        os.environ |= {"DREAMD_MODEL__NAME": "openai/scripted", "DREAMD_MODEL__API_BASE": server.url}
+        for one in living.live(workspace, turn, lambda: dreamt(workspace), facts, rng):
+            now_gone, now_wrong = set(lost(workspace, facts)), set(altered(workspace, kept))
+            rows[one.kind].add(one, len(now_gone - gone), len(now_wrong - wrong))
+            gone, wrong = now_gone, now_wrong
+    heads = (
+        f"{'kept':>4} {'rej.':>4} {'fail':>4} {'calls':>6} {'tokens':>10} {'applied':>7} {'lost':>4} {'altered':>7}"
+    )
+    print(f"{'kind':28} {heads}  refused, by guard")
+    for name, row in rows.items():
+        print(f"{name:28} {row}")
+    total = Row()
+    for row in rows.values():
+        for counter, more in ((total.outcomes, row.outcomes), (total.refused, row.refused)):
+            counter.update(more)
+        total.calls, total.tokens, total.applied = (
+            total.calls + row.calls,
+            total.tokens + row.tokens,
+            total.applied + row.applied,
+        )
+        total.lost, total.altered = total.lost + row.lost, total.altered + row.altered
+    print(f"{'all':28} {total}")
+    places = Counter(whereabouts(workspace, facts).values())
+    where = ", ".join(f"{places[name]} {how}" for name, how in WHERE.items())
+    print(f"\n{len(KINDS)} kinds, {total.outcomes.total()} dreams, seed {seed}, {time.perf_counter() - began:.0f} s")
+    print(f"{len(facts)} facts ({len(LINES)} planted, {len(kept) - len(LINES)} by hand, the others noted): {where}")
+
+
+WHERE = {
+    "line": "in MEMORY.md",
+    "pointer": "behind a pointer",
+    "search": "found by search",
+    "revised": "revised with evidence",
+    "": "lost",
+}
+
+
+def false_rejections() -> None:
+    """Honest updates that the guards refuse."""
+    from graphs.guards import judge
+    from state.dream import Draft
+    from tests.graphs.honest_corpus import HONEST
+
+    operations = refused = 0
+    for honest in HONEST:
+        read = tuple(piece.id for piece in honest.snapshot.evidence)
+        verdict = judge(honest.snapshot, Draft(tuple(honest.operations), read, author="scripted"))
+        operations += len(honest.operations)
+        for one in (*((verdict.refusal,) if verdict.refusal else ()), *verdict.refused):
+            refused += 1
+            print(f"   refused: {one.guard}: {one.figures}")
+    print(f"false rejections: {refused} of {operations} operations in {len(HONEST)} honest updates")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--rounds", type=int, default=2, help="dreams of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="a new folder to leave the workspace in")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="dreamd-bad-models-") as scratch:
+        folder = given.folder or Path(scratch)
+        with configured(folder):
+            run(folder, given.rounds, given.seed)
+    false_rejections()
+
+
+if __name__ == "__main__":
+    main()

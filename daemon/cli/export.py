@@ -1,0 +1,148 @@
+"""Write the whole workspace into one file: a backup that can be taken while agents and the daemon go on."""
+
+import argparse
+import errno
+import os
+import shutil
+import stat
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daemon.cli.parsing import caller_of, takes_folder, takes_json
+from daemon.cli.terminal import counted, out, say, show_json, working
+from state.errors import BusyError, NotKeptError, StorageError, UsageError
+from state.stores.system import told
+
+if TYPE_CHECKING:
+    from daemon.asking import Caller
+    from daemon.exporting import Exported
+
+_STDOUT = "-"
+# A dream may take minutes, and a backup at night waits for it.
+_PATIENCE_SECONDS = 600.0
+_POLL_SECONDS = 0.2
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Where to."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file, replaced if it is there, or a folder for it; - writes to stdout"
+        " (else NAME-DATE-TIME.dreamd.zip here)",
+    )
+    takes_folder(parser)
+    takes_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the archive; the file is whole or not there."""
+    if arguments.output == _STDOUT:
+        if arguments.json:
+            raise UsageError("--json needs stdout for itself; name a file with --output")
+        if sys.stdout.isatty():
+            raise UsageError("an archive is nothing for a terminal; name a file, or send stdout to one")
+    with working("exporting…"):
+        caller = caller_of(arguments, "export")
+        target = _target(arguments.output, caller.workspace.root)
+        done = _exported(caller)
+        made = Path(done.path)
+        try:
+            if target is None:
+                _pour(made)
+                return 0
+            _move(made, target)
+        finally:
+            with suppress(FileNotFoundError):
+                made.unlink()
+    if arguments.json:
+        from dataclasses import replace
+
+        show_json(replace(done, path=str(target)))
+    else:
+        what = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}, {done.bytes:,} bytes"
+        out(f"{target}: {what}")
+    return 0
+
+
+def _exported(caller: "Caller") -> "Exported":
+    """The archive, in the workspace. A dream that runs is waited for. Raises BusyError when that takes too long."""
+    from daemon.operations.export import EXPORT, Export
+
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    waiting = False
+    while True:
+        try:
+            return caller.ask(EXPORT, Export(process=os.getpid()))
+        except NotKeptError:
+            raise
+        except BusyError as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not waiting:
+                say(f"waiting: {error}")
+            waiting = True
+            time.sleep(_POLL_SECONDS)
+
+
+def _target(output: str | None, root: Path) -> Path | None:
+    """The file to be written; None for stdout. Raises UsageError for what is there and is no file."""
+    if output == _STDOUT:
+        return None
+    path = Path(output) if output else Path.cwd()
+    with told(path):
+        if path.is_dir():
+            path /= f"{root.name or 'workspace'}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.zip"
+        path = Path(os.path.realpath(path))
+        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{path} is no regular file; name a file, or - for stdout")
+        if not path.parent.is_dir():
+            raise UsageError(f"{path.parent} is no folder; make it first, or name another one")
+    return path
+
+
+def _pour(made: Path) -> None:
+    """Write the archive to stdout."""
+    with made.open("rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _move(made: Path, target: Path) -> None:
+    """Give the archive its name: it is whole, and open to its owner alone, from the first moment."""
+    with told(target):
+        try:
+            made.replace(target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy(made, target)
+        _sync_folder(target.parent)
+
+
+def _copy(made: Path, target: Path) -> None:
+    """To another file system."""
+    beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            os.fsync(fd)
+        if beside.stat().st_size != made.stat().st_size:
+            raise StorageError(f"{target} could not be written whole; try again")
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,87 @@
+"""Make a workspace of a file that 'dreamd export' wrote, in a folder that is new or empty."""
+
+import argparse
+import os
+from pathlib import Path
+
+from daemon.cli.init import how_to_connect, keep
+from daemon.cli.parsing import config_of, named_folder, takes_json, takes_workspace
+from daemon.cli.terminal import counted, out, say, show_json, working
+from state.errors import DreamdError
+from state.stores.workspace import Workspace
+
+_ENDINGS = (".zip", ".dreamd")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Which file, and where to."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="an archive of 'dreamd export'")
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        metavar="DIR",
+        help="the workspace to be (else one with the file's name, here)",
+    )
+    parser.add_argument("--no-daemon", action="store_true", help="the daemon shall not look after it")
+    takes_workspace(parser)
+    takes_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Import it, and show how to connect an agent."""
+    config_of(arguments)
+    folder = _folder(arguments)
+    with working("importing…"):
+        from daemon.importing import import_archive
+
+        here = _same(folder, Path.cwd())
+        done = import_archive(arguments.file, folder)
+    workspace = Workspace(Path(done.workspace))
+    if done.missing:
+        say(f"notice: {counted(len(done.missing), 'version')} had no record: they can be neither shown nor restored")
+    if done.foreign:
+        what = f"{counted(done.foreign, 'transcript')} outside the workspace"
+        say(f"notice: {what} had been read: here none of them is; 'dreamd ingest FILE' reads one")
+    if here:
+        say(f"notice: {workspace.root} is another folder now; 'cd' into it again")
+    kept = False if arguments.no_daemon else _kept(workspace)
+    if arguments.json:
+        from state.codec import plain
+
+        show_json(plain(done) | {"daemon": kept})
+        return 0
+    what = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}"
+    out(f"{workspace.root} is a workspace now: {what}, as of {done.at:%Y-%m-%d %H:%M:%S} UTC")
+    if kept:
+        out("the daemon dreams in it from now on")
+    elif not arguments.no_daemon:
+        out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
+    out("")
+    out(how_to_connect(workspace))
+    return 0
+
+
+def _folder(arguments: argparse.Namespace) -> Path:
+    """The folder that was named by argument or option; else the file's name without its endings, here."""
+    if arguments.folder is not None or arguments.workspace is not None:
+        named = named_folder(arguments)
+        assert named is not None
+        return named
+    name = arguments.file.name
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    return Path.cwd() / (name or "workspace")
+
+
+def _kept(workspace: Workspace) -> bool:
+    """Whether a daemon keeps it from now on. The workspace stands, whatever the registry fails with."""
+    try:
+        return keep(workspace)
+    except DreamdError as error:
+        say(f"notice: the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
+        return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

@@ -1,0 +1,358 @@
+"""What it means to forget a text: where it stands in another one, and what is left when it is taken out.
+
+Texts are compared by their words (NFKC, casefolded, nothing invisible); of what stands between words nothing counts,
+so Markdown marks, quotes, line breaks, tags and the escapes of addresses and of HTML do not hide a text. A character
+of a script that is written without spaces is a word.
+
+A long text is known again by three quarters of its words in a row, by 32 at most (`runs`); and by eight of them where
+it may have been cut: what stands at the beginning or end of a line and goes on to the target's own end or beginning,
+or is a whole line (`parts`). So two texts that have a phrase in common are two texts.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Self
+
+from state.errors import UsageError
+from state.unescaping import unescaped
+from state.words import visible
+
+RUN_WORDS = 8
+MOST_RUN_WORDS = 32
+
+Word = tuple[str, int, int]
+Span = tuple[int, int]
+Ends = Callable[[int], tuple[bool, bool]]
+
+_MARK, _WORDLESS_MARK = "[forgotten]", "[…]"
+_MARK_WORD = "forgotten"
+# ASCII signs and white space part words; what lies between them may need Unicode's rules.
+_STRETCH = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")
+# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with its extensions.
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
+)
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'’”)\]*_`]*[ \t]+|[。！？｡]+[」』”）]*[ \t]*")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\"'])(?:[^\W\d_]|[^\W\d_]\.[^\W\d_]|dr|mr|mrs|ms|st|nr|no|vs|etc|ca|bzw|usw|approx|cf|al|fig|inc)$",
+    re.IGNORECASE,
+)
+# Quotes, bullets, numbers of lists, boxes of tasks and headings stand before the first sentence of a line.
+_LEAD = re.compile(r"[ \t]*(?:(?:>|[-*+]|\d{1,4}[.)]|\[[ xX]\]|#{1,6})[ \t]+)*")
+_BREAKS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_FEW_RUNS = 16
+
+
+class Cut(StrEnum):
+    """How much goes with a match."""
+
+    SENTENCES = "sentences"  # the sentences (or lines) that hold it
+    WORDS = "words"  # its words; a mark is left in their place
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A text to be forgotten, as its normalised words."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The text as a target. Raises UsageError when it has no words."""
+        words = tuple(word for word, _, _ in worded(text))
+        if not words:
+            raise UsageError("a text to be forgotten needs at least one word; say which")
+        return cls(words)
+
+
+def worded(text: str) -> tuple[Word, ...]:
+    """The words of the text in order, normalised, each with the place (start, end) that it has in the text."""
+    found: list[Word] = []
+    for stretch in _STRETCH.finditer(text):
+        piece, at = stretch.group(), stretch.start()
+        if piece.isascii():
+            found.append((piece.lower(), at, stretch.end()))
+        else:
+            found.extend((word, at + start, at + end) for word, start, end in _unicode_words(piece))
+    return tuple(found)
+
+
+def runs(target: Target) -> tuple[tuple[str, ...], ...]:
+    """The runs of words that stand for the target wherever they stand: itself, or most of a long one."""
+    words = target.words
+    length = min(len(words), max(RUN_WORDS, min(MOST_RUN_WORDS, -(-3 * len(words) // 4))))
+    return _windows(words, length)
+
+
+def parts(target: Target) -> tuple[tuple[str, ...], ...]:
+    """The runs of eight words that stand for it where it may be cut off.
+
+    None of a short target, of which so many words stand for it anywhere.
+    """
+    return _windows(target.words, RUN_WORDS) if len(runs(target)[0]) > RUN_WORDS else ()
+
+
+def spans(text: str, targets: Iterable[Target]) -> tuple[Span, ...]:
+    """Where the targets stand in the text: (start, end) in characters, in order, none overlapping another."""
+    sought = _sought(tuple(targets))
+    if not sought.by_length:
+        return ()
+    return joined(place for reading in readings(text) for place in _places(reading, sought))
+
+
+def readings(text: str) -> tuple[str, ...]:
+    """The text as it is written, and where that is another one, with its escapes read; both are as long."""
+    other = unescaped(text)
+    return (text,) if other == text else (text, other)
+
+
+def cut_off(text: str, words: Sequence[Word], places: Sequence[int], ends: Ends) -> list[Span]:
+    """Of a target's parts that begin with these words: where they stand so that it may have been cut there.
+
+    `ends` says of the part at a word whether it is the target's first, and whether it is its last. Where the other
+    end is the target's own, half a word may be left at the cut.
+    """
+    found: list[Span] = []
+    at = 0
+    while at < len(places):
+        last = at
+        while last + 1 < len(places) and places[last + 1] == places[last] + 1:
+            last += 1
+        begin, end = places[at], places[last] + RUN_WORDS - 1
+        stretch = [ends(place) for place in places[at : last + 1]]
+        first, final = any(one for one, _ in stretch), any(one for _, one in stretch)
+        begins = first or _broken(text, words, begin - 1 - final, begin)
+        if begins and (final or _broken(text, words, end, end + 1 + first)):
+            found.append((words[begin][1], words[end][2]))
+        at = last + 1
+    return found
+
+
+def joined(found: Iterable[Span]) -> tuple[Span, ...]:
+    """The same places in order, those that overlap as one."""
+    merged: list[Span] = []
+    for start, end in sorted(found):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+def without(text: str, targets: Iterable[Target], cut: Cut) -> str:
+    """The text without the targets: no match is left in it; "" when no word remains.
+
+    A text without a match is returned as it is.
+    """
+    wanted = tuple(targets)
+    while found := spans(text, wanted):
+        text = cut_out(text, found, cut)
+    return text
+
+
+def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
+    """The text without these places, or without the sentences that hold them; "" when no word remains.
+
+    What follows a cut moves next to what stood before it, which may be a match again: who knows what is looked for
+    looks again. Each time there are fewer words.
+    """
+    if not found:
+        return text
+    left = _without_words(text, found) if cut is Cut.WORDS else _without_sentences(text, found)
+    return left if worded(left.replace(_MARK, "")) else ""
+
+
+def sentences(text: str) -> tuple[Span, ...]:
+    """The sentences of the text, none across lines: with the white space behind them, without the marks of a list."""
+    found: list[Span] = []
+    at = 0
+    for line in text.splitlines(keepends=True):
+        lead = _LEAD.match(line)
+        start = lead.end() if lead else 0
+        content = len(line.rstrip(_BREAKS))
+        for end in (*_ends(line[:content], start), content):
+            if end > start:
+                found.append((at + start, at + end))
+            start = max(start, end)
+        at += len(line)
+    return tuple(found)
+
+
+def _without_words(text: str, found: Sequence[Span]) -> str:
+    pieces: list[str] = []
+    end = 0
+    for start, stop in found:
+        named = any(word == _MARK_WORD for word, _, _ in worded(text[start:stop]))
+        pieces += [text[end:start], _WORDLESS_MARK if named else _MARK]
+        end = stop
+    return "".join((*pieces, text[end:]))
+
+
+def _without_sentences(text: str, found: Sequence[Span]) -> str:
+    gone = [unit for unit in sentences(text) if any(unit[0] < end and start < unit[1] for start, end in found)]
+    kept: list[str] = []
+    at = 0
+    for line in text.splitlines(keepends=True):
+        end = at + len(line)
+        cuts = [unit for unit in gone if at <= unit[0] < end]
+        left = _without_spans(line, [(start - at, stop - at) for start, stop in cuts]) if cuts else line
+        kept.extend([left] if not cuts or worded(_LEAD.sub("", left, count=1)) else [])
+        at = end
+    if not gone:  # a word that is part of a list's mark
+        return _without_words(text, found)
+    left = "".join(kept)
+    return left if text[-1:] in _BREAKS else left.rstrip(_BREAKS)
+
+
+def _without_spans(line: str, cuts: Sequence[Span]) -> str:
+    pieces: list[str] = []
+    end = 0
+    for start, stop in cuts:
+        pieces.append(line[end:start])
+        end = stop
+    left = "".join((*pieces, line[end:]))
+    broken = left.rstrip(_BREAKS)
+    return broken.rstrip() + left[len(broken) :]
+
+
+def _ends(line: str, start: int) -> Iterable[int]:
+    for match in _SENTENCE_END.finditer(line, start):
+        if match.end() >= len(line):
+            return
+        # "3.5 is", "e.g. this" and "Dr. Smith" are no ends; 。 is one, whatever follows.
+        goes_on = line[match.end()].islower() or _ABBREVIATION.search(line[start : match.start()])
+        if match.group()[0] not in ".…" or not goes_on:
+            yield match.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """The runs of some targets by length, their parts, and of these the first and the last ones."""
+
+    by_length: tuple[tuple[int, frozenset[tuple[str, ...]]], ...]
+    parts: frozenset[tuple[str, ...]]
+    first: frozenset[tuple[str, ...]]
+    last: frozenset[tuple[str, ...]]
+    few: tuple[tuple[str, ...], ...]  # all of them; none when they are many
+
+
+@lru_cache(maxsize=64)
+def _sought(targets: tuple[Target, ...]) -> _Sought:
+    wanted: dict[int, set[tuple[str, ...]]] = {}
+    long = [target for target in targets if parts(target)]
+    for target in targets:
+        for run in runs(target):
+            wanted.setdefault(len(run), set()).add(run)
+    every = [
+        *(run for found in wanted.values() for run in found),
+        *(part for target in long for part in parts(target)),
+    ]
+    return _Sought(
+        tuple((length, frozenset(found)) for length, found in sorted(wanted.items())),
+        frozenset(part for target in long for part in parts(target)),
+        frozenset(target.words[:RUN_WORDS] for target in long),
+        frozenset(target.words[-RUN_WORDS:] for target in long),
+        tuple(every) if len(every) <= _FEW_RUNS else (),
+    )
+
+
+def _places(text: str, sought: _Sought) -> list[Span]:
+    if not _possible(text, sought):
+        return []
+    words = worded(text)
+    bare = tuple(word for word, _, _ in words)
+    found = [
+        (words[at][1], words[at + length - 1][2])
+        for length, wanted in sought.by_length
+        for at in range(len(bare) - length + 1)
+        if bare[at : at + length] in wanted
+    ]
+    if sought.parts:
+        windows = [bare[at : at + RUN_WORDS] for at in range(len(bare) - RUN_WORDS + 1)]
+        here = [at for at, window in enumerate(windows) if window in sought.parts]
+        found += cut_off(text, words, here, lambda at: (windows[at] in sought.first, windows[at] in sought.last))
+    return found
+
+
+def _possible(text: str, sought: _Sought) -> bool:
+    """False only where no run can be: a cheap look before the words are counted out."""
+    if not text.isascii() or not sought.few:
+        return True
+    lowered = text.lower()
+    return any(all(word in lowered for word in run) for run in sought.few)
+
+
+def _windows(words: tuple[str, ...], length: int) -> tuple[tuple[str, ...], ...]:
+    return tuple(dict.fromkeys(words[at : at + length] for at in range(len(words) - length + 1)))
+
+
+def _broken(text: str, words: Sequence[Word], one: int, other: int) -> bool:
+    """Whether the text begins or ends, or a line does, between these two words."""
+    if one < 0 or other >= len(words):
+        return True
+    between = text[words[one][2] : words[other][1]]
+    return any(sign in between for sign in _BREAKS)
+
+
+@lru_cache(maxsize=8_192)
+def _unicode_words(stretch: str) -> tuple[Word, ...]:
+    """The words of text without ASCII signs: maximal runs of letters and digits with their marks, folded."""
+    found: list[Word] = []
+    adjacent = False  # whether the next letter goes on with the last word
+    for letter, start, end in _letters(stretch):
+        if unicodedata.category(letter[0])[0] not in "LN":
+            adjacent = False
+        elif _UNSPACED.match(letter):
+            found.append((letter, start, end))
+            adjacent = False
+        elif adjacent:
+            word, begun, _ = found[-1]
+            found[-1] = (word + letter, begun, end)
+        else:
+            found.append((letter, start, end))
+            adjacent = True
+    return tuple((unicodedata.normalize("NFKC", word), start, end) for word, start, end in found)
+
+
+def _letters(stretch: str) -> list[Word]:
+    """The characters as they are read, composed and folded, each with the place of what it was made of."""
+    letters: list[Word] = []
+    for start, end in _clusters(stretch):
+        for char in _folded(stretch[start:end]):
+            joins = letters and (_is_mark(char) or _goes_on(letters[-1][0], char))
+            if joins:
+                before, begun, _ = letters[-1]
+                letters[-1] = (unicodedata.normalize("NFKC", before + char), begun, end)
+            else:
+                letters.append((char, start, end))
+    return letters
+
+
+def _clusters(stretch: str) -> list[Span]:
+    found: list[Span] = []
+    for at, char in enumerate(stretch):
+        if found and (_is_mark(char) or unicodedata.category(char) == "Cf"):
+            found[-1] = (found[-1][0], at + 1)
+        else:
+            found.append((at, at + 1))
+    return found
+
+
+def _folded(cluster: str) -> str:
+    for _ in range(2):
+        cluster = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", visible(cluster)).casefold())
+    return visible(cluster)
+
+
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char)[0] == "M"
+
+
+def _goes_on(before: str, char: str) -> bool:
+    """Whether a Hangul letter completes the syllable that was begun."""
+    return "\u1161" <= char <= "\u11ff" and len(unicodedata.normalize("NFC", before + char)) == len(before)

@@ -1,0 +1,43 @@
+"""What the owner wants done about secrets: `secrets.redact` and `secrets.allow` of the configuration, as a value.
+
+Apart from `state.redaction`, whose patterns take a while to compile: a dream's snapshot carries this one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """Whether secrets go, and which texts only look like one."""
+
+    on: bool = True
+    allow: tuple[str, ...] = ()
+
+    def of(self, text: str) -> str:
+        """The text as it may be remembered or sent: without its secrets, unless the owner switched that off."""
+        if not self.on:
+            return text
+        from state.redaction import redact
+
+        return redact(text, self.allow).text
+
+    def of_table(self, table: Mapping[str, str]) -> dict[str, str]:
+        """The same of each value, whose name may say that it is one."""
+        return {self.of(name): self._named(name, value) for name, value in table.items()}
+
+    def _named(self, name: str, value: str) -> str:
+        if not self.on:
+            return value
+        from state.redaction import redact
+
+        head = f"{name}: "
+        text = head + value
+        pieces, at = list[str](), len(head)
+        for one in redact(text, self.allow).found:
+            pieces += [text[at : max(at, one.start)], one.mark]
+            at = max(at, one.end)
+        return "".join([*pieces, text[at:]])
+
+
+DEFAULT = Redaction()

@@ -1,0 +1,251 @@
+"""The tables of memory: crystals, their indexes and queues, lines and versions of MEMORY.md, the ledger of dreams."""
+
+MEMORIES = """
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Crystals. `key` is the row number that FTS5 and the queues use; `id` is the content hash.
+CREATE TABLE crystals (
+    key              INTEGER PRIMARY KEY,
+    id               TEXT NOT NULL UNIQUE,
+    text             TEXT NOT NULL,
+    context          TEXT NOT NULL DEFAULT '',
+    pairs            TEXT NOT NULL DEFAULT '',  -- of scripts without spaces: what FTS5's tokenizer cannot cut
+    speaker          TEXT NOT NULL DEFAULT '',
+    origin           TEXT NOT NULL,
+    kind             TEXT NOT NULL,
+    importance       REAL NOT NULL,
+    trust            TEXT NOT NULL,
+    session          TEXT NOT NULL DEFAULT '',
+    position         INTEGER NOT NULL DEFAULT 0,
+    lifecycle        TEXT NOT NULL,
+    accesses         INTEGER NOT NULL DEFAULT 0,
+    created_at       TEXT NOT NULL,
+    last_accessed_at TEXT,
+    valence          REAL NOT NULL DEFAULT 0,
+    parents          TEXT NOT NULL DEFAULT '[]',
+    dreamt_in        INTEGER  -- the version whose dream took it in; NULL: no dream has seen it yet
+);
+CREATE INDEX crystals_by_kind ON crystals (kind, key);
+CREATE INDEX crystals_by_session ON crystals (session, position);
+CREATE INDEX crystals_by_speaker ON crystals (speaker) WHERE speaker <> '';
+CREATE INDEX crystals_undreamt ON crystals (importance DESC, key) WHERE dreamt_in IS NULL;
+
+-- Every place a crystal's text was met: exact duplicates are one crystal with several occurrences.
+CREATE TABLE occurrences (
+    crystal    INTEGER NOT NULL REFERENCES crystals (key) ON DELETE CASCADE,
+    session    TEXT NOT NULL,
+    position   INTEGER NOT NULL,
+    at         TEXT NOT NULL,
+    file       TEXT NOT NULL DEFAULT '',
+    first_line INTEGER NOT NULL DEFAULT 0,
+    last_line  INTEGER NOT NULL DEFAULT 0,
+    digest     TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (crystal, session, position, file, first_line)
+) WITHOUT ROWID;
+CREATE INDEX occurrences_by_session ON occurrences (session, position);
+
+CREATE TABLE vectors (
+    crystal INTEGER PRIMARY KEY REFERENCES crystals (key) ON DELETE CASCADE,
+    model   TEXT NOT NULL,
+    vector  BLOB NOT NULL          -- little-endian float32, L2-normalised
+);
+
+-- Queues: what has no vector yet, and what the vector index has not been told yet.
+CREATE TABLE to_embed (crystal INTEGER PRIMARY KEY REFERENCES crystals (key) ON DELETE CASCADE);
+CREATE TABLE to_index (crystal INTEGER PRIMARY KEY REFERENCES crystals (key) ON DELETE CASCADE);
+
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, context, pairs,
+    content = 'crystals', content_rowid = 'key',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab ('words', 'row');
+
+-- How far each transcript has been read.
+CREATE TABLE watermarks (
+    file   TEXT PRIMARY KEY,
+    size   INTEGER NOT NULL,        -- with the time: a file that has not changed is not opened
+    mtime_ns INTEGER NOT NULL,
+    record TEXT NOT NULL            -- JSON
+) WITHOUT ROWID;
+
+CREATE TABLE hormones (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    dopamine REAL NOT NULL,
+    cortisol REAL NOT NULL,
+    oxytocin REAL NOT NULL,
+    at       TEXT NOT NULL,
+    armed    TEXT NOT NULL DEFAULT '{}'  -- per hormone: may auto-scratch fire again?
+);
+CREATE TABLE feelings (
+    key   INTEGER PRIMARY KEY,
+    at    TEXT NOT NULL,
+    event TEXT NOT NULL,
+    cause TEXT NOT NULL DEFAULT '',
+    dopamine REAL NOT NULL,
+    cortisol REAL NOT NULL,
+    oxytocin REAL NOT NULL
+);
+
+-- Questions: explicit ones, searches that found nothing good, contradictions.
+CREATE TABLE gaps (
+    folded   TEXT PRIMARY KEY,
+    question TEXT NOT NULL,
+    cause    TEXT NOT NULL,
+    times    INTEGER NOT NULL DEFAULT 1,
+    first_at TEXT NOT NULL,
+    last_at  TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Committed versions of MEMORY.md. A row here means that the journal's record of that number is done.
+CREATE TABLE versions (
+    number     INTEGER PRIMARY KEY,
+    at         TEXT NOT NULL,
+    cause      TEXT NOT NULL,       -- dream, restore, human, seed
+    dream      TEXT NOT NULL DEFAULT '',
+    reason     TEXT NOT NULL DEFAULT '',
+    digest     TEXT NOT NULL,       -- SHA-256 of the file as committed
+    characters INTEGER NOT NULL,
+    model      TEXT NOT NULL DEFAULT '',
+    calls      INTEGER NOT NULL DEFAULT 0,
+    tokens     INTEGER NOT NULL DEFAULT 0,
+    usd        REAL NOT NULL DEFAULT 0,
+    seconds    REAL NOT NULL DEFAULT 0,
+    added      INTEGER NOT NULL DEFAULT 0,
+    revised    INTEGER NOT NULL DEFAULT 0,
+    evicted    INTEGER NOT NULL DEFAULT 0,
+    notes      INTEGER NOT NULL DEFAULT 0
+);
+
+-- The life of each line of MEMORY.md. `died_in` is NULL while it stands there.
+CREATE TABLE lines (
+    id         TEXT PRIMARY KEY,
+    section    TEXT NOT NULL,
+    text       TEXT NOT NULL,
+    crystal    TEXT NOT NULL,       -- id of the crystal that holds its text once it has left
+    importance REAL NOT NULL,
+    trust      TEXT NOT NULL,
+    born_in    INTEGER NOT NULL,
+    born_at    TEXT NOT NULL,
+    died_in    INTEGER,
+    fate       TEXT NOT NULL DEFAULT '',   -- revised, merged, evicted, deleted (by the human)
+    successor  TEXT NOT NULL DEFAULT ''    -- the line that took its place
+) WITHOUT ROWID;
+CREATE INDEX lines_by_death ON lines (died_in);
+CREATE INDEX lines_by_successor ON lines (successor) WHERE successor <> '';
+
+CREATE TABLE evidence (
+    line    TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    crystal TEXT NOT NULL,
+    PRIMARY KEY (line, version, crystal)
+) WITHOUT ROWID;
+
+CREATE TABLE operations (
+    version INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    record  TEXT NOT NULL,          -- JSON: the operation and what became of it
+    PRIMARY KEY (version, seq)
+) WITHOUT ROWID;
+
+-- Pointers that ever stood in the file; `standing` says whether this one still does.
+CREATE TABLE pointers (
+    keywords TEXT PRIMARY KEY,
+    topic    TEXT NOT NULL,
+    crystal  TEXT NOT NULL,
+    line     TEXT NOT NULL DEFAULT '',
+    made_in  INTEGER NOT NULL,
+    standing INTEGER NOT NULL DEFAULT 1,
+    uses     INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+CREATE INDEX pointers_by_line ON pointers (line);
+CREATE INDEX pointers_standing ON pointers (keywords) WHERE standing = 1;
+
+-- Lines that the human deleted; they are not written again.
+CREATE TABLE tombstones (
+    text TEXT PRIMARY KEY,
+    at   TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- The ledger: every run with its outcome, every rejection with its figures.
+CREATE TABLE dreams (
+    id       TEXT PRIMARY KEY,
+    started_at TEXT NOT NULL,
+    ended_at TEXT,
+    reason   TEXT NOT NULL,
+    outcome  TEXT NOT NULL DEFAULT 'running',  -- committed, proposed, dry, skipped, rejected, failed
+    detail   TEXT NOT NULL DEFAULT '',
+    version  INTEGER,
+    times    INTEGER NOT NULL DEFAULT 1        -- a run of skips for the same reason is one row
+) WITHOUT ROWID;
+CREATE INDEX dreams_by_start ON dreams (started_at);
+
+CREATE TABLE rejections (
+    key    INTEGER PRIMARY KEY,
+    dream  TEXT NOT NULL,
+    at     TEXT NOT NULL,
+    guard  TEXT NOT NULL,
+    scope  TEXT NOT NULL,           -- operation, section, dream
+    figures TEXT NOT NULL
+);
+
+-- Every model call: what was asked, answered and paid. A killed dream finds its answer here.
+CREATE TABLE calls (
+    key     INTEGER PRIMARY KEY,
+    dream   TEXT NOT NULL,
+    digest  TEXT NOT NULL,          -- SHA-256 of the request
+    at      TEXT NOT NULL,
+    model   TEXT NOT NULL,
+    usable  INTEGER NOT NULL,       -- 0: paid for, but no answer that can be read
+    reply   TEXT NOT NULL,          -- JSON
+    tokens  INTEGER NOT NULL,
+    usd     REAL NOT NULL
+);
+CREATE INDEX calls_by_request ON calls (dream, digest);
+CREATE INDEX calls_by_time ON calls (at);
+
+-- Proposals that wait for a human (`dream.mode: propose`).
+CREATE TABLE proposals (
+    dream   TEXT PRIMARY KEY,
+    at      TEXT NOT NULL,
+    record  TEXT NOT NULL,
+    verdict TEXT NOT NULL DEFAULT 'waiting'   -- waiting, approved, rejected
+) WITHOUT ROWID;
+"""
+
+# What consolidation keeps, so that a pass asks for what is new and for nothing else.
+COMPARISONS = """
+-- When a crystal's strength falls below the threshold (`state.crystal.faded_at`), and which crystal stands for it.
+ALTER TABLE crystals ADD COLUMN fades_at TEXT;
+ALTER TABLE crystals ADD COLUMN merged_into INTEGER REFERENCES crystals (key) ON DELETE SET NULL;
+UPDATE crystals SET fades_at = faded_at(importance, accesses, valence, created_at, last_accessed_at);
+CREATE INDEX crystals_by_fading ON crystals (fades_at) WHERE lifecycle NOT IN ('archived', 'frozen');
+CREATE INDEX crystals_by_survivor ON crystals (merged_into) WHERE merged_into IS NOT NULL;
+CREATE INDEX pointers_by_crystal ON pointers (crystal);
+CREATE INDEX evidence_by_crystal ON evidence (crystal);
+
+-- A third queue: vectors that were not compared with those nearest to them yet.
+CREATE TABLE to_compare (crystal INTEGER PRIMARY KEY REFERENCES crystals (key) ON DELETE CASCADE);
+INSERT INTO to_compare SELECT crystal FROM vectors;
+
+-- Which crystals contradict each other (empty: another question), and up to which crystal an answer was looked for.
+ALTER TABLE gaps ADD COLUMN one TEXT NOT NULL DEFAULT '';
+ALTER TABLE gaps ADD COLUMN other TEXT NOT NULL DEFAULT '';
+ALTER TABLE gaps ADD COLUMN asked_upto INTEGER NOT NULL DEFAULT 0;
+UPDATE gaps SET asked_upto = (SELECT coalesce(max(key), 0) FROM crystals);
+CREATE INDEX gaps_by_asking ON gaps (asked_upto) WHERE cause IN ('miss', 'question');
+CREATE INDEX gaps_by_dispute ON gaps (one) WHERE one <> '';
+
+-- Tasks that come back, as the last pass found them.
+CREATE TABLE skills (
+    place       INTEGER PRIMARY KEY,    -- 0: the most confident
+    pattern     TEXT NOT NULL,
+    confidence  REAL NOT NULL,
+    occurrences INTEGER NOT NULL,
+    sessions    INTEGER NOT NULL
+);
+"""

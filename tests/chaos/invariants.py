@@ -1,0 +1,210 @@
+"""What must be so of a workspace whatever happened to it: looked at once it was let alone and has come to rest."""
+
+import json
+import re
+import sqlite3
+import stat
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from daemon.compose import clock, owned, visited
+from daemon.config import Config
+from state.document import SectionName, parse
+from state.stores.workspace import Workspace
+from state.words import normalise
+from tests.chaos.harm import Harm
+from tests.chaos.lives import Life
+from tests.chaos.reader import versions
+from tests.chaos.trial import HORMONAL, LostError, Trial
+from tests.journeys import lived
+
+_MOST_DREAMS = 12
+_LATER_SECONDS = 3 * 3600.0
+_OWN_FILES = re.compile(r"(history/\d+\.json|fence|lock.*|crystals/clean\.json)")
+# The state of this machine, of its model files, and of a dream that failed before the last one that did not.
+_HARMLESS = ("disk", "embeddings", "service", "dreams")
+
+
+def check(trial: Trial) -> None:
+    """Everything. Raises LostError for the first thing that is not as it must be."""
+    trial.remember()
+    _comes_to_rest(trial)
+    for one in (_conserved, _document, _history, _ledger, _segments, _nothing_left_over, _permissions, _idle):
+        one(trial)
+    _doctor(trial)
+    _facts(trial)
+    trial.tally.acknowledged += len(trial.acknowledged)
+
+
+def demand(holds: object, what: str) -> None:
+    """Raise LostError unless it holds."""
+    if not holds:
+        raise LostError(what)
+
+
+def _comes_to_rest(trial: Trial) -> None:
+    """It dreams of one more note; then there is nothing to dream of, now and later."""
+    trial.append()
+    life = trial.dream()
+    demand(life.status == 0, f"a dream that nothing befalls ends badly: {life}")
+    for number in range(_MOST_DREAMS):
+        # So much later that what killed writers left is old enough, and what sessions had in mind has left it.
+        life = trial.dream(Harm(shift_seconds=_LATER_SECONDS))
+        if life.status == 3:
+            return
+        demand(life.status == 0 and number < _MOST_DREAMS - 1, f"there is always something to dream of: {life}")
+        demand(number < trial.most_dreams, f"a further dream finds something to do: {life}")
+
+
+def _conserved(trial: Trial) -> None:
+    """Every acknowledged note is a crystal once, and what was only tried at most once; nothing else is there."""
+    places = lived.places(trial.workspace)
+    missing = [text for text in trial.acknowledged if not places[text] and text not in trial.spoilt]
+    demand(not missing, f"acknowledged and lost: {missing}")
+    twice = {text: times for text, times in places.items() if times > 1 and not text.startswith(HORMONAL)}
+    demand(not twice, f"consumed more than once: {twice}")
+    strange = trial.pieces(places)
+    demand(not strange, f"nobody wrote these: {strange}")
+    demand(lived.pending(trial.workspace) == [], f"still pending: {lived.pending(trial.workspace)}")
+    if trial.rewound:
+        return
+    taken: Counter[str] = Counter()
+    for record in records(trial.workspace):
+        if record["cause"] == "restore":
+            taken.subtract(one for one in record["dreamt"] if taken[one])
+        else:
+            taken.update(record["dreamt"])
+        doubled = [one for one, times in taken.items() if times > 1]
+        demand(not doubled, f"consumed by two dreams, the second is version {record['number']}: {doubled}")
+
+
+def _document(trial: Trial) -> None:
+    """MEMORY.md is whole, and the last version or a human's save of it."""
+    text = lived.document(trial.workspace)
+    parsed = parse(text)
+    names = [part.name for part in parsed.parts if part.name is not None]
+    demand(names == list(SectionName) and not parsed.doubled, f"MEMORY.md has the sections {names}")
+    last = records(trial.workspace)[-1]
+    demand(text == text_of(last) or text in trial.by_hand, "MEMORY.md is neither the last version nor a human's save")
+    demand(len(versions(trial.workspace)) > 0, "there is no version")
+
+
+def _history(trial: Trial) -> None:
+    """The versions are 1 to n, each with its record, and state.db knows the same ones."""
+    found = records(trial.workspace)
+    numbers = [record["number"] for record in found]
+    demand(numbers == list(range(1, len(found) + 1)), f"history/ has the versions {numbers}")
+    known = lived.rows(trial.workspace, "SELECT number, dream FROM versions ORDER BY number")
+    there = [(record["number"], record["id"]) for record in found]
+    demand([tuple(row) for row in known] == there, f"state.db knows {[tuple(row) for row in known]}, not {there}")
+    names = sorted(path.name for path in trial.workspace.history.iterdir())
+    demand(names == [f"{number:06d}.json" for number in numbers], f"history/ holds {names}")
+
+
+def _ledger(trial: Trial) -> None:
+    """Every run has ended; what was paid is counted once."""
+    outcomes = lived.outcomes(trial.workspace)
+    demand("running" not in outcomes, f"a dream is said to run: {outcomes}")
+    twice = "SELECT dream FROM calls WHERE usable GROUP BY dream, digest HAVING count(*) > 1"
+    demand(lived.rows(trial.workspace, twice) == [], "an answer was paid twice")
+    if not trial.rewound:
+        unknown = "SELECT number FROM versions WHERE dream NOT IN (SELECT id FROM dreams WHERE outcome = 'committed')"
+        demand(lived.rows(trial.workspace, unknown) == [], "a version whose dream is not in the ledger as committed")
+
+
+def _segments(trial: Trial) -> None:
+    """No segment stands, and every acknowledged note is in a retired one, once."""
+    workspace = trial.workspace
+    demand(not list(workspace.segments.glob("*.md")), "a segment stands that has nothing pending")
+    if trial.aged:
+        return
+    said = "\n".join(path.read_text("utf-8", "replace") for path in workspace.retired.iterdir())
+    counts = {text: said.count(text) for text in trial.acknowledged if text not in trial.spoilt}
+    wrong = {text: count for text, count in counts.items() if count != 1}
+    demand(not wrong, f"so often in the retired segments: {wrong}")
+
+
+def _nothing_left_over(trial: Trial) -> None:
+    left = [str(path) for path in trial.workspace.root.rglob("*") if _is_left_over(path)]
+    demand(not left, f"left over: {left}")
+    checkpoints = trial.workspace.checkpoints / "dreams.db"
+    if checkpoints.exists():
+        with closing(sqlite3.connect(checkpoints)) as connection:
+            threads = connection.execute("SELECT count(DISTINCT thread_id) FROM checkpoints").fetchone()[0]
+        demand(threads == 0, f"{threads} dreams have checkpoints")
+
+
+def _is_left_over(path: Path) -> bool:
+    return path.name.endswith((".dreamd-tmp", ".displaced", ".merging")) or path.name == "lock.new"
+
+
+def _permissions(trial: Trial) -> None:
+    """Nobody else gets in."""
+    state = trial.workspace.state
+    for path in (state, *state.rglob("*")):
+        mode, name = stat.S_IMODE(path.lstat().st_mode), str(path.relative_to(state))
+        closed = path == state or (path.is_dir() and path.parent == state) or _OWN_FILES.fullmatch(name)
+        demand(not (closed and mode & 0o077), f"{path} is open to others ({mode:o})")
+    # The log, and the segments that were it, have the mode that the `>>` gave them that was there first.
+    folder = trial.workspace.scratch.parent
+    demand(not folder.stat().st_mode & 0o077, f"{folder} is open to others")
+    mode = stat.S_IMODE(trial.workspace.document.stat().st_mode)
+    demand(mode == 0o644, f"MEMORY.md has the mode {mode:o}")
+
+
+def _idle(trial: Trial) -> None:
+    """Opening it repairs nothing: there is nothing to repair."""
+    with owned(trial.workspace, Config(), "chaos") as store:
+        demand(not store.notices, f"opening the workspace mended something: {store.notices}")
+        demand(store.journal.recover() == 0, "recover() has something to do")
+        check = store.crystals.connection.execute("PRAGMA integrity_check").fetchone()[0]
+        demand(check == "ok", f"state.db: {check}")
+
+
+def _doctor(trial: Trial) -> None:
+    life = trial.dreamd("doctor", "-w", trial.workspace.root, "--json")
+    findings = _json(life)
+    bad = [one for one in findings if one["level"] != "ok" and one["about"] not in _HARMLESS]
+    bad += [one for one in findings if one["level"] == "problem"]
+    bad = [one for one in bad if "search is by words only" not in one["what"]]
+    demand(not bad, f"doctor: {bad}")
+    status = trial.dreamd("status", "-w", trial.workspace.root, "--json")
+    demand(status.status == 0 and _json(status)["pending"]["notes"] == 0, f"status: {status}")
+
+
+def _json(life: Life) -> Any:
+    start = re.search(r"^[\[{]", life.said, re.MULTILINE)
+    demand(start, f"no JSON: {life}")
+    assert start
+    return json.loads(life.said[start.start() :])
+
+
+def _facts(trial: Trial) -> None:
+    """Every planted fact, every note and what a human wrote is in MEMORY.md, behind a pointer, or found by search."""
+    written = [text for text in trial.acknowledged if text not in trial.spoilt]
+    wanted = dict.fromkeys([*trial.facts, *written])
+    standing = {normalise(line) for line in lived.lines(trial.workspace)}
+    with visited(trial.workspace, Config()) as store:
+        now = clock()
+
+        def found(query: str) -> set[str]:
+            return {normalise(hit.crystal.text) for hit in store.search(query, now, limit=5).hits}
+
+        behind = [found(pointer.keywords) for pointer in store.lineage.pointers(standing=True)]
+        known = standing.union(*behind)
+        gone = [text for text in wanted if (line := normalise(text)) not in known and line not in found(text)]
+    trial.tally.facts += len(wanted)
+    demand(not gone, f"neither in MEMORY.md nor found: {gone}")
+
+
+def records(workspace: Workspace) -> list[dict[str, Any]]:
+    """The journal's records, the first version first."""
+    paths = sorted(workspace.history.glob("*.json"))
+    return [json.loads(path.read_bytes()) for path in paths]
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """MEMORY.md as this version has it."""
+    return str(record["after"] if record["merged"] is None else record["merged"])

@@ -1,0 +1,97 @@
+"""Processes that are killed: at the nodes of a dream, at any change of the disk, at random times."""
+
+import json
+from pathlib import Path
+
+from tests.chaos.asked import asking
+from tests.chaos.harm import NODES, Blow, Harm
+from tests.chaos.invariants import demand
+from tests.chaos.reader import reading
+from tests.chaos.trial import Trial
+from tests.journeys import lived
+from tests.model_characters import good
+
+_DREAM_SECONDS, _COMMAND_SECONDS = 1.5, 0.8
+
+
+def at_nodes(trial: Trial) -> None:
+    """A dream by a model is killed as it enters or leaves a node, and again in a later one; nothing is paid twice."""
+    with asking(trial, good) as server, reading(trial):
+        for _ in range(trial.rng.randint(1, 2)):
+            trial.append(trial.rng.randint(3, 14))
+            nodes = sorted(trial.rng.sample(range(len(NODES)), trial.rng.randint(1, 3)))
+            for node in nodes:
+                trial.dream(Harm(Blow.KILL, NODES[node], leaving=trial.rng.random() < 0.5))
+                trial.remember()
+        while trial.dream().status == 0:
+            pass
+        demand(lived.calls(trial.workspace) == server.count, f"{server.count} calls, and the ledger has others")
+        asked = [json.dumps(request, sort_keys=True) for request in server.requests]
+        demand(len(asked) == len(set(asked)), "the same was asked twice")
+
+
+def at_changes(trial: Trial) -> None:
+    """Dreams are killed at any change of the disk, some in the middle of a write; SQLite's writes are among them."""
+    with reading(trial):
+        for _ in range(trial.rng.randint(2, 4)):
+            trial.append(trial.rng.randint(1, 5))
+            trial.dream(trial.harm("dream"))
+            trial.remember()
+
+
+def in_the_commit(trial: Trial) -> None:
+    """The same in the commit alone, where MEMORY.md, journal, segments and state.db change hands."""
+    with reading(trial):
+        for _ in range(trial.rng.randint(1, 3)):
+            trial.append(trial.rng.randint(1, 4))
+            blow = trial.rng.choice((Blow.KILL, Blow.TORN))
+            trial.dream(Harm(blow, "commit", call=trial.rng.randrange(60)))
+            trial.remember()
+
+
+def at_random(trial: Trial) -> None:
+    """Dreams, restores, readings and passes are killed from outside at random times."""
+    chat = transcript(trial)
+    root = trial.workspace.root
+    words: list[tuple[str | Path, ...]] = [
+        ("dream", root), ("dream", root), ("restore", "1", "-w", root), ("ingest", chat, "-w", root),
+        ("doctor", root),
+    ]  # fmt: skip
+    with reading(trial):
+        for _ in range(trial.rng.randint(2, 5)):
+            trial.append(trial.rng.randint(1, 3))
+            command = trial.rng.choice(words)
+            seconds = _DREAM_SECONDS if command[0] == "dream" else _COMMAND_SECONDS
+            trial.killed_at_random(*command, seconds=seconds)
+            trial.remember()
+    trial.dreamd("ingest", chat, "-w", root)
+
+
+def commands(trial: Trial) -> None:
+    """Every other command that writes is killed at some change of the disk."""
+    root = trial.workspace.root
+    chat = transcript(trial)
+    others: list[tuple[str | Path, ...]] = [
+        ("restore", "1", "-w", root), ("ingest", chat, "-w", root), ("feel", "reward", "-w", root),
+        ("doctor", root), ("init", root), ("search", "kettle", "-w", root),
+    ]  # fmt: skip
+    with reading(trial):
+        for _ in range(trial.rng.randint(3, 7)):
+            if trial.rng.random() < 0.5:
+                trial.note(trial.harm("note"))
+            else:
+                command = trial.rng.choice(others)
+                trial.dreamd(*command, harm=trial.harm(str(command[0])))
+            trial.remember()
+        trial.note()
+    trial.dreamd("ingest", chat, "-w", root)
+
+
+def transcript(trial: Trial) -> Path:
+    """A conversation of which every turn is a fact, once it is read without being killed."""
+    path = trial.folder / "chat.jsonl"
+    number = trial.rng.randrange(1_000)
+    texts = [f"Stone {number + 17 * n} of the old wall was carved by mason {n}" for n in range(12)]
+    path.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts), encoding="utf-8")
+    trial.facts = (*trial.facts, *texts)
+    return path

@@ -1,0 +1,150 @@
+"""Several who want the workspace: a stopped one that is displaced, two daemons, a daemon and the command line."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from daemon.client import Client
+from daemon.operations.notes import NOTE, TakeNote
+from daemon.registry import add
+from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
+from tests.chaos.harm import NODES, Blow, Harm
+from tests.chaos.invariants import demand
+from tests.chaos.lives import Running, until
+from tests.chaos.reader import reading
+from tests.chaos.trial import Trial
+from tests.journeys import lived
+
+# While a daemon is dead, starts, or ends, somebody who asks is told one of these.
+_EXPECTED = (BusyError, FencedError, StoppedError, StorageError)
+
+
+def fenced(trial: Trial) -> None:
+    """A dream is stopped anywhere, another takes over, and the first one goes on: it commits nothing."""
+    rng = trial.rng
+    with reading(trial):
+        for _ in range(rng.randint(1, 2)):
+            trial.append(rng.randint(1, 4))
+            where = rng.random()
+            if where < 0.3:
+                harm = Harm(Blow.STOP, rng.choice(NODES), leaving=rng.random() < 0.5)
+            elif where < 0.8:
+                harm = Harm(Blow.STOP, "commit", call=rng.randrange(60))
+            else:
+                harm = trial.harm("dream", Blow.STOP)
+            with trial.living("dream", trial.workspace.root, harm=harm) as first:
+                until(lambda first=first: first.is_stopped or not first.lives)  # type: ignore[misc]
+                trial.tally.faults += first.is_stopped
+                trial.dream()
+                trial.append()
+                third = trial.dream()
+                text = lived.document(trial.workspace)
+                first.send(rng.choice((signal.SIGCONT, signal.SIGCONT, signal.SIGKILL)))
+                life = trial.ended(first)
+            trial.remember()
+            if third.status in (0, 3):  # nothing was left for the first one
+                demand(lived.document(trial.workspace) == text, f"a displaced dream wrote MEMORY.md: {life}")
+
+
+@contextmanager
+def serving(trial: Trial, socket: Path | None = None, harm: Harm | None = None) -> Iterator[Running]:
+    """`dreamd serve`, ready (or dead already), until the end of the block, where it is killed if it lives."""
+    known = {"DREAMD_SOCKET": str(socket)} if socket else {}
+    path = socket or trial.home.socket
+    with trial.living("serve", harm=harm or Harm(), variables=known) as daemon:
+        until(lambda: not daemon.lives or ready(path))
+        try:
+            yield daemon
+        finally:
+            daemon.send(signal.SIGKILL)
+            trial.ended(daemon)
+
+
+def ready(socket: Path) -> bool:
+    try:
+        return bool(Client(socket).get("/readyz") == {"status": "ready"})
+    except DreamdError:
+        return False
+
+
+def note_over(trial: Trial, socket: Path) -> None:
+    """A note through the daemon; acknowledged when it answers."""
+    (text,) = trial.texts(1)
+    try:
+        Client(socket).call(trial.workspace.root, NOTE, TakeNote(note=text))
+    except _EXPECTED:
+        return
+    trial.took(text)
+
+
+def served(trial: Trial) -> None:
+    """The daemon dreams by itself and is killed under load, at random times or at a change of the disk."""
+    rng = trial.rng
+    add(trial.home.registry, trial.workspace.root)
+    trial.home.configure(dream={"interval_minutes": 1 / 120, "min_chunks": 1})
+    with reading(trial):
+        for _ in range(rng.randint(1, 3)):
+            harm = trial.harm("dream") if rng.random() < 0.5 else Harm()
+            trial.torn = trial.torn or harm.blow is not None
+            with serving(trial, harm=harm) as daemon:
+                ending = time.monotonic() + rng.uniform(0.2, 4.0)
+                while daemon.lives and time.monotonic() < ending:
+                    _load(trial)
+            trial.remember()
+        with serving(trial) as daemon:
+            _load(trial)
+            _ends_well(trial, daemon)
+    trial.home.configure(dream={"interval_minutes": 120, "min_chunks": 5})
+
+
+def _load(trial: Trial) -> None:
+    what = trial.rng.random()
+    if what < 0.4:
+        note_over(trial, trial.home.socket)
+    elif what < 0.8:
+        trial.append()
+    elif what < 0.9:
+        trial.note()
+    else:
+        trial.dream()
+    time.sleep(trial.rng.uniform(0.0, 0.3))
+
+
+def _ends_well(trial: Trial, daemon: Running) -> None:
+    """As systemd ends it."""
+    daemon.send(signal.SIGTERM)
+    life = daemon.ended(60)
+    demand(life.status in (0, -signal.SIGKILL), f"the daemon does not end well: {life}")
+
+
+def two(trial: Trial) -> None:
+    """Two daemons and the command line want one workspace; one of the daemons is killed or stopped, at random."""
+    rng = trial.rng
+    add(trial.home.registry, trial.workspace.root)
+    trial.home.configure(dream={"interval_minutes": 1 / 120, "min_chunks": 1})
+    sockets = [trial.home.socket, trial.home.folder / "run" / "second.sock"]
+    displaced = False
+    with reading(trial), ExitStack() as stack:
+        daemons = [stack.enter_context(serving(trial, socket)) for socket in sockets]
+        for _ in range(rng.randint(3, 8)):
+            what = rng.random()
+            if what < 0.5:
+                note_over(trial, rng.choice(sockets)) if rng.random() < 0.5 else trial.append()
+            elif what < 0.7:
+                trial.dream(variables={"DREAMD_SOCKET": str(rng.choice(sockets))})
+            elif what < 0.85:
+                one = rng.choice(daemons)
+                one.send(signal.SIGSTOP)
+                trial.tally.faults += one.is_stopped
+                trial.append()
+                if not displaced:  # where the other daemon has it, this waits for ten seconds
+                    trial.dream(variables={"DREAMD_SOCKET": "/nonexistent"})
+                displaced = True
+                one.send(signal.SIGCONT)
+            else:
+                rng.choice(daemons).send(signal.SIGKILL)
+            time.sleep(rng.uniform(0.0, 0.5))
+            trial.remember()
+    trial.home.configure(dream={"interval_minutes": 120, "min_chunks": 5})

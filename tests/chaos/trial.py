@@ -1,0 +1,210 @@
+"""One run: a workspace of its own, everybody who does something to it, and what they were told."""
+
+import random
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from state.stores.workspace import Workspace
+from tests.chaos.harm import NONE, Blow, Harm
+from tests.chaos.lives import Life, Running, living
+from tests.journeys import lived
+from tests.journeys.serving import Home
+
+_WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
+_DID = "painted repaired sold borrowed measured moved noticed photographed described counted".split()
+_WHAT = "kettle bicycle piano ladder carpet fence clock stove window lamp violin compass anchor saddle".split()
+_WHERE = "harbour bakery library museum orchard quarry railway vineyard airport brewery castle dairy".split()
+# How dreamd's own notes about its hormones begin.
+HORMONAL = "Hormonal event: "
+# Without an embedding model a life is quicker; the search is by words then.
+WORDS_ONLY = {"XDG_CACHE_HOME": "/proc/nowhere"}
+# A real dream changes the disk 400 to 900 times, one with nothing to do 30 times, a restore 140 times, a note thrice.
+CHANGES = {"dream": 800, "restore": 150, "ingest": 60, "note": 4, "feel": 12, "doctor": 20, "init": 12, "search": 20}
+
+Variables = Mapping[str, str]
+
+
+class LostError(AssertionError):
+    """Something that must be so is not."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was tried in a run."""
+
+    kills: int = 0
+    lives: int = 0
+    faults: int = 0  # calls that failed, files that were spoilt, stops, edits: whatever else befell it
+    polls: int = 0
+    acknowledged: int = 0
+    facts: int = 0
+
+
+@dataclass(slots=True)
+class Trial:
+    """The run of this folder: `home` is whose daemon and configuration, `workspace` what everything happens to."""
+
+    rng: random.Random
+    folder: Path
+    home: Home
+    workspace: Workspace
+    facts: tuple[str, ...]
+    tally: Tally = field(default_factory=Tally)
+    tried: list[str] = field(default_factory=list)
+    acknowledged: list[str] = field(default_factory=list)
+    by_hand: list[str] = field(default_factory=list)  # texts of MEMORY.md that a human saved
+    spoilt: set[str] = field(default_factory=set)  # notes that were damaged on the disk: in words of their own now
+    environment: dict[str, str] = field(default_factory=dict)
+    # What the ordeal did that changes what may be expected of it.
+    torn: bool = False  # pieces of notes that were never acknowledged may be there
+    rewound: bool = False  # state.db was lost and read again from the rest
+    most_dreams: int = (
+        1  # so many more may find something to do at the end: the first one may go on with a killed one
+    )
+    aged: bool = False  # the clock was so far ahead that retired segments were swept
+    diary: list[str] = field(default_factory=list)
+
+    def wrote(self, what: object) -> None:
+        """Into the diary of the run, which is shown when it fails."""
+        self.diary.append(f"{time.strftime('%H:%M:%S')} {what}")
+
+    def texts(self, count: int) -> list[str]:
+        """So many notes, each like no other."""
+        made = list[str]()
+        for _ in range(count):
+            number = len(self.tried) + len(made) + 1
+            words = [self.rng.choice(words) for words in (_WHO, _DID, _WHAT, _WHERE)]
+            made.append("{} {} the {} of the {}".format(*words) + f", number {number} marked x{number * 7919}q")
+        self.tried += made
+        return made
+
+    def took(self, *texts: str) -> None:
+        """These notes were acknowledged."""
+        self.acknowledged += texts
+
+    def append(self, count: int = 1) -> None:
+        """Notes by a plain `>>`: in the file is acknowledged."""
+        for text in self.texts(count):
+            with self.workspace.scratch.open("a", encoding="utf-8") as log:
+                log.write(f"- {text}\n")
+            self.took(text)
+
+    def note(self, harm: Harm = NONE) -> Life:
+        """One note by the command; acknowledged when it says so."""
+        (text,) = self.texts(1)
+        life = self.dreamd("note", "-w", self.workspace.root, text, harm=harm)
+        if life.status == 0:
+            self.took(text)
+        elif harm.blow in (Blow.TORN, Blow.KILL):
+            self.torn = True
+        return life
+
+    def dream(self, harm: Harm = NONE, variables: Variables | None = None) -> Life:
+        """`dreamd dream`."""
+        return self.dreamd("dream", self.workspace.root, harm=harm, variables=variables)
+
+    def harm(self, command: str, *blows: Blow, lasting: bool | None = None) -> Harm:
+        """Harm at some change of the disk that this command makes."""
+        blow = self.rng.choice(blows or (Blow.KILL, Blow.TORN))
+        changes = CHANGES[command]
+        # Half of them early, where every command passes; the rest anywhere.
+        call = int(self.rng.random() ** self.rng.choice((1, 3)) * changes)
+        return Harm(blow, call=call, lasting=self.rng.random() < 0.5 if lasting is None else lasting)
+
+    def dreamd(self, *words: str | Path, harm: Harm = NONE, variables: Variables | None = None) -> Life:
+        """One life, which must end in words."""
+        with self.living(*words, harm=harm, variables=variables) as one:
+            return self.ended(one)
+
+    @contextmanager
+    def living(
+        self,
+        *words: str | Path,
+        harm: Harm = NONE,
+        pipes: tuple[Path, Path] | None = None,
+        variables: Variables | None = None,
+    ) -> Iterator[Running]:
+        """The same, to be watched while it lives."""
+        self.tally.lives += 1
+        said = self.folder / "said" / f"{self.tally.lives:03d}"
+        environment = self.home.environment(**self.environment, **(variables or {}))
+        with living(*words, said=said, environment=environment, harm=harm, pipes=pipes) as one:
+            yield one
+
+    def ended(self, one: Running) -> Life:
+        """How it ended: in words, whatever befell it."""
+        life = one.ended()
+        self.tally.kills += life.killed
+        self.tally.faults += life.harm.blow in (Blow.EIO, Blow.ENOSPC) and life.status not in (0, 3)
+        self.wrote(f"{' '.join(life.words)} ({life.harm}) -> {life.status}")
+        for never in ("Traceback", "a defect", "Fatal Python error"):
+            if never in life.said:
+                raise LostError(f"{never!r}: {life}")
+        spoken = "dreamd: " in life.said or "problem " in life.said  # the doctor's finding
+        if life.status not in (0, 3, -signal.SIGKILL) and not spoken:
+            raise LostError(f"it failed without a word: {life}")
+        return life
+
+    def killed_at_random(self, *words: str | Path, seconds: float) -> Life:
+        """A life that is killed after some time, or ends before."""
+        with self.living(*words) as one:
+            one.process.join(self.rng.uniform(0.0, seconds))
+            one.send(signal.SIGKILL)
+            return self.ended(one)
+
+    def remember(self) -> None:
+        """At any moment: what was acknowledged is pending, or a crystal."""
+        if not self.workspace.database.exists():
+            known = set(lived.pending(self.workspace))
+        else:
+            known = lived.remembered(self.workspace)
+        if self.torn:
+            self._find_glued(known)
+        gone = [text for text in self.acknowledged if text not in known and text not in self.spoilt]
+        if gone:
+            raise LostError(f"neither pending nor a crystal: {gone}")
+
+    def _find_glued(self, known: set[str]) -> None:
+        """A `>>` behind the torn line of a killed writer goes on in that line: its text is there, in another.
+
+        dreamd's own writers begin a new line then; a plain `>>` cannot know.
+        """
+        for text in self.acknowledged:
+            if text not in known and text not in self.spoilt:
+                around = [one for one in known if one.endswith(f"- {text}")]
+                self.spoilt |= {text, *around} if len(around) == 1 else set()
+
+    def pieces(self, found: Counter[str]) -> list[str]:
+        """The texts among these that are neither notes nor pieces of notes that were cut off."""
+        known = {*self.tried, *self.facts, *self.spoilt}
+        strange = [text for text in found if text not in known]
+        return [
+            text for text in strange if not text.startswith(HORMONAL) and not (self.torn and self._is_piece(text))
+        ]
+
+    def _is_piece(self, text: str) -> bool:
+        stamp = text.lstrip("- ").startswith("[20") or text in {"-", "- [", "[", "[2", "# Scratch Buffer"}
+        return stamp or any(one.startswith(text) for one in self.tried)
+
+
+def prepared(origin: Path, folder: Path, rng: random.Random, facts: Sequence[str]) -> Trial:
+    """A copy of the planted workspace, with a home around it."""
+    for name in ("run", "config/dreamd", "said"):
+        (folder / name).mkdir(parents=True, mode=0o700)
+    home = Home(folder)
+    home.configure(
+        dream={"context_window": rng.choice((8_000, 200_000))},
+        limits={"usd_per_day": 1e6, "tokens_per_day": 10**9},
+        mcp={"toolsets": ["memory", "sessions"]},
+    )
+    root = Path(shutil.copytree(origin, folder / "agent")).resolve()
+    trial = Trial(rng, folder, home, Workspace(root), tuple(facts))
+    if rng.random() < 0.75:
+        trial.environment |= WORDS_ONLY
+    return trial

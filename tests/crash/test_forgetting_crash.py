@@ -1,0 +1,138 @@
+"""Forgetting that is cut off anywhere is finished by the next call, and brings nothing back meanwhile."""
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.compose import clock
+from daemon.config import Config
+from daemon.examining import look_into
+from daemon.forgetting import Receipt, Wish, forget
+from daemon.progress import Step
+from daemon.status import status
+from state.document import parse
+from state.errors import StorageError
+from state.stores.workspace import Workspace
+from tests.crash.faults import Fault, FaultySystem, PowerCut, every_fault
+from tests.daemon.forgettable import BY_HAND, KEPT, SECRET, assert_gone, copied, finds, little, quick
+from tests.long_variants import variants
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return little(tmp_path_factory.mktemp("cut off") / "w", SECRET)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(dir="/tmp"))
+    yield made
+    shutil.rmtree(made)
+
+
+def assert_finished(copy: Workspace) -> Receipt:
+    """The next call, which is told nothing, finishes it; everything else is there."""
+    with quick(copy) as store:
+        receipt = forget(store, Wish(""), clock())
+        assert receipt.clean, receipt.left
+    assert_everything_else(copy)
+    return receipt
+
+
+def assert_everything_else(copy: Workspace) -> None:
+    assert_gone(copy, SECRET)
+    lines = [block.text for _, block in parse(copy.document.read_text(encoding="utf-8")).lines()]
+    assert BY_HAND in lines
+    with quick(copy) as store:
+        assert all(any(line in one for one in finds(store, line)) for line in KEPT)
+        assert [note for note in store.segments.pending_notes() if note.text.strip() == f"{KEPT[0]}."]
+        assert [one for one in look_into(store) if one.about in ("history", "forgetting") and one.advice] == []
+    assert not [one for one in status(copy, Config(), clock()).problems if "forgetting" in one.what]
+
+
+def begun(copy: Workspace) -> bool:
+    with sqlite3.connect(copy.database) as connection:
+        found = connection.execute("SELECT 1 FROM meta WHERE name = 'forgetting'").fetchone() is not None
+    assert found is any("forgetting" in one.what for one in status(copy, Config(), clock()).problems)
+    return found
+
+
+@pytest.mark.parametrize("every", variants(short=7, long=1))
+def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
+    workspace: Workspace, folder: Path, every: int
+) -> None:
+    counted = {"cut off": 0}
+
+    def scenario(number: int, fault: Fault) -> FaultySystem:
+        copy = copied(workspace, folder / f"{fault.name}{number}")
+        with quick(copy):
+            pass
+        with quick(copy) as store:
+            store.disk.system = system = FaultySystem(copy.root, number * every, fault)
+            try:
+                forget(store, Wish(SECRET), clock())
+            except (PowerCut, StorageError):
+                counted["cut off"] += 1
+        parse(copy.document.read_text(encoding="utf-8"))
+        if begun(copy):
+            assert assert_finished(copy).went_on
+        else:
+            assert not system.met or fault is Fault.ERROR
+            assert_everything_else(copy)
+        shutil.rmtree(copy.root)
+        return system
+
+    runs = every_fault((Fault.CRASH,) if every > 1 else (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR), scenario)
+    assert counted["cut off"] * every > 20
+    assert runs > counted["cut off"]
+
+
+@pytest.mark.parametrize("last", ["plan", "files", "history", "verify"])
+def test_between_two_steps_as_well(workspace: Workspace, folder: Path, last: str) -> None:
+    copy = copied(workspace, folder / "w")
+
+    def told(step: Step) -> None:
+        if step.node == last:
+            raise PowerCut
+
+    with pytest.raises(PowerCut), quick(copy) as store:
+        forget(store, Wish(SECRET), clock(), told)
+    if last in ("files", "history"):
+        assert begun(copy)
+        # Whoever opens it in between repairs nothing back.
+        with quick(copy) as store:
+            assert store.notices in ([], ["left out of this test"])
+        assert SECRET not in copy.document.read_text(encoding="utf-8")
+        with quick(copy) as store:
+            (finding,) = [one for one in look_into(store) if one.about == "forgetting"]
+            assert "dreamd forget" in finding.advice
+        assert assert_finished(copy).went_on
+    elif last == "plan":
+        assert not begun(copy)
+    else:
+        assert not begun(copy)
+        assert_everything_else(copy)
+
+
+def test_a_dream_in_between_brings_nothing_back(workspace: Workspace, folder: Path) -> None:
+    from daemon.dreaming import Mode, dream_now
+    from state.dream import Reason
+
+    copy = copied(workspace, folder / "w")
+
+    def told(step: Step) -> None:
+        if step.node == "files":
+            raise PowerCut
+
+    with pytest.raises(PowerCut), quick(copy) as store:
+        forget(store, Wish(SECRET), clock(), told)
+    with quick(copy) as store:
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    assert SECRET not in copy.document.read_text(encoding="utf-8")
+    with quick(copy) as store:
+        assert forget(store, Wish(""), clock()).clean
+    assert_gone(copy, SECRET)

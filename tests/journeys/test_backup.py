@@ -1,0 +1,314 @@
+"""Backups that are taken while everybody writes, importers that are killed, and disks that run full."""
+
+import hashlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.compose import owned
+from daemon.config import Config
+from daemon.importing import import_archive
+from daemon.indexing import Embedding
+from daemon.keeper_desk import KeeperDesk
+from daemon.keeping import Keeper
+from daemon.operations.export import EXPORT, Export
+from daemon.operations.notes import NOTE, TakeNote
+from state.scratch import Note
+from state.stores.embeddings import Unavailable
+from state.stores.segments import Segments
+from state.stores.system import System
+from state.stores.workspace import Workspace
+from tests.daemon.running import Caller, alone
+from tests.journeys import lived
+from tests.journeys.keeping import copied, one_line
+from tests.journeys.serving import Home
+from tests.journeys.test_full_disk import filled, limited
+from tests.long_variants import variants
+from tests.stores import archives
+
+_WRITERS = 8
+_WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
+_DID = "painted repaired sold borrowed measured lost found photographed described counted".split()
+_WHAT = "kettle bicycle piano ladder carpet fence clock stove window lamp violin compass anchor saddle".split()
+
+
+@dataclass(slots=True)
+class Agents:
+    """Eight writers of notes: by the API, over the socket, by a plain `>>`."""
+
+    home: Home
+    workspace: Workspace
+    tried: set[str] = field(default_factory=set)
+    acknowledged: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    ending: threading.Event = field(default_factory=threading.Event)
+
+    def by_api(self, text: str) -> None:
+        Segments(self.workspace).append(Note(text, datetime.now(UTC)))
+
+    def over_the_socket(self, text: str) -> None:
+        self.home.client.call(self.workspace.root, NOTE, TakeNote(note=text))
+
+    def by_appending(self, text: str) -> None:
+        with self.workspace.scratch.open("ab", buffering=0) as log:
+            log.write(f"- {text}\n".encode())
+
+    def write(self, number: int, how: Callable[[str], None]) -> None:
+        rng, count = random.Random(number), 0
+        try:
+            while not self.ending.wait(rng.uniform(0.3, 1.5)):
+                count += 1
+                words = [rng.choice(words) for words in (_WHO, _DID, _WHAT)]
+                text = "{} {} the {}".format(*words) + f" of house {number}x{count}, marked q{count * 7919}z{number}"
+                self.tried.add(text)
+                how(text)
+                self.acknowledged.append(text)
+        except Exception as error:
+            self.wrong.append(repr(error))
+            raise
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        ways = ([self.by_api, self.by_appending, self.over_the_socket] * _WRITERS)[:_WRITERS]
+        threads = [threading.Thread(target=self.write, args=(n, how)) for n, how in enumerate(ways)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self.ending.set()
+            for thread in threads:
+                thread.join()
+
+
+@pytest.mark.parametrize("backups", variants(1, 60))
+def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int) -> None:
+    home.configure(
+        dream={"interval_minutes": 1 / 60, "min_chunks": 3},
+        embeddings={"download": False},
+    )
+    workspace = home.workspace("first")
+    agents = Agents(home, workspace)
+    with home.serving(XDG_CACHE_HOME=str(home.folder / "no-model")) as daemon, agents.at_work():
+        taken = 0
+        while taken < backups or not daemon.events("dream_committed"):
+            before = list(agents.acknowledged)
+            target = home.folder / f"backup {taken}.zip"
+            done = home.client.call(workspace.root, EXPORT, Export(process=os.getpid()))
+            Path(done.path).rename(target)
+            there = Workspace(home.folder / f"restored {taken}")
+            import_archive(target, there.root)
+            assert_clean(there, before, agents.tried)
+            shutil.rmtree(there.root)
+            target.unlink()
+            taken += 1
+        assert agents.wrong == []
+        assert "a defect" not in daemon.log
+        assert list(workspace.state.glob(".export*")) == []
+
+
+def assert_clean(there: Workspace, before: list[str], tried: set[str]) -> None:
+    """Each note that was acknowledged before is there once, no other one twice or in part, and nothing is odd."""
+    places = lived.places(there)
+    assert [text for text in before if places[text] != 1] == []
+    assert [text for text, times in places.items() if times != 1 or text not in tried] == []
+    none = Embedding.given(Unavailable("not needed here"))
+    with owned(there, Config(), "test", embedding=none) as store:
+        assert store.notices == []
+        assert store.journal.recover() == 0
+        assert store.crystals.connection.execute("PRAGMA integrity_check").fetchall()[0][0] == "ok"
+        versions = [store.journal.text(one.number) for one in store.lineage.versions(1_000)]
+    if versions:
+        assert there.document.read_text(encoding="utf-8") in versions
+        lived.assert_valid(there)
+
+
+def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home, tmp_path: Path) -> None:
+    workspace = home.workspace("first")
+    Segments(workspace).append(Note("lighthouses are the theme", datetime.now(UTC)))
+    with home.serving() as daemon:
+        gone = subprocess.Popen(["/bin/true"])
+        gone.wait()
+        left = Path(home.client.call(workspace.root, EXPORT, Export(process=gone.pid)).path)
+        assert left.exists()
+        ended = home.dreamd("export", workspace.root, "-o", home.folder / "x.zip", "--json")
+        assert ended.status == 0, ended
+        assert not left.exists()  # nobody is there who would move it away
+        piped = subprocess.run(
+            home._command("export", workspace.root, "-o", "-"),
+            cwd=Path(__file__).parents[2],
+            env=home.environment(),
+            capture_output=True,
+            check=True,
+        )
+        (home.folder / "piped.zip").write_bytes(piped.stdout)
+        assert archives.members(home.folder / "piped.zip") == archives.members(home.folder / "x.zip")
+        assert hashlib.sha256((home.folder / "x.zip").read_bytes()).hexdigest() == ended.json["sha256"]
+        done = home.dreamd("import", home.folder / "x.zip", home.folder / "there", "--json")
+        assert done.json["daemon"] is True
+        there = Workspace(home.folder / "there")
+        daemon.until(lambda: daemon.kept(there))
+        assert "lighthouses are the theme" in daemon.found(there, "lighthouses")
+        assert list(workspace.state.glob(".export*")) == []
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("origin")
+    return archives.exported(archives.lived(folder / "here"), folder / "honest.zip")
+
+
+class Mortal(System):
+    """One whose process is killed at a call."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            self._left -= 1
+            if self._left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getattribute__(name)
+
+
+def _life(archive: Path, folder: Path, calls: int, seconds: float) -> int:
+    """An import in a process that is killed at a call, or after a time: SQLite's writes are no calls of ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: this child starts none
+        child = os.fork()
+    if not child:
+        status = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            if seconds:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+            import_archive(archive, folder, Mortal(calls))
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("lives", variants(10, 600))
+def test_a_killed_importer_leaves_nothing_or_a_whole_workspace(archive: Path, tmp_path: Path, lives: int) -> None:
+    import_archive(archive, tmp_path / "honest")
+    whole = lived.everything(tmp_path / "honest")
+    rng, ends = random.Random(int(os.environ.get("DREAMD_SEED", "20260312"))), Counter[tuple[bool, bool]]()
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    for life in range(lives):
+        calls, seconds = (rng.randrange(110), 0.0) if life % 2 else (10**6, rng.uniform(0.001, 0.15))
+        end = _life(archive, folder / "there", calls, seconds)
+        there = (folder / "there").exists()
+        assert end in (0, -signal.SIGKILL, -signal.SIGALRM)
+        ends[end == 0, there] += 1
+        if there:
+            assert lived.everything(folder / "there") == whole
+            shutil.rmtree(folder / "there")
+        # What a killed one leaves is beside the workspace, open to its owner alone, and goes with the next import.
+        left = [path for path in folder.iterdir() if path.name != "there"]
+        assert len(left) <= 1
+        assert all(path.name.startswith(".dreamd-import-") for path in left)
+    assert ends[False, False] > lives // 4
+    import_archive(archive, folder / "there")
+    assert list(folder.iterdir()) == [folder / "there"]
+    assert lived.everything(folder / "there") == whole
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    folder = tmp_path_factory.mktemp("small")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("this user may not mount a small file system here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_leaves_no_half_archive_and_no_half_workspace(
+    archive: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone(monkeypatch, tmp_path)
+    dreamd = Caller(capsys)
+    here = copied(archive.parent / "here", small / "here")
+    before = lived.everything(here)
+    statuses = []
+    for kibibytes in (40, 100, 300, 420, 520, 1_500):
+        ballast = filled(here, leave=kibibytes * 1024)
+        ended = dreamd("export", here, "-o", tmp_path / "x.zip")
+        statuses.append(ended.status)
+        if ended.status:
+            one_line(ended, 1, "the disk is full; free some space and try again")
+            assert not (tmp_path / "x.zip").exists()
+        assert lived.everything(here) == before
+        ballast.unlink()
+    assert set(statuses) == {0, 1}
+    shutil.rmtree(here)
+    here.mkdir()
+    for kibibytes in (8, 600, 1_500):
+        ballast = filled(here, leave=kibibytes * 1024)
+        one_line(dreamd("import", archive, here, "--no-daemon"), 1, "free some space and try again")
+        assert sorted(small.iterdir()) == [ballast, here]
+        assert list(here.iterdir()) == []
+        ballast.unlink()
+    assert dreamd("import", archive, here, "--no-daemon").status == 0
+
+
+def test_a_limit_on_the_size_of_files_leaves_nothing_either(archive: Path, tmp_path: Path) -> None:
+    """What is not known before: the disk fills while the members are written."""
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    (tmp_path / "alone").mkdir()
+    one_line(limited(250, "import", archive, tmp_path / "alone" / "there", "--no-daemon"), 1)
+    assert list((tmp_path / "alone").iterdir()) == []
+    here = copied(archive.parent / "here", tmp_path / "here")
+    before = lived.everything(here)
+    one_line(limited(100, "export", here, "-o", tmp_path / "x.zip"), 1)
+    assert lived.everything(here) == before
+    assert not (tmp_path / "x.zip").exists()
+
+
+def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) -> None:
+    """Asked again and again, it would come whenever somebody else is at work in the workspace."""
+    workspace = home.workspace("first")
+    desk_is_left, began = threading.Event(), threading.Event()
+    keeper = Keeper(workspace, "first", Config, Embedding.given(Unavailable("not needed here")), lambda *_: None)
+    keeper.enter()
+
+    def dreams() -> None:
+        while not desk_is_left.is_set():
+            with keeper.alone():
+                began.set()
+                time.sleep(0.05)
+
+    thread = threading.Thread(target=dreams)
+    thread.start()
+    try:
+        assert began.wait(60)
+        desk = KeeperDesk(keeper, Config(), lambda _: None, None, lambda _: None, None)  # type: ignore[arg-type]
+        done = EXPORT.run(desk, Export())
+    finally:
+        desk_is_left.set()
+        thread.join()
+        keeper.leave()
+    assert Path(done.path).stat().st_size == done.bytes
+    # What nobody moved away is removed by a dream, an hour later.
+    later = datetime.now(UTC) + timedelta(hours=2)
+    Segments(workspace).sweep(later)
+    assert not Path(done.path).exists()

@@ -1,0 +1,169 @@
+"""Doors: links that lead out, what others may read, and a daemon that does not answer."""
+
+import json
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.compose import owned
+from daemon.config import Config
+from daemon.hook import link
+from state.stores.segments import Segments
+from state.stores.workspace import Workspace, init_workspace
+from tests.daemon.running import Caller, alone
+from tests.journeys.serving import Home, at_home
+
+OUTSIDE = "The zebra of the other house sleeps in room 7731"
+FOLDERS = (".dreamd", ".dreamd/history", ".dreamd/segments", ".dreamd/checkpoints", ".dreamd/crystals", "memory")
+FILES = ("MEMORY.md", "memory/scratch.md", ".dreamd/state.db", ".dreamd/lock", ".dreamd/fence", "GENOME.md")
+TOLERATED = ("memory/economics.json", "transcripts", "transcripts/talk.md", "MEMORY.md.seed-backup")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
+    return Caller(capsys)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    workspace = init_workspace(tmp_path / "here")
+    (tmp_path / "away").mkdir()
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with at_home() as one:
+        yield one
+
+
+def led_out(workspace: Workspace, name: str) -> Path:
+    """This name is a link that leads out of the workspace now; where to."""
+    path, away = workspace.root / name, workspace.root.parent / "away"
+    target = away / "target"
+    if path.exists():
+        path.rename(target)
+    elif name in FOLDERS or name == "transcripts":
+        target.mkdir()
+        (target / "talk.md").write_text(f"{OUTSIDE}\n", encoding="utf-8")
+    elif name == ".dreamd/state.db":
+        target.touch()
+    else:
+        target.write_text(f"- {OUTSIDE}\n", encoding="utf-8")
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(target)
+    return away
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def remembered(workspace: Workspace) -> str:
+    with owned(workspace, Config(), "a test") as store:
+        return " ".join(crystal.text for crystal in store.crystals.by_keys(range(999)).values())
+
+
+@pytest.mark.parametrize("name", [*FOLDERS, *FILES])
+def test_a_link_that_leads_out_is_not_followed_and_is_named(dreamd: Caller, here: Workspace, name: str) -> None:
+    dreamd("note", "-w", here.root, "Ada repaired the kettle of house 4")
+    away = led_out(here, name)
+    before = contents(away)
+    ended = dreamd("dream", here.root)
+    assert ended.status == 1
+    assert str(here.root / name) in ended.err
+    assert "replace the link by the file itself" in ended.err or "replace it by the file itself" in ended.err
+    for words in (
+        ("note", "-w", here.root, "Ada has a kettle"),
+        ("bootstrap", here.root),
+        ("search", "-w", here.root, "a"),
+    ):
+        assert OUTSIDE not in dreamd(*words).out
+    assert contents(away) == before
+
+
+@pytest.mark.parametrize("name", TOLERATED)
+def test_what_a_dream_can_do_without_is_not_read_behind_a_link_that_leads_out(
+    dreamd: Caller, here: Workspace, name: str
+) -> None:
+    away = led_out(here, name)
+    before = contents(away)
+    dreamd("note", "-w", here.root, "Ada repaired the kettle of house 4")
+    ended = dreamd("dream", here.root)
+    assert ended.status == 0, ended.err
+    if name != "MEMORY.md.seed-backup":
+        assert str(here.root / name) in ended.err
+    assert OUTSIDE not in here.document.read_text(encoding="utf-8")
+    assert "zebra" not in remembered(here)
+    assert contents(away) == before
+
+
+def test_a_link_that_a_hook_made_is_followed_and_so_is_one_to_what_was_ingested(
+    dreamd: Caller, here: Workspace
+) -> None:
+    away = here.root.parent / "away"
+    named, told, neither = (away / f"{name}.md" for name in ("named", "told", "neither"))
+    for path in (named, told, neither):
+        path.write_text(f"The {path.stem} zebra sleeps\n", encoding="utf-8")
+    link(here, named, ["transcripts/**/*"])
+    for path in (told, neither):
+        (here.root / "transcripts" / path.name).symlink_to(path)
+    assert dreamd("ingest", "-w", here.root, told).status == 0
+    told.write_text("The told zebra sleeps\n\nThe told zebra woke\n", encoding="utf-8")
+    ended = dreamd("dream", here.root)
+    text = remembered(here)
+    assert ("named zebra" in text, "told zebra woke" in text, "neither" in text) == (True, True, False)
+    assert f"dreamd ingest {neither}" in ended.err
+    assert stat.S_IMODE(here.vouched.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_nobody_else_may_read_what_is_kept(dreamd: Caller, tmp_path: Path, umask: int) -> None:
+    root = tmp_path / "here"
+    before = os.umask(umask)
+    try:
+        dreamd("init", root)
+        dreamd("note", "-w", root, "Ada repaired the kettle of house 4")
+        assert dreamd("dream", root).status == 0
+        dreamd("search", "-w", root, "kettle")
+        with owned(Workspace(root.resolve()), Config(), "a test") as store:
+            store.embed()
+            assert store.index() is not None
+        dreamd("session", "add", "-w", root, "s", "An item")
+        Segments(Workspace(root.resolve())).take()
+    finally:
+        os.umask(before)
+    state = root / ".dreamd"
+    every = [state, *state.rglob("*"), root / "memory", root / "memory/scratch.md"]
+    assert len(every) > 12
+    assert [path for path in every if stat.S_IMODE(path.lstat().st_mode) & 0o077] == []
+
+
+def test_a_state_db_of_an_earlier_version_is_closed_to_others(dreamd: Caller, here: Workspace) -> None:
+    dreamd("search", "-w", here.root, "kettle")
+    here.database.chmod(0o644)
+    dreamd("search", "-w", here.root, "kettle")
+    assert stat.S_IMODE(here.database.stat().st_mode) == 0o600
+
+
+def test_a_daemon_that_is_stopped_is_named_and_not_waited_for(home: Home, tmp_path: Path) -> None:
+    with home.serving() as daemon:
+        assert (
+            json.loads(home.dreamd("status", "--json", PWD=str(tmp_path)).out)["daemon"]["pid"] == daemon.process.pid
+        )
+        daemon.send(signal.SIGSTOP)
+        try:
+            ended = home.dreamd("status")
+        finally:
+            daemon.send(signal.SIGCONT)
+        assert ended.status != 0
+        assert "it is stopped, or overrun" in ended.err

@@ -1,0 +1,119 @@
+-- An id is data. `next_seq`, `step` (the highest that was given), `held` (items in the set) and `tokens` (theirs)
+-- change with the items; `due_at` is when maintenance looks at the session next.
+CREATE TABLE sessions (
+    key       INTEGER PRIMARY KEY,
+    id        TEXT NOT NULL UNIQUE,
+    policy    TEXT NOT NULL,
+    config    TEXT NOT NULL DEFAULT '{}',   -- JSON
+    opened_at TEXT NOT NULL,
+    closed_at TEXT,
+    next_seq  INTEGER NOT NULL DEFAULT 0,
+    step      INTEGER NOT NULL DEFAULT 0,
+    held      INTEGER NOT NULL DEFAULT 0,
+    tokens    INTEGER NOT NULL DEFAULT 0,
+    due_at    TEXT
+);
+CREATE INDEX sessions_due ON sessions (due_at) WHERE due_at IS NOT NULL;
+
+-- `key` is the session's key * 2^32 + seq: the items of a session lie together, in the order in which they came.
+CREATE TABLE items (
+    key              INTEGER PRIMARY KEY,
+    session          INTEGER NOT NULL REFERENCES sessions (key),
+    id               TEXT NOT NULL UNIQUE,
+    seq              INTEGER NOT NULL,
+    content          TEXT NOT NULL,
+    priority         TEXT NOT NULL,
+    importance       REAL NOT NULL,
+    token_count      INTEGER NOT NULL,
+    created_at       TEXT NOT NULL,
+    last_accessed_at TEXT NOT NULL,
+    expires_at       TEXT,
+    importance_score REAL NOT NULL DEFAULT 0,
+    access_count     INTEGER NOT NULL DEFAULT 1,
+    step_index       INTEGER NOT NULL DEFAULT 0,
+    agent            TEXT NOT NULL DEFAULT '',
+    source           TEXT NOT NULL DEFAULT '',
+    tags             TEXT NOT NULL DEFAULT '[]',  -- JSON, as is the next
+    metadata         TEXT NOT NULL DEFAULT '{}',
+    state            TEXT NOT NULL DEFAULT 'live',
+    state_reason     TEXT NOT NULL DEFAULT '',
+    promoted_to      TEXT NOT NULL DEFAULT '',
+    promoted_at      TEXT,
+    promotion_reason TEXT NOT NULL DEFAULT '',
+    rescue           INTEGER NOT NULL DEFAULT 0,
+    cold             INTEGER NOT NULL DEFAULT 0,  -- 1: in the cold archive (what left as a crystal is not)
+    pairs            TEXT NOT NULL DEFAULT '',    -- of a cold item: see `crystals`
+    dreamt_in        INTEGER                      -- the version whose dream looked at this cold item
+);
+-- The orders in which items are asked for, of the set alone; what is filtered by stands in the index too.
+CREATE INDEX items_by_seq ON items (session, seq, importance, created_at, step_index, state)
+    WHERE state IN ('live', 'hidden');
+CREATE INDEX items_by_age ON items (session, created_at, seq, importance, step_index, state)
+    WHERE state IN ('live', 'hidden');
+CREATE INDEX items_by_importance ON items (session, importance, created_at, seq, step_index, state)
+    WHERE state IN ('live', 'hidden');
+CREATE INDEX items_by_expiry ON items (session, expires_at, seq)
+    WHERE state IN ('live', 'hidden') AND expires_at IS NOT NULL;
+CREATE INDEX items_hidden ON items (session, seq) WHERE state = 'hidden';
+CREATE INDEX items_cold ON items (session, key) WHERE cold = 1;
+CREATE INDEX items_undreamt ON items (rescue DESC, importance DESC, key) WHERE cold = 1 AND dreamt_in IS NULL;
+
+-- The contents of the set in the form in which they are searched: caseless.
+CREATE TABLE item_words (
+    key    INTEGER PRIMARY KEY REFERENCES items (key) ON DELETE CASCADE,
+    folded TEXT NOT NULL
+);
+
+-- The cold archive's full text. Only what is cold is in it, and it keeps no copy.
+CREATE VIEW cold_items AS SELECT key, content, tags, pairs FROM items WHERE cold = 1;
+CREATE VIRTUAL TABLE cold_words USING fts5 (
+    content, tags, pairs,
+    content = 'cold_items', content_rowid = 'key',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+-- What happened to whom, when and why; nothing of what an item says. `item` is NULL for what befell a session.
+CREATE TABLE item_events (
+    key     INTEGER PRIMARY KEY,
+    at      TEXT NOT NULL,
+    session INTEGER NOT NULL,
+    item    INTEGER,
+    action  TEXT NOT NULL,
+    reason  TEXT NOT NULL DEFAULT '',
+    figures TEXT NOT NULL DEFAULT '{}'   -- JSON
+);
+CREATE INDEX item_events_by_session ON item_events (session, key);
+CREATE INDEX item_events_by_item ON item_events (item, key) WHERE item IS NOT NULL;
+CREATE TRIGGER item_events_stay BEFORE UPDATE ON item_events BEGIN
+    SELECT RAISE(ABORT, 'events are only ever added');
+END;
+CREATE TRIGGER item_events_are_kept BEFORE DELETE ON item_events BEGIN
+    SELECT RAISE(ABORT, 'events are only ever added');
+END;
+
+CREATE TABLE item_relations (
+    item     INTEGER NOT NULL REFERENCES items (key) ON DELETE CASCADE,
+    type     TEXT NOT NULL,
+    target   TEXT NOT NULL,
+    metadata TEXT NOT NULL DEFAULT '{}',  -- JSON
+    at       TEXT NOT NULL,
+    PRIMARY KEY (item, type, target)
+) WITHOUT ROWID;
+
+-- The outbox: what is to be a crystal, and once it is delivered, the long-term record. The text is the item's.
+CREATE TABLE promotions (
+    item         INTEGER PRIMARY KEY REFERENCES items (key) ON DELETE CASCADE,
+    id           TEXT NOT NULL UNIQUE,
+    crystal      TEXT NOT NULL,
+    record       TEXT NOT NULL,           -- JSON: metadata and relations as they were then
+    reason       TEXT NOT NULL,           -- auto, manual
+    at           TEXT NOT NULL,
+    delivered_at TEXT
+);
+CREATE INDEX promotions_waiting ON promotions (item) WHERE delivered_at IS NULL;
+
+-- What is not to be learnt again: salted hashes (the salt is in `meta`).
+CREATE TABLE forgotten (
+    digest TEXT PRIMARY KEY,
+    at     TEXT NOT NULL
+) WITHOUT ROWID;
