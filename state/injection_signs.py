@@ -3,8 +3,8 @@
 A sign is a pattern over folded text on one line (lower case, no accents), with the kind of trick that it speaks for
 and a weight. The weights of the signs that are in a passage add up; the passage commands when they reach 1. Negative
 ones speak for a person who tells what they want, or asks. The weights are of a logistic fit on the tuning half of the
-corpora in tests/poison (honest texts counted double), rounded; `python -m benchmarks.injection` says what they are
-worth.
+corpora in tests/poison (honest texts counted double), rounded, and some then lowered by hand where ordinary talk was
+taken for orders; `python -m benchmarks.injection` says what they are worth.
 """
 
 import re

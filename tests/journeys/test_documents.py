@@ -16,7 +16,14 @@ from tests.scripted_model import ScriptedModel, in_turn
 
 DOCUMENTS = tuple(
     ROOT / name
-    for name in ("README.md", "docs/agents.md", "docs/backup.md", "docs/daemon.md", "docs/architecture.md")
+    for name in (
+        "README.md",
+        "docs/agents.md",
+        "docs/backup.md",
+        "docs/daemon.md",
+        "docs/architecture.md",
+        "docs/guarantees.md",
+    )
 )
 # Blocks that need what is not here: the network, a provider's key, a running systemd. `make` is what runs this.
 _NOT_HERE = ("make dream", "ollama pull", "ANTHROPIC_API_KEY", "install-service --now")
@@ -73,6 +80,18 @@ def test_every_link_leads_to_something() -> None:
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
             assert target.startswith("https://") or (document.parent / target).exists(), (document, target)
+
+
+def test_the_tests_that_the_guarantees_name_are_there() -> None:
+    named = re.findall(r"`(tests/[\w/.]+)`", (ROOT / "docs/guarantees.md").read_text(encoding="utf-8"))
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    modules = re.findall(r"python -m ([\w.]+)", (ROOT / "docs/guarantees.md").read_text(encoding="utf-8"))
+    assert [name for name in modules if not _is_module(ROOT / name.replace(".", "/"))] == []
+
+
+def _is_module(path: Path) -> bool:
+    return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
 
 
 def test_the_readme_lists_every_command() -> None:
