@@ -39,8 +39,9 @@ dream: install
 	    echo "----- dreamd search \"$$keywords\" (the first crystal pointer) -----"; \
 	    $(BIN)/dreamd search --workspace $(EXAMPLE) --limit 2 "$$keywords"
 
+# Twice as many workers as cores: half of a journey is waiting.
 test: install
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 check: install
 	$(BIN)/ruff format --check .

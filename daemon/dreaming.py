@@ -72,9 +72,10 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
     now = clock()
     if mode is not Mode.DRY:
         store.journal.recover()  # a store that stays open: what its last dream had decided and failed to finish
-    unfinished = store.ledger.unfinished() if mode is not Mode.DRY else None
-    if unfinished is not None and (outcome := _resumed(store, unfinished, mode, told)) is not None:
-        return outcome
+    # A restore that was killed after a killed dream leaves two; each is gone on with, or ended.
+    while mode is not Mode.DRY and (unfinished := store.ledger.unfinished()) is not None:
+        if (outcome := _resumed(store, unfinished, mode, told)) is not None:
+            return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
     if mode is not Mode.DRY:
         if lifted := lift_by_hand(store):

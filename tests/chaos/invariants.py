@@ -53,6 +53,7 @@ def _comes_to_rest(trial: Trial) -> None:
         # So much later that what killed writers left is old enough, and what sessions had in mind has left it.
         life = trial.dream(Harm(shift_seconds=_LATER_SECONDS))
         if life.status == 3:
+            trial.remember()
             return
         demand(life.status == 0 and number < _MOST_DREAMS - 1, f"there is always something to dream of: {life}")
         demand(number < trial.most_dreams, f"a further dream finds something to do: {life}")

@@ -61,3 +61,16 @@ def test_checkpoints_that_a_dream_failed_to_drop_are_dropped_by_the_next_one(rea
     assert threads(workspace.root) == set()
     with closing(sqlite3.connect(workspace.checkpoints / "dreams.db")) as connection:
         assert connection.execute("SELECT * FROM writes").fetchall() == []
+
+
+def test_however_many_runs_were_killed_the_next_dream_leaves_none_that_is_said_to_run(
+    ready: Prepared, tmp_path: Path
+) -> None:
+    """A dream was killed, and two restores after it, before anybody dreamt again."""
+    workspace = ready.copy(tmp_path / "agent")
+    with opened(workspace) as store:
+        for number in range(2):
+            store.ledger.begin(f"2999010{number}T000000000000Z", "restore of version 1", clock())
+        assert len([run for run in store.ledger.runs(10) if run.outcome == "running"]) == 3
+        dreamt(store, "The cat is called Miez")
+        assert [run for run in store.ledger.runs(10) if run.outcome == "running"] == []

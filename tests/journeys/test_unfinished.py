@@ -108,3 +108,22 @@ def test_a_run_that_a_newer_version_overtook_is_given_up(
     noted(workspace, ["And on it goes"])
     assert dreamd("dream", workspace.root).status == 0
     lived.assert_valid(workspace)
+
+
+def test_of_several_runs_that_were_killed_none_is_said_to_run(
+    workspace: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> Any:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkspaceMemory, "commit", full)
+        assert dreamd("dream", workspace.root).status == 1
+    assert lived.outcomes(workspace)[-1] == "running"
+    with monkeypatch.context() as patch:
+        patch.setattr("daemon.restoring.Store.embed", full)  # after its commit, before its end in the ledger
+        assert dreamd("restore", 1, "-w", workspace.root).status == 1
+    assert lived.outcomes(workspace)[-2:] == ["running", "running"]
+    assert dreamd("dream", workspace.root).status == 0
+    assert "running" not in lived.outcomes(workspace)
+    lived.assert_once(workspace, [*LINES, *NEWS])
