@@ -70,12 +70,8 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
     refused it (nothing is consumed), and whatever the model or the disk failed with (likewise).
     """
     now = clock()
-    if mode is not Mode.DRY:
-        store.journal.recover()  # a store that stays open: what its last dream had decided and failed to finish
-    # A restore that was killed after a killed dream leaves two; each is gone on with, or ended.
-    while mode is not Mode.DRY and (unfinished := store.ledger.unfinished()) is not None:
-        if (outcome := _resumed(store, unfinished, mode, told)) is not None:
-            return outcome
+    if mode is not Mode.DRY and (outcome := _gone_on(store, mode, told)) is not None:
+        return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
     if mode is not Mode.DRY:
         if lifted := lift_by_hand(store):
@@ -152,6 +148,16 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
     if new == 0:
         raise NothingToDoError("there is nothing new since the last dream; add a note with 'dreamd note'")
     raise NothingToDoError(f"only {detail} (dream.min_chunks); 'dreamd dream' by hand needs one")
+
+
+def _gone_on(store: Store, mode: Mode, told: Callable[[Step], None]) -> Outcome | None:
+    """Finish what was interrupted: a commit, and the dream that goes on from where it was; None when none does."""
+    store.journal.recover()  # a store that stays open: what its last dream had decided and failed to finish
+    # A restore that was killed after a killed dream leaves two.
+    while (unfinished := store.ledger.unfinished()) is not None:
+        if (outcome := _resumed(store, unfinished, mode, told)) is not None:
+            return outcome
+    return None
 
 
 def _resumed(store: Store, run: Run, mode: Mode, told: Callable[[Step], None]) -> Outcome | None:
