@@ -162,10 +162,7 @@ def _gone_on(store: Store, mode: Mode, told: Callable[[Step], None]) -> Outcome 
 
 def _resumed(store: Store, run: Run, mode: Mode, told: Callable[[Step], None]) -> Outcome | None:
     """Go on with a dream that was killed; None when it had not begun, or can no longer be finished."""
-    with _checkpoints(store) as saver:
-        checkpoint = saver.get_tuple({"configurable": {"thread_id": run.id}})
-    values: dict[str, Any] = checkpoint.checkpoint["channel_values"] if checkpoint else {}
-    based_on = json.loads(values["snapshot"])["based_on"] if "snapshot" in values else None
+    based_on = _based_on(store, run.id)
     version = store.lineage.version_of(run.id)
     if version is not None:
         store.ledger.end(run.id, "committed", "finished after an interruption", clock(), version)
@@ -179,6 +176,20 @@ def _resumed(store: Store, run: Run, mode: Mode, told: Callable[[Step], None]) -
         return None
     told(Step("resume", f"dream {run.id} was interrupted; it goes on"))
     return _run(store, run.id, None, mode, told, resumed=True)
+
+
+def _based_on(store: Store, dream: str) -> int | None:
+    """The version that a dream under way has read; None when it has read nothing, or that cannot be read any more."""
+    try:
+        with _checkpoints(store) as saver:
+            checkpoint = saver.get_tuple({"configurable": {"thread_id": dream}})
+        values = checkpoint.checkpoint["channel_values"] if checkpoint else {}
+        return int(json.loads(values["snapshot"])["based_on"]) if "snapshot" in values else None
+    except (DreamdError, sqlite3.OperationalError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of damaged bytes everything may come
+        store.notices.append(f"the checkpoints of dream {dream} are damaged ({error}), so it begins anew")
+        return None
 
 
 def _run(
@@ -324,7 +335,8 @@ def _checkpoints(store: Store) -> "Iterator[Any]":
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as error:
-            store.notices.append(f"{path} was damaged ({error}) and is begun anew")
+            stack.close()
+            store.notices.append(f"{path} was damaged ({' '.join(str(error).split())}) and is begun anew")
             for part in (path, path.with_name("dreams.db-wal"), path.with_name("dreams.db-shm")):
                 store.disk.remove(part)
             saver = _opened(stack, SqliteSaver.from_conn_string(str(path)))
@@ -334,5 +346,9 @@ def _checkpoints(store: Store) -> "Iterator[Any]":
 def _opened(stack: ExitStack, opening: "AbstractContextManager[SqliteSaver]") -> "SqliteSaver":
     saver = stack.enter_context(opening)
     saver.conn.execute("PRAGMA secure_delete = ON")  # what a finished dream has read does not stay in free pages
+    # A page that is damaged may be met at a write only; by then a dream has been thought.
+    wrong = saver.conn.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if wrong != "ok":
+        raise sqlite3.DatabaseError(wrong)
     saver.setup()
     return saver

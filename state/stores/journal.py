@@ -255,6 +255,8 @@ def _as_merged(dream: Dream, text: str) -> Dream:
 
 
 def _text(content: bytes, path: Path) -> str:
+    if b"\0" in content:
+        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md; move it away and run 'dreamd dream'")
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -1,0 +1,105 @@
+"""Checkpoints that are damaged anywhere cost at most the dream that went on with them: each note is consumed once."""
+
+import random
+import sqlite3
+import struct
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from daemon.memory import WorkspaceMemory
+from state.errors import DocumentError, DreamdError
+from state.stores.workspace import Workspace, init_workspace
+from tests.crash.committing import OLD_NOTES, dreamt, lines, opened
+
+NOTES = ("The cat is called Miez", "The ferry to Oslo leaves at nine")
+LATER = "The dog is called Rex"
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A dream that has been thought and not committed: the disk was full."""
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    workspace = init_workspace(tmp_path / "agent")
+    with opened(workspace) as store:
+        dreamt(store, *OLD_NOTES)
+    with monkeypatch.context() as patch, opened(workspace) as store:
+        patch.setattr(WorkspaceMemory, "commit", full)
+        with pytest.raises(sqlite3.OperationalError):
+            dreamt(store, *NOTES)
+    with closing(sqlite3.connect(workspace.checkpoints / "dreams.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return workspace
+
+
+def freelist(path: Path) -> None:
+    """The first free page is one that there is none of: met when a page is wanted."""
+    with path.open("r+b") as file:
+        file.seek(32)
+        file.write(struct.pack(">II", 10_389_768, 3))
+
+
+def statement(text: str) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(text)
+
+    return damage
+
+
+def noise(seed: int) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        rng = random.Random(seed)
+        with path.open("r+b") as file:
+            file.seek(rng.randrange(path.stat().st_size))
+            file.write(rng.randbytes(rng.choice((16, 500, 4_096))))
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        freelist,
+        statement("UPDATE checkpoints SET checkpoint = x'c1ff00'"),
+        statement("UPDATE checkpoints SET checkpoint = substr(checkpoint, 1, 200)"),
+        statement("UPDATE checkpoints SET type = 'nonsense'"),
+        statement("UPDATE writes SET value = x'c1ff00'"),
+        *(noise(seed) for seed in range(8)),
+    ],
+)
+def test_whatever_is_damaged_the_second_dream_at_the_latest_has_every_note(
+    interrupted: Workspace, damage: Callable[[Path], None]
+) -> None:
+    damage(interrupted.checkpoints / "dreams.db")
+    with opened(interrupted) as store:
+        try:
+            dreamt(store)
+        except DreamdError:
+            pass  # it went on with what cannot be understood
+        except sqlite3.Error as error:
+            raise AssertionError("a damaged page was met after the checkpoints were opened") from error
+        dreamt(store, LATER)
+        assert store.segments.pending_notes() == ()
+        assert store.ledger.unfinished() is None
+        consumed = store.crystals.connection.execute("SELECT text FROM crystals WHERE dreamt_in IS NOT NULL")
+        assert sorted(row["text"] for row in consumed) == sorted((*OLD_NOTES, *NOTES, LATER))
+    assert LATER in lines(interrupted)
+
+
+def test_a_dream_that_goes_on_does_not_commit_over_a_memory_that_became_no_text(interrupted: Workspace) -> None:
+    text = interrupted.document.read_bytes()
+    interrupted.document.write_bytes(text.replace(b"tea", b"t\0a"))
+    spoilt = interrupted.document.read_bytes()
+    with opened(interrupted) as store, pytest.raises(DocumentError, match="NUL"):
+        dreamt(store)
+    assert interrupted.document.read_bytes() == spoilt
+    interrupted.document.write_bytes(text)
+    with opened(interrupted) as store:
+        dreamt(store, LATER)
+    assert {*NOTES, LATER} <= set(lines(interrupted))
