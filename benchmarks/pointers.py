@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.workload import BEGINNING, Workload
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock, owned
 from daemon.config import Config
 from daemon.memory import WorkspaceMemory
 from state.crystal import Crystal, Origin, Trust
 from state.pointer import FIRST, candidates, choose
-from state.stores.workspace import init_workspace
 from state.words import content_terms, terms
 
 GROWTH = 10

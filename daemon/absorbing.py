@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from daemon.adoption import vouched
 from daemon.compose import Store, clock
-from daemon.hook import vouched
 from daemon.transcripts.crystals import crystals_of
 from daemon.transcripts.reading import read_turns
 from daemon.transcripts.turn import Turn, Watermark
@@ -250,8 +250,7 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
         status = path.stat()
     connection = store.crystals.connection
     row = connection.execute("SELECT * FROM watermarks WHERE file = ?", (name,)).fetchone()
-    if row is None:
-        _require_ours(store, path)
+    _require_ours(store, path)
     if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
         return 0, []
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
@@ -280,8 +279,8 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
 def _require_ours(store: Store, path: Path) -> None:
     """A link in the workspace may lead anywhere, and be anybody's: who copies a folder, copies it.
 
-    One that leads out is followed to what a hook has named, or was read before because its owner named it. Raises
-    DocumentError for any other.
+    One that leads out is followed to what its owner has named, by a hook or by hand; that is asked each time, of a
+    list outside the workspace, whatever state.db says. Raises DocumentError for any other.
     """
     root, real = store.workspace.root, path.resolve()
     if not path.is_relative_to(root) or real.is_relative_to(root) or str(real) in vouched(store.workspace):

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from sqlite3 import Connection
 
 from daemon.config import Config
 from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
@@ -136,7 +137,7 @@ def owned(
 
 @contextmanager
 def visited(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
-    """The workspace for reading, without its lock: beside an owner that may be at work."""
+    """The workspace for reading, without its lock: beside an owner that may be at work, or one of somebody else's."""
 
     def not_mine() -> None:
         raise BusyError(f"{workspace.root} is open for reading only; nothing was written")
@@ -183,6 +184,14 @@ def folders(workspace: Workspace) -> tuple[Path, ...]:
     return (workspace.scratch.parent, *inside)
 
 
+def _database(workspace: Workspace) -> Connection:
+    if not workspace.foreign:
+        return open_database(workspace.database)
+    from state.stores.archive_database import open_untrusted
+
+    return open_untrusted(workspace.database)
+
+
 def _opened(
     workspace: Workspace,
     config: Config,
@@ -193,7 +202,7 @@ def _opened(
     owned: bool,
 ) -> Store:
     disk = Disk(workspace.root)
-    connection = open_database(workspace.database)
+    connection = _database(workspace)
     crystals, lineage = Crystals(connection), Lineage(connection)
     segments = Segments(workspace, disk)
     levels = config.hormones

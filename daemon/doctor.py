@@ -42,6 +42,14 @@ def examine(
     yield finding
     yield from _model(config)
     yield from _legible(_service(workspace, environment), "service")
+    if workspace.foreign:
+        yield Finding(
+            "owner",
+            Level.PROBLEM,
+            f"{workspace.root}: you neither made nor adopted this memory, so it is only read, and not looked into",
+            f"'dreamd init --trust {workspace.root}' shows what it brings and makes it yours",
+        )
+        return
     closed = list(_files(workspace))
     yield from closed
     is_read = all(one.about != "MEMORY.md" or one.level is not Level.PROBLEM for one in closed)

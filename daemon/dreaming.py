@@ -2,14 +2,14 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from daemon.absorbing import absorb_notes, absorb_transcripts, forget_notes, transcript_files
+from daemon.checkpoints import based_on, checkpoints, drop
 from daemon.compose import Store, clock
 from daemon.config import day_start
 from daemon.first_contact import migrate
@@ -25,14 +25,12 @@ from state.errors import DreamdError, FencedError, NothingToDoError, RejectedErr
 from state.secret_policy import Redaction
 from state.spend import Limits
 from state.stores.archive import remove_unmoved
-from state.stores.database import make_private
 from state.stores.forgotten_copy import keep_copy
 from state.stores.ledger import Call, Run
 from state.update import Refusal
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.sqlite import SqliteSaver
 
     from daemon.metering import Call as PaidCall
 
@@ -162,34 +160,20 @@ def _gone_on(store: Store, mode: Mode, told: Callable[[Step], None]) -> Outcome 
 
 def _resumed(store: Store, run: Run, mode: Mode, told: Callable[[Step], None]) -> Outcome | None:
     """Go on with a dream that was killed; None when it had not begun, or can no longer be finished."""
-    based_on = _based_on(store, run.id)
+    read = based_on(store, run.id)
     version = store.lineage.version_of(run.id)
     if version is not None:
         store.ledger.end(run.id, "committed", "finished after an interruption", clock(), version)
         store.notices.append(f"the interrupted dream {run.id} had committed version {version}")
-        _forget(store, run.id)
+        drop(store, run.id)
         return None
-    if based_on is None or based_on != store.lineage.last_version():
-        how = "before it had read anything" if based_on is None else "and overtaken by a newer version"
+    if read is None or read != store.lineage.last_version():
+        how = "before it had read anything" if read is None else "and overtaken by a newer version"
         store.ledger.end(run.id, "failed", f"interrupted {how}", clock())
-        _forget(store, run.id)
+        drop(store, run.id)
         return None
     told(Step("resume", f"dream {run.id} was interrupted; it goes on"))
     return _run(store, run.id, None, mode, told, resumed=True)
-
-
-def _based_on(store: Store, dream: str) -> int | None:
-    """The version that a dream under way has read; None when it has read nothing, or that cannot be read any more."""
-    try:
-        with _checkpoints(store) as saver:
-            checkpoint = saver.get_tuple({"configurable": {"thread_id": dream}})
-        values = checkpoint.checkpoint["channel_values"] if checkpoint else {}
-        return int(json.loads(values["snapshot"])["based_on"]) if "snapshot" in values else None
-    except (DreamdError, sqlite3.OperationalError):
-        raise
-    except Exception as error:  # noqa: BLE001 - of damaged bytes everything may come
-        store.notices.append(f"the checkpoints of dream {dream} are damaged ({error}), so it begins anew")
-        return None
 
 
 def _run(
@@ -208,8 +192,7 @@ def _run(
             for update in build(ports).stream(start, config, stream_mode="updates"):
                 tell(update, values, told)
         else:
-            with _checkpoints(store) as saver:
-                _prune(saver, dream)
+            with checkpoints(store, dream) as saver:
                 graph = build(ports, saver)
                 values |= graph.get_state(config).values if resumed else {}
                 for update in graph.stream(start, config, stream_mode="updates", durability="sync"):
@@ -224,14 +207,14 @@ def _run(
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
             store.ledger.end(dream, "failed", f"{code}: {error}", clock())
             forget_answers(store, dream)
-            _forget(store, dream)
+            drop(store, dream)
         raise
     try:
         return _concluded(store, dream, values, mode, resumed=resumed)
     finally:
         if mode is not Mode.DRY:
             forget_answers(store, dream)
-            _forget(store, dream)
+            drop(store, dream)
 
 
 def _concluded(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, resumed: bool) -> Outcome:
@@ -306,49 +289,3 @@ def without_secrets(answer: str, redaction: Redaction) -> str:
         return json.dumps(walked(json.loads(answer)), ensure_ascii=False)
     except (ValueError, RecursionError):
         return redaction.of(answer)
-
-
-def _forget(store: Store, dream: str) -> None:
-    """Drop the checkpoints of a dream that has ended."""
-    with _checkpoints(store) as saver:
-        saver.delete_thread(dream)
-
-
-def _prune(saver: "SqliteSaver", dream: str) -> None:
-    """Drop the checkpoints of every other dream: one that was displaced wrote on, another failed to drop its own."""
-    threads = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
-    for (thread,) in saver.conn.execute(threads).fetchall():
-        if thread != dream:
-            saver.delete_thread(thread)
-
-
-@contextmanager
-def _checkpoints(store: Store) -> "Iterator[Any]":
-    """The checkpoints of dreams under way. A damaged file of them costs at most an answer that is paid again."""
-    from langgraph.checkpoint.sqlite import SqliteSaver
-
-    path = store.workspace.checkpoints / "dreams.db"
-    make_private(path)
-    with ExitStack() as stack:
-        try:
-            saver = _opened(stack, SqliteSaver.from_conn_string(str(path)))
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError as error:
-            stack.close()
-            store.notices.append(f"{path} was damaged ({' '.join(str(error).split())}) and is begun anew")
-            for part in (path, path.with_name("dreams.db-wal"), path.with_name("dreams.db-shm")):
-                store.disk.remove(part)
-            saver = _opened(stack, SqliteSaver.from_conn_string(str(path)))
-        yield saver
-
-
-def _opened(stack: ExitStack, opening: "AbstractContextManager[SqliteSaver]") -> "SqliteSaver":
-    saver = stack.enter_context(opening)
-    saver.conn.execute("PRAGMA secure_delete = ON")  # what a finished dream has read does not stay in free pages
-    # A page that is damaged may be met at a write only; by then a dream has been thought.
-    wrong = saver.conn.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if wrong != "ok":
-        raise sqlite3.DatabaseError(wrong)
-    saver.setup()
-    return saver

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from daemon.adoption import vouch, vouched
 from state.errors import UsageError
-from state.stores.files import Disk
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
@@ -59,9 +59,10 @@ def parse_hook(said: bytes) -> Hook:
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     """Put a link to the transcript into the workspace, unless one is there; its path.
 
-    Raises UsageError when the transcript is no file, and when none of the globs (sources.transcripts) finds the link;
-    it is there then, for the day on which one does.
+    Raises ForeignError in a workspace that somebody else made, UsageError when the transcript is no file, and when
+    none of the globs (sources.transcripts) finds the link; it is there then, for the day on which one does.
     """
+    workspace.require_own()
     if not transcript.is_file():
         raise UsageError(f"{transcript} is no file; check what the hook was given as transcript_path")
     folder = workspace.root / FOLDER
@@ -70,39 +71,19 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     # Two agents may have given their sessions one name.
     digest = hashlib.sha256(os.fsencode(transcript)).hexdigest()[:6]
     other = f"{transcript.stem}-{digest}{transcript.suffix}"
-    _vouch(workspace, transcript)
+    vouch(workspace, transcript)
     made = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
     if not any(_finds(workspace.root, glob, made) for glob in globs):
         raise UsageError(f"sources.transcripts does not find {made}; add '{FOLDER}/**/*' to it")
     return made
 
 
-def vouched(workspace: Workspace) -> frozenset[str]:
-    """The files outside the workspace that links in it may lead to: those that hooks have named, links followed."""
-    content = Disk(workspace.root).read_if_there(workspace.vouched) or b""
-    return frozenset(os.fsdecode(line) for line in content.split(b"\n") if line)
-
-
 def is_trusted(workspace: Workspace, path: Path) -> bool:
-    """Whether the file that this leads to is in the workspace, or one that a hook has named."""
+    """Whether the file that this leads to is in the workspace, or one that its owner has named."""
     if "\0" in str(path):
         return False
     real = Path(os.path.realpath(path))
     return real.is_relative_to(workspace.root) or str(real) in vouched(workspace)
-
-
-def _vouch(workspace: Workspace, transcript: Path) -> None:
-    """Write down that the owner's agent has named this file: a link alone may be anybody's."""
-    real = os.path.realpath(transcript)
-    if Path(real).is_relative_to(workspace.root) or "\n" in real or real in vouched(workspace):
-        return
-    with told(workspace.vouched):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(workspace.vouched, flags, 0o600)
-        try:
-            os.write(descriptor, os.fsencode(real) + b"\n")
-        finally:
-            os.close(descriptor)
 
 
 def _finds(root: Path, glob: str, path: Path) -> bool:

@@ -65,8 +65,11 @@ class House(Protocol):
     def status(self) -> HouseStatus:
         """How everything is."""
 
-    def adopt(self, root: Path) -> str:
-        """Keep the workspace with this root from now on (again after a restart); its name. Raises UsageError."""
+    def adopt(self, root: Path, *, trust: bool = False) -> str:
+        """Keep the workspace with this root from now on (again after a restart); its name.
+
+        `trust`: whoever asks has made or adopted it. Raises UsageError, and ForeignError for one of somebody else's.
+        """
 
     def release(self, name: str) -> None:
         """Keep this workspace no more. Raises NotFoundError."""

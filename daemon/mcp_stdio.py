@@ -126,6 +126,7 @@ class Asking:
     ) -> Any:  # noqa: ANN401 - the operation's reply
         """What the operation answers. Raises what it raises."""
         workspace = self._find()
+        workspace.require_own()  # an agent is told nothing of what somebody else made
         if operation is NOTE:
             with OwnDesk(workspace, self._config or Config(), COMMAND) as desk:
                 return operation.run(desk, asked)

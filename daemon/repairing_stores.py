@@ -14,9 +14,10 @@ from daemon.hook import is_trusted
 from daemon.repairing_jobs import Job, Repairing
 from daemon.transcripts.turn import Watermark
 from state.codec import encode
-from state.errors import DreamdError
+from state.errors import DreamdError, StorageError
 from state.stores import lexical
 from state.stores.cold_archive import ColdArchive
+from state.stores.database import require_plain
 from state.stores.system import told
 from state.stores.vectors import is_whole
 
@@ -33,12 +34,11 @@ def checkpoints(repairing: Repairing) -> Iterator[Job]:
 
 
 def _wrong(path: Path) -> str | None:
-    if not path.is_file():
-        return "is no file"
     try:
+        require_plain(path)
         with closing(sqlite3.connect(path)) as connection:
             (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, StorageError) as error:
         return str(error)
     return None if said == "ok" else str(said)
 

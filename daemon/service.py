@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from daemon import logs, thrift
+from daemon.adoption import adopt, open_workspace
 from daemon.compose import clock
 from daemon.config import Config
 from daemon.desk import Desk
@@ -37,7 +38,6 @@ from daemon.status import Service as Serving
 from daemon.tending import Charge, Looker
 from daemon.watching import Change, Watcher
 from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError
-from state.stores.workspace import open_workspace
 
 _POLL_SECONDS = 0.05
 
@@ -126,9 +126,12 @@ class Service:
                     read.append(self._status(charge.keeper))
         return HouseStatus(self.household(), tuple(read))
 
-    def adopt(self, root: Path) -> str:
+    def adopt(self, root: Path, *, trust: bool = False) -> str:
         """Keep the workspace with this root from now on, also after a restart."""
         workspace = open_workspace(root)
+        if trust:
+            workspace = adopt(workspace)
+        workspace.require_own()
         name = name_of(workspace.root)
         add(registry_path(os.environ), workspace.root)
         if name not in self._charges:
@@ -246,6 +249,7 @@ class Service:
         log = logs.get(workspace=charge.name)
         try:
             workspace = open_workspace(charge.root)
+            workspace.require_own()
             if charge.keeper is None:
                 warned = partial(_warned, charge.name)
                 charge.keeper = Keeper(workspace, charge.name, lambda: self._config, self._embedding, warned)

@@ -18,7 +18,7 @@ from daemon.config import Config, day_start
 from state.errors import CeilingError, DreamdError, StorageError
 from state.scratch import Note
 from state.spend import Spend
-from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained
+from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_plain
 from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.files import Disk
 from state.stores.forgotten import Forgotten
@@ -196,10 +196,7 @@ def _read(workspace: Workspace, now: datetime) -> _Known:
     if not path.exists():
         return _Known()
     try:
-        with closing(
-            sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
-        ) as connection:
-            connection.row_factory = sqlite3.Row
+        with closing(_connected(workspace)) as connection:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
             schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
             if schema > SCHEMA_VERSION:
@@ -208,6 +205,18 @@ def _read(workspace: Workspace, now: datetime) -> _Known:
             return _known(connection, now) if schema else _Known()
     except sqlite3.Error as error:
         raise StorageError(explained(error, path)) from error
+
+
+def _connected(workspace: Workspace) -> sqlite3.Connection:
+    if workspace.foreign:
+        from state.stores.archive_database import open_untrusted  # a status of one's own needs none of it
+
+        return open_untrusted(workspace.database)
+    require_plain(workspace.database)
+    uri = f"file:{quote(str(workspace.database))}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    return connection
 
 
 def _known(connection: sqlite3.Connection, now: datetime) -> _Known:
@@ -288,6 +297,11 @@ def _is_unsettled(workspace: Workspace) -> bool:
 
 
 def _problems(workspace: Workspace, known: _Known, pending: Pending, owner: Holder | None) -> Iterator[Problem]:
+    if workspace.foreign:
+        yield Problem(
+            "you neither made nor adopted this memory, so it is only read",
+            f"'dreamd init --trust {workspace.root}' shows what it brings and makes it yours",
+        )
     with told(workspace.state):
         is_open = bool(workspace.state.stat().st_mode & 0o077)
     if is_open:

@@ -22,6 +22,12 @@ class ConfigError(UsageError):
     """A configuration key is unknown, of the wrong type, or has an impossible value."""
 
 
+class ForeignError(DreamdError):
+    """The workspace was made by somebody else and has not been adopted by this user: it is only read."""
+
+    code = "NOT_ADOPTED"
+
+
 class NothingToDoError(DreamdError):
     """There was no input; nothing was spent and nothing changed."""
 
@@ -137,6 +143,7 @@ def error_of(code: str, message: str, details: Mapping[str, object] | None = Non
 def _kind(code: str) -> type[DreamdError]:
     for kind in (
         UsageError,
+        ForeignError,
         NothingToDoError,
         RejectedError,
         BusyError,

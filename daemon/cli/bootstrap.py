@@ -21,6 +21,16 @@ DEFAULT_WINDOW = 200_000
 HOOK_CHARACTERS = 9_500
 
 
+# What an agent's hook answers where the memory is somebody else's: nothing of it, and no name from it.
+_FOREIGN = Bootstrap(
+    "dreamd: the memory in this folder was made by somebody else and is not shown. Its owner adopts it with "
+    "'dreamd init --trust' in the folder.\n",
+    (),
+    0,
+    truncated=False,
+)
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """For which reader, and in which form."""
     parser.add_argument(
@@ -37,8 +47,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. Nothing is written, no lock is taken, and a missing MEMORY.md is an empty one."""
+    """Print it. Nothing is written, no lock is taken, and a missing MEMORY.md is an empty one.
+
+    What somebody else made is no agent's memory. Raises ForeignError then, but for a hook, which says so in one line.
+    """
     workspace = workspace_of(arguments)
+    if workspace.foreign and arguments.format == "hook":
+        sys.stdout.write(_formatted(_FOREIGN, "hook"))
+        return 0
+    workspace.require_own()
     window = arguments.context_window
     if window is None:
         window = context_window(arguments.config, os.environ, DEFAULT_WINDOW)

@@ -4,6 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
+from daemon.adoption import adopt
 from daemon.cli.init import how_to_connect, keep
 from daemon.cli.parsing import config_of, named_folder, takes_json, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, working
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         here = _same(folder, Path.cwd())
         done = import_archive(arguments.file, folder)
-    workspace = Workspace(Path(done.workspace))
+    workspace = adopt(Workspace(Path(done.workspace)))
     if done.missing:
         say(f"notice: {counted(len(done.missing), 'version')} had no record: they can be neither shown nor restored")
     if done.foreign:

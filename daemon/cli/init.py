@@ -4,18 +4,25 @@ import argparse
 import json
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from daemon.adoption import init_workspace, open_workspace
 from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json
-from daemon.cli.terminal import counted, out, show_json, tell_notices
+from daemon.cli.terminal import counted, out, say, show_json, tell_notices
 from daemon.status import present_holder
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Where."""
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="adopt a workspace that somebody else made, or that came from another machine: shows what it brings",
+    )
     parser.add_argument("--no-daemon", action="store_true", help="the daemon shall not look after it")
     takes_folder(parser)
     takes_json(parser)
@@ -25,7 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Make the folder (the working directory, unless one is named) a workspace."""
     config = config_of(arguments)
     folder = named_folder(arguments) or Path.cwd()
-    known = Workspace(folder).state.is_dir()
+    known = os.path.lexists(Workspace(folder).state)
+    if known and (foreign := open_workspace(folder)).foreign:
+        _adopt(foreign, arguments)
     workspace = init_workspace(folder)
     from daemon.compose import clock, owned
     from daemon.first_contact import migrate
@@ -61,6 +70,37 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _adopt(foreign: Workspace, arguments: argparse.Namespace) -> None:
+    """Show what it brings and make it this user's. Raises ForeignError without `--trust`, and for a person's no."""
+    from daemon.takeover import brought, take_over_workspace
+
+    found = brought(foreign)
+    say(f"{found.root} was made by somebody else, or for another user or machine. It brings:")
+    kinds = ", ".join(f"{count:,} from {trust}" for trust, count in found.crystals.items()) or "none"
+    say(f"  MEMORY.md of {found.characters:,} characters, {counted(found.version, 'version')}; crystals: {kinds}")
+    say(f"  {counted(found.notes, 'pending note')}, {counted(found.sessions, 'session')}")
+    left_out = {"proposal": found.proposals, "interrupted dream": found.unfinished, "stored answer": found.answers}
+    if any(left_out.values()):
+        say("  left out: " + ", ".join(counted(number, what) for what, number in left_out.items() if number))
+    for what, names in (("leads out, and is not followed", found.outside), ("no file, never opened", found.odd)):
+        for name in names:
+            say(f"  {name}: {what}")
+    for problem in found.problems:
+        say(f"  problem: {problem}")
+    if not arguments.trust or not _agreed(arguments):
+        foreign.require_own()
+    take_over_workspace(foreign)
+
+
+def _agreed(arguments: argparse.Namespace) -> bool:
+    """Whether it shall be adopted: a person at a terminal is asked, a script has said so by `--trust`."""
+    if arguments.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    sys.stderr.write("Is this memory yours? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
 def keep(workspace: Workspace) -> bool:
     """Make it known to the daemon that runs, or to the next one; whether one runs."""
     from daemon.client import UnreachableError, daemon
@@ -70,7 +110,7 @@ def keep(workspace: Workspace) -> bool:
     client = daemon()
     if client is not None:
         with suppress(UnreachableError):
-            client.post("/v1/workspaces", {"path": str(workspace.root)})
+            client.post("/v1/workspaces", {"path": str(workspace.root), "trust": True})
             return True
     add(registry_path(os.environ), workspace.root)
     return False

@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from daemon.adoption import find_workspace, init_workspace, open_workspace
 from state.errors import UsageError
-from state.stores.workspace import Workspace, find_workspace, init_workspace, open_workspace
+from state.stores.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

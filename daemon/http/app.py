@@ -54,6 +54,7 @@ class Adopt(Asked):
     """A workspace for the daemon to look after."""
 
     path: str = Field(min_length=1, max_length=_MOST_ADOPTED_PATH, description="Its root, absolute")
+    trust: bool = Field(default=False, description="The caller has made or adopted it: the daemon's user does too")
 
 
 def application(house: "House", door: Door, workers: "Workers", mcp: "ASGIApp | None" = None) -> "Starlette":
@@ -127,8 +128,9 @@ class _Window:
 
     async def adopt(self, request: "Request") -> "Response":
         _require_json(request)
-        root = _absolute(from_json(Adopt, await request.body()).path)
-        return _json(encode({"name": await self._workers.run(lambda: self._house.adopt(root))}))
+        asked = from_json(Adopt, await request.body())
+        root = _absolute(asked.path)
+        return _json(encode({"name": await self._workers.run(lambda: self._house.adopt(root, trust=asked.trust))}))
 
     async def release(self, request: "Request") -> "Response":
         name = str(request.path_params["workspace"])

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from daemon.absorbing import absorb_transcripts, feel, redacted
+from daemon.adoption import vouch
 from daemon.compose import Store, clock
 from daemon.desk import Desk
 from daemon.operations.operation import Nothing, Operation, Request
@@ -146,6 +147,7 @@ def _read(store: Store, paths: list[Path], desk: Desk) -> Ingested:
             unread += 1
             problems.append(f"{path} does not exist; check the path")
             continue
+        vouch(store.workspace, path)
         found = absorb_transcripts(store, [path], clock(), lambda line: desk.told(Step("ingest", line)))
         turns += found.turns
         problems += found.problems

@@ -1,6 +1,6 @@
 """Asking what is remembered: the search, the bootstrap, MEMORY.md itself, and where a line comes from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pydantic import AwareDatetime, Field
@@ -11,7 +11,7 @@ from daemon.searching import look, recall
 from daemon.why import LineStory, why
 from state.bootstrap import Bootstrap, bootstrap
 from state.crystal import Kind, Origin, Trust
-from state.errors import BusyError
+from state.errors import BusyError, ForeignError
 from state.ranking import Filters, Findings, Hit
 from state.stores.files import Disk
 from state.stores.forgotten import buried_in
@@ -76,10 +76,13 @@ def _search(desk: Desk, asked: Search) -> Recollection:
     try:
         with desk.store() as store:
             found = recall(store, asked.query, asked.limit, asked.filters)
-    except BusyError as busy:
+    except (BusyError, ForeignError) as why:
         with desk.reading() as store:
-            store.notice(f"searched as it stands: {busy}")
+            store.notice(f"searched as it stands: {why}")
             found = look(store, asked.query, asked.limit, asked.filters)
+    if desk.workspace.foreign:  # it says of itself what it likes
+        hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in found.hits]
+        found = replace(found, hits=tuple(hits))
     return _recollection(asked.query, found)
 
 

@@ -14,7 +14,7 @@ from daemon.transcripts.openai import OpenAI
 from daemon.transcripts.place import Place
 from daemon.transcripts.turn import Conversation, Reading, Record, Watermark, memory
 from state.errors import DocumentError, NotFoundError, StorageError
-from state.stores.files import is_regular, opened
+from state.stores.files import opened
 
 # A log is only appended to: the last block that was read tells whether it is still the same file. A document is
 # edited anywhere, so all of it counts.
@@ -48,8 +48,6 @@ def read_turns(path: Path, start: Watermark | None = None) -> Reading:
         raise DocumentError(f"{path} is no regular file; name a transcript")
     try:
         with opened(path) as file:
-            if not is_regular(file):  # another one has the name than a moment ago
-                raise DocumentError(f"{path} is no regular file; name a transcript")
             return _read(file, path, start)
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist; check the path") from error

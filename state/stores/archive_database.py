@@ -18,8 +18,9 @@ from urllib.parse import quote
 
 from state.errors import DreamdError, StorageError
 from state.stores.archive import MAX_WHOLE_BYTES, ArchiveError, is_inside, plainly
-from state.stores.database import SCHEMA_VERSION, explained, make_schema, open_database
+from state.stores.database import SCHEMA_VERSION, explained, make_schema, open_database, require_plain
 from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
+from state.stores.files import opened
 from state.stores.salvage_checking import faults
 
 _MAGIC = b"SQLite format 3\0"
@@ -62,6 +63,53 @@ def snapshot(database: Path, target: Path) -> int:
     return version
 
 
+def take_over(database: Path, target: Path) -> int:
+    """Write the rows of a state.db that somebody else made into a new one of the current schema.
+
+    Of the old one nothing but rows that dreamd can read is taken: no trigger, no view, no free page. Returns of how
+    many transcripts outside the workspace it said how far they were read; that is left out. Raises StorageError for a
+    database that no dreamd made.
+    """
+
+    def wrong(what: str) -> DreamdError:
+        return StorageError(f"{database}: {plainly(what)}; move it away to adopt the workspace without what is in it")
+
+    _rebuild(database, "mode=ro", target, None, wrong)
+    with closing(open_database(target)) as made:
+        _require_readable(made, wrong)
+        return _leave_foreign(made)
+
+
+def open_untrusted(database: Path) -> sqlite3.Connection:
+    """The state.db of a workspace that somebody else made, for reading: nothing is written, not even beside it.
+
+    What stands in its log alone is not seen. Without a file it is empty. Raises StorageError unless its tables are
+    the very ones that this dreamd makes.
+    """
+
+    def wrong(what: str) -> DreamdError:
+        return StorageError(f"{database}: {plainly(what)}, so nothing of it is read")
+
+    require_plain(database)
+    there = database.exists() and database.stat().st_size > 0
+    uri = f"file:{quote(str(database.absolute()))}?mode=ro&immutable=1" if there else ":memory:"
+    connection = sqlite3.connect(uri, uri=there, isolation_level=None, check_same_thread=False)
+    try:
+        if not there:
+            make_schema(connection, SCHEMA_VERSION)
+        _distrust(connection)
+        _version(connection, wrong)
+        _require_schema(connection, SCHEMA_VERSION, wrong)
+        connection.row_factory = sqlite3.Row
+    except sqlite3.Error as error:
+        connection.close()
+        raise wrong(str(error)) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def rebuilt(incoming: Path, target: Path, wanted: int) -> int:
     """Make state.db of the one that came in an archive, and bring it to the current schema.
 
@@ -73,9 +121,21 @@ def rebuilt(incoming: Path, target: Path, wanted: int) -> int:
         return ArchiveError(f"state.db of the archive: {plainly(what)}; nothing was imported, take another backup")
 
     _require_form(incoming, wrong)
-    with _reading(incoming, "mode=ro&immutable=1", wrong) as source:
+    _rebuild(incoming, "mode=ro&immutable=1", target, wanted, wrong)
+    with closing(open_database(target)) as made:
+        if is_unfinished(made):
+            raise wrong(f"{UNFINISHED} where it comes from")
+        _require_readable(made, wrong)
+        return _leave_foreign(made)
+
+
+def _rebuild(
+    database: Path, mode: str, target: Path, wanted: int | None, wrong: Callable[[str], DreamdError]
+) -> None:
+    """Copy every row into a new database of the same schema, which is `wanted` unless that is None."""
+    with _reading(database, mode, wrong) as source:
         version = _version(source, wrong)
-        if version != wanted:
+        if wanted not in (None, version):
             raise wrong(f"it has schema {version}, and the manifest says {wanted}")
         _require_schema(source, version, wrong)
         _require_sound(source, wrong)
@@ -85,16 +145,11 @@ def rebuilt(incoming: Path, target: Path, wanted: int) -> int:
             _require_sound(made, wrong)
             for index in _full_text(made):
                 made.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
-    with closing(open_database(target)) as made:
-        if is_unfinished(made):
-            raise wrong(f"{UNFINISHED} where it comes from")
-        _require_readable(made, wrong)
-        return _leave_foreign(made)
 
 
 def _require_form(path: Path, wrong: Callable[[str], DreamdError]) -> None:
     """One whole file in SQLite's format, which has no journal of any kind beside it."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
         raise wrong("it is no database of SQLite")
@@ -109,14 +164,11 @@ def _require_form(path: Path, wrong: Callable[[str], DreamdError]) -> None:
 @contextmanager
 def _reading(path: Path, mode: str, wrong: Callable[[str], DreamdError]) -> Iterator[sqlite3.Connection]:
     """A database to be read and not to be trusted."""
+    require_plain(path)
     try:
         uri = f"file:{quote(str(path.absolute()))}?{mode}"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_WHOLE_BYTES)
-            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-            connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 1)
-            for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON", "busy_timeout = 10000"):
-                connection.execute(f"PRAGMA {pragma}")
+            _distrust(connection)
             yield connection
     except UnicodeDecodeError as error:
         raise wrong("a text in it is not UTF-8") from error
@@ -124,6 +176,15 @@ def _reading(path: Path, mode: str, wrong: Callable[[str], DreamdError]) -> Iter
         if getattr(error, "sqlite_errorname", "").startswith(_OF_THE_DISK):
             raise StorageError(explained(error, path)) from error
         raise wrong(str(error)) from error
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let nothing that stands in the file do more than be read."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_WHOLE_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 1)
+    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON", "busy_timeout = 10000"):
+        connection.execute(f"PRAGMA {pragma}")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from state.errors import StorageError
 from state.stores.forgotten_schema import FORGETTING
 from state.stores.schema import COMPARISONS, MEMORIES
 from state.stores.session_schema import SESSIONS
+from state.stores.system import told
 
 BUSY_TIMEOUT_MS = 10_000
 
@@ -38,7 +39,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     The connection is in autocommit mode: use `transaction` around writes. Raises StorageError when the file is
     no database, is damaged, is another program's, was written by a newer dreamd, or is a link.
     """
-    _require_no_link(path)
+    require_plain(path)
     _require_no_lone_log(path)
     make_private(path)
     try:
@@ -70,12 +71,19 @@ def make_private(path: Path) -> None:
                 file.chmod(mode & 0o700)
 
 
-def _require_no_link(path: Path) -> None:
-    """SQLite would follow it, and write wherever it leads."""
+def require_plain(path: Path) -> None:
+    """Return if a database here, and what SQLite keeps beside it, are regular files or not there.
+
+    SQLite would follow a link, and write wherever it leads; a FIFO it would wait for. Raises StorageError.
+    """
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"):
         file = path.with_name(name)
-        if os.path.islink(file):  # noqa: PTH114 - Path.is_symlink may raise here
-            raise StorageError(f"{file} is a link to {os.path.realpath(file)}; replace it by the file itself")
+        with told(file), suppress(FileNotFoundError, NotADirectoryError):
+            mode = file.lstat().st_mode
+            if stat.S_ISLNK(mode):
+                raise StorageError(f"{file} is a link to {os.path.realpath(file)}; replace it by the file itself")
+            if not stat.S_ISREG(mode):
+                raise StorageError(f"{file} is no regular file; move it away")
 
 
 def _require_no_lone_log(path: Path) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state.forgetting import Target, parts, runs, spans, worded
+from state.stores.files import opened
 
 _ELSEWHERE = " … x x … "
 _BLOCK = 8 * 1024 * 1024
@@ -82,7 +83,7 @@ class Needles:
     def count_file(self, path: Path, *, loose: bool = False, most: int | None = None) -> tuple[int, int]:
         """The same of a file, read piece by piece; and how many bytes were read."""
         found = size = 0
-        with path.open("rb") as file:
+        with opened(path) as file:
             kept = b""
             while (most is None or found < most) and (block := file.read(_BLOCK)):
                 size += len(block)

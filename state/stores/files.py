@@ -24,13 +24,15 @@ _TEMPORARY = ".dreamd-tmp"
 
 
 def opened(path: Path) -> BinaryIO:
-    """The file, for reading. Whatever it is, nobody is waited for, as he who writes into a FIFO would be."""
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    """The regular file, for reading; what has the name is never waited for, as the writer of a FIFO would be.
 
-
-def is_regular(file: BinaryIO) -> bool:
-    """Whether it is a file, and no FIFO, device or the like."""
-    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    Raises StorageError for a FIFO, a device, a socket; OSError as `open` does.
+    """
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - returned
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise StorageError(f"{path} is no regular file; move it away")
+    return file
 
 
 class Disk:
@@ -54,8 +56,6 @@ class Disk:
     def read_bytes(self, path: Path) -> bytes:
         """The whole file. Raises NotFoundError when there is none."""
         with told(path), opened(self.target(path)) as file:
-            if not is_regular(file):  # reading would wait for ever
-                raise StorageError(f"{path} is no regular file; move it away")
             return file.read()
 
     def read_if_there(self, path: Path) -> bytes | None:

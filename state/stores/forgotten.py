@@ -26,7 +26,7 @@ from state.buried import (
 )
 from state.crystal import Crystal
 from state.forgetting import RUN_WORDS, Span, Target, parts, readings, runs, worded
-from state.stores.database import to_text, transaction
+from state.stores.database import require_plain, to_text, transaction
 
 _SALT = "forgotten_salt"
 # The length that is said of a part, which stands for a text only where that may be cut off.
@@ -196,6 +196,7 @@ def buried_in(database: Path) -> Buried:
     """What is buried in this state.db, read beside its owner; nothing where it cannot be read."""
     if database.exists():
         with suppress(sqlite3.Error):
+            require_plain(database)
             uri = f"file:{quote(str(database))}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
                 return Forgotten(connection).buried()

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -16,13 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from state.errors import BusyError, FencedError
-from state.stores.files import Disk, names
+from state.errors import BusyError, FencedError, StorageError
+from state.stores.files import Disk, names, opened
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
 _POLL_SECONDS = 0.02
-_FLAGS = os.O_RDWR | os.O_CREAT
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LONGEST_RECORD = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,10 @@ class Lock:
 def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk: Disk | None = None) -> Lock:
     """Become the owner of the workspace, waiting at most so long for another one to go.
 
-    A dead owner's lock is free, a stopped owner's is taken over. Raises BusyError, naming the owner.
+    A dead owner's lock is free, a stopped owner's is taken over. Raises BusyError, naming the owner, and ForeignError
+    for a workspace that this user neither made nor adopted.
     """
+    workspace.require_own()
     disk = disk or Disk(workspace.root)
     deadline = time.monotonic() + wait_seconds
     while True:
@@ -105,7 +109,8 @@ def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk:
 def holder(workspace: Workspace) -> Holder | None:
     """Who says that it holds the workspace; None when nobody does, or what is written there cannot be read."""
     try:
-        record = json.loads(workspace.lock.read_bytes())
+        with opened(workspace.lock) as file:
+            record = json.loads(file.read(_LONGEST_RECORD))
         return Holder(
             pid=int(record["pid"]),
             host=str(record["host"]),
@@ -114,7 +119,7 @@ def holder(workspace: Workspace) -> Holder | None:
             fence=int(record["fence"]),
             ticks=int(record["ticks"]),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, StorageError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -124,6 +129,9 @@ def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
     while True:
         with told(path):
             fd = os.open(path, _FLAGS, 0o600)
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                os.close(fd)
+                raise StorageError(f"{path} is no regular file; move it away")
             locked = _flock(fd)
             if locked and names(path, fd):
                 return fd

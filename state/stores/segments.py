@@ -23,10 +23,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from state.blanking import Finder, blanked
-from state.errors import NotFoundError, StorageError, UsageError
+from state.errors import NotFoundError, UsageError
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
 from state.secret_policy import DEFAULT, Redaction
-from state.stores.files import Disk, is_regular, opened
+from state.stores.files import Disk, opened
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
@@ -88,8 +88,10 @@ class Segments:
         """Append the note to scratch.md without its secrets, durably, and return it as it stands there.
 
         Raises UsageError for a note that is empty, longer than 16 KiB or of an importance outside [0, 1];
-        StorageError or BusyError when it could not be written: it is then not in the log.
+        StorageError or BusyError when it could not be written, ForeignError in somebody else's workspace: it is then
+        not in the log.
         """
+        self._workspace.require_own()
         if not (math.isfinite(note.importance) and 0 <= note.importance <= 1):
             raise UsageError(f"importance {note.importance} is impossible; give a number from 0 to 1")
         stored = normal_note(note)
@@ -300,8 +302,6 @@ class Segments:
     def _read(self, path: Path) -> tuple[bytes, os.stat_result]:
         """The file's bytes, as many as its status says. Raises NotFoundError."""
         with told(path), opened(self._disk.target(path)) as file:
-            if not is_regular(file):
-                raise StorageError(f"{path} is no regular file; move it away")
             status = os.fstat(file.fileno())
             return file.read(status.st_size), status
 
@@ -345,7 +345,7 @@ def _numbers(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
 def _is_open(path: Path) -> bool:
     """Does any process hold this file open? Where the file system cannot tell: no."""
     with told(path):
-        fd = os.open(path, os.O_RDONLY)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         # The kernel grants a write lease only for a file that nobody else has open. Whoever opens it right
         # now sends us a signal, which must not be SIGIO: that would end this process.

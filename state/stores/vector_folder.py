@@ -12,6 +12,7 @@ import stat
 import tempfile
 from pathlib import Path
 
+from state.errors import DreamdError
 from state.stores.files import Disk
 from state.stores.system import told
 from state.stores.vector_rest import blank_rest
@@ -47,11 +48,12 @@ class IndexFolder:
     def sealed(self, build: Path) -> bool:
         """Are these the very files that were sealed, not touched since?"""
         try:
-            seal = json.loads(self._seal.read_bytes())
-        except (OSError, ValueError):
+            seal = json.loads(self._disk.read_bytes(self._seal))
+        except (DreamdError, ValueError, RecursionError):
             return False  # never written, or unreadable: the index is built again, which costs time and no more
         with told(build):
-            return bool(seal == {"build": build.name, "files": _state(build)})
+            plain = all(stat.S_ISREG(path.lstat().st_mode) for path in _files(build))
+            return plain and bool(seal == {"build": build.name, "files": _state(build)})
 
     def seal(self, build: Path) -> None:
         """Make these files, which nobody is writing, durable, and say that they are the index."""
@@ -89,7 +91,7 @@ def _delete(entry: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         # ChromaDB makes its files as the umask says.
         os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700)

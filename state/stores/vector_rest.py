@@ -8,6 +8,8 @@ import os
 import struct
 from pathlib import Path
 
+from state.stores.files import opened
+
 # header.bin of hnswlib: version, offset of level 0, room for records, records, bytes of each.
 _HEADER = struct.Struct("<iQQQQ")
 _VERSION = 1
@@ -17,7 +19,12 @@ _BLOCK = 1 << 20
 
 def blank_rest(build: Path) -> int:
     """Overwrite the unused room of every graph below this folder; how many bytes said something."""
-    return sum(_blank(header.parent, header.read_bytes()) for header in build.rglob("header.bin"))
+    return sum(_blank(header.parent, _read(header)) for header in build.rglob("header.bin"))
+
+
+def _read(path: Path) -> bytes:
+    with opened(path) as file:
+        return file.read()
 
 
 def _blank(folder: Path, header: bytes) -> int:

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from state.errors import StorageError, UsageError
+from state.errors import ForeignError, StorageError, UsageError
 from state.stores.files import Disk
 from state.stores.system import told
 
@@ -14,9 +14,13 @@ SCRATCH = "memory/scratch.md"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The paths of a workspace; `root` is absolute and free of symbolic links."""
+    """The paths of a workspace; `root` is absolute and free of symbolic links.
+
+    `foreign`: this user neither made nor adopted it, so nothing is ever written in it and nothing of it is obeyed.
+    """
 
     root: Path
+    foreign: bool = False
 
     @property
     def document(self) -> Path:
@@ -79,9 +83,9 @@ class Workspace:
         return self.state / "checkpoints"
 
     @property
-    def vouched(self) -> Path:
-        """The list of transcripts outside that an agent's hook has named."""
-        return self.state / "vouched"
+    def identity(self) -> Path:
+        """The file of the number that tells this workspace from any other one."""
+        return self.state / "id"
 
     @property
     def lock(self) -> Path:
@@ -92,6 +96,14 @@ class Workspace:
     def fence(self) -> Path:
         """The number of the last owner."""
         return self.state / "fence"
+
+    def require_own(self) -> None:
+        """Return if this user may write here. Raises ForeignError for a workspace that somebody else made."""
+        if self.foreign:
+            raise ForeignError(
+                f"{self.root} holds a memory that you neither made nor adopted, so it is only read; "
+                f"'dreamd init --trust {self.root}' shows what it brings and makes it yours"
+            )
 
     def inside(self, name: str) -> Path:
         """The path of that name below the root. Raises UsageError when it, or a link in it, leads out."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daemon.adoption import adopt
 from state.stores.workspace import Workspace
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.invariants import demand
@@ -73,7 +74,8 @@ def _small(trial: Trial) -> Iterator[Path | None]:
         return
     before = trial.workspace
     try:
-        trial.workspace = Workspace(Path(shutil.copytree(before.root, mounted / "agent")).resolve())
+        copy = Workspace(Path(shutil.copytree(before.root, mounted / "agent")).resolve())
+        trial.workspace = adopt(copy, trial.home.environment())
         yield mounted
     finally:
         shutil.rmtree(before.root)

@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from state.stores.workspace import init_workspace
+from daemon.adoption import init_workspace
 from tests.chaos.harm import die_with_parent
 from tests.chaos.invariants import check
 from tests.chaos.ordeals import ORDEALS, TURNS

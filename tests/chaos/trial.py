@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from daemon.adoption import adopt
 from state.stores.workspace import Workspace
 from tests.chaos.harm import NONE, Blow, Harm
 from tests.chaos.lives import Life, Running, living
@@ -204,7 +205,7 @@ def prepared(origin: Path, folder: Path, rng: random.Random, facts: Sequence[str
         mcp={"toolsets": ["memory", "sessions"]},
     )
     root = Path(shutil.copytree(origin, folder / "agent")).resolve()
-    trial = Trial(rng, folder, home, Workspace(root), tuple(facts))
+    trial = Trial(rng, folder, home, adopt(Workspace(root), home.environment()), tuple(facts))
     if rng.random() < 0.75:
         trial.environment |= WORDS_ONLY
     return trial

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from daemon import sessions
 from daemon.absorbing import absorb_notes, absorb_transcripts
+from daemon.adoption import adopt, init_workspace
 from daemon.compose import Store, clock, owned, visited
 from daemon.config import Config
 from daemon.dreaming import Mode, dream_now
@@ -27,7 +28,7 @@ from state.stores.embeddings import Unavailable
 from state.stores.files import Disk
 from state.stores.lock import acquire
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.crash.faults import Unsynced
 
 WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
@@ -79,7 +80,7 @@ def _note(store: Store, *texts: str) -> None:
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
-    return Workspace(Path(shutil.copytree(workspace.root, folder, symlinks=True)).resolve())
+    return adopt(Workspace(Path(shutil.copytree(workspace.root, folder, symlinks=True)).resolve()))
 
 
 def with_log(workspace: Workspace, folder: Path) -> Workspace:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from daemon import sessions
 from daemon.absorbing import absorb_transcripts
+from daemon.adoption import adopt, init_workspace
 from daemon.compose import Store, clock, owned
 from daemon.config import Config
 from daemon.dreaming import Mode, dream_now
@@ -23,7 +24,7 @@ from state.forgetting import Cut
 from state.scratch import Note
 from state.stores.embeddings import Unavailable
 from state.stores.system import System
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.crash.committing import added
 from tests.crash.faults import PowerCut, Unsynced
 from tests.stores.in_memory import BagOfWords
@@ -126,7 +127,7 @@ def _sessions(store: Store, secret: str) -> None:
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
-    return Workspace(Path(shutil.copytree(workspace.root, folder)).resolve())
+    return adopt(Workspace(Path(shutil.copytree(workspace.root, folder)).resolve()))
 
 
 def forgotten(

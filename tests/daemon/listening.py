@@ -9,8 +9,9 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.watching import Change, Watcher
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 
 # Far more than is needed: a test that fails waits as long.
 PATIENCE = 60.0

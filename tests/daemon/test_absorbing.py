@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.absorbing import absorb_notes, absorb_transcripts, feel
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock, owned
 from daemon.config import Config
 from state.errors import StorageError
@@ -18,7 +19,6 @@ from state.scratch import Note
 from state.stores.files import Disk
 from state.stores.segments import Segments
 from state.stores.system import System
-from state.stores.workspace import init_workspace
 from tests.crash.faults import Fault, FaultySystem
 
 BAD = "The deploy failed again and everything is broken"

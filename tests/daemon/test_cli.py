@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace, open_workspace
 from daemon.cli import COMMANDS
 from daemon.cli.failures import failure
 from daemon.cli.terminal import counted, duration, safe
 from state.errors import BusyError
 from state.stores.lock import acquire
-from state.stores.workspace import init_workspace, open_workspace
 from tests.daemon.running import ROOT, Caller, alone, process
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from state.stores.workspace import init_workspace
+from daemon.adoption import init_workspace
 from tests.daemon.running import NOTES, Caller, alone
 from tests.scripted_model import Reply, Script, ScriptedModel, error, in_turn
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from state.bootstrap import NOTES_HEADING, TRUNCATED, budget_for
 from state.scratch import HEADER
-from state.stores.workspace import init_workspace
 from tests.daemon.running import ROOT, Caller, alone, process
 
 HEAVY = ("litellm", "chromadb", "langgraph", "mcp", "pydantic", "numpy", "onnxruntime", "rich", "yaml", "sqlite3")

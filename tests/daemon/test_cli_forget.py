@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.dreaming import Mode, dream_now
 from state.dream import Reason
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.forgettable import assert_gone, copied, note, quick
 from tests.daemon.running import Caller, alone
 

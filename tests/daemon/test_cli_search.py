@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace, open_workspace
 from daemon.compose import visited
 from daemon.config import Config
 from state.stores.lock import acquire
-from state.stores.workspace import init_workspace, open_workspace
 from tests.daemon.running import NOTES, Caller, alone
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from daemon import sessions
+from daemon.adoption import init_workspace
 from daemon.compose import clock
 from daemon.registry import name_of
 from state.stores.lock import acquire
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, alone, process
 from tests.daemon.session_talk import HOSTILE
 from tests.daemon.working import working

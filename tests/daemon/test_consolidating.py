@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock, owned
 from daemon.config import Config
 from daemon.consolidating import Consolidation, consolidate
@@ -21,7 +22,7 @@ from state.dream import Reason
 from state.scratch import Note
 from state.stores.segments import Segments
 from state.stores.twins import Twins
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 
 NOTHING = Consolidation()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from daemon.adoption import init_workspace
 from daemon.compose import clock
 from daemon.config import Config, DaemonSection, DreamSection, HttpSection, ModelSection
 from daemon.dreaming import Mode
@@ -21,7 +22,7 @@ from daemon.service import Service
 from daemon.status import Problem
 from state.dream import Reason
 from state.errors import BusyError, DreamdError
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.test_tending import PATIENCE_SECONDS, folder, until
 from tests.model_characters import prose
 from tests.scripted_model import ScriptedModel, error

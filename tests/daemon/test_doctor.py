@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.compose import clock, owned
 from daemon.config import Config
 from daemon.doctor import examine
@@ -12,7 +13,7 @@ from daemon.examining import Finding, Level
 from state.crystal import Crystal, Origin
 from state.stores.database import open_database
 from state.stores.lock import acquire
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, alone
 
 pytestmark = pytest.mark.usefixtures("only_loopback")

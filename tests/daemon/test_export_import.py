@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from daemon.adoption import adopt, init_workspace
 from daemon.cli import export as command
 from daemon.compose import recover
 from daemon.dreaming import Mode, dream_now
@@ -28,7 +29,7 @@ from state.forgetting import Cut, Target
 from state.stores.erasing import Erasure
 from state.stores.erasing_intent import intend
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, alone
 from tests.daemon.working import working
 from tests.journeys.keeping import one_line
@@ -65,7 +66,7 @@ def archive(origin: Path) -> Path:
 
 @pytest.fixture
 def here(origin: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(origin, tmp_path / "here"))
+    return adopt(Workspace(Path(shutil.copytree(origin, tmp_path / "here")))).root
 
 
 def rows(root: Path) -> dict[str, list[tuple[object, ...]]]:

@@ -8,6 +8,7 @@ import pytest
 
 from daemon import sessions
 from daemon.absorbing import absorb_transcripts
+from daemon.adoption import init_workspace
 from daemon.compose import clock
 from daemon.dreaming import Mode, dream_now
 from daemon.examining import Level, look_into
@@ -20,7 +21,7 @@ from state.forgetting import Cut
 from state.stores.erasing_intent import receipts
 from state.stores.segments import Segments
 from state.stores.system import System
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.forgettable import (
     BY_HAND,
     KEPT,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock
 from daemon.dreaming import Mode, dream_now
 from daemon.exporting import export
@@ -26,7 +27,7 @@ from state.stores.database import open_database
 from state.stores.erasing import Erasure
 from state.stores.forgotten import Forgotten
 from state.stores.ledger import Call
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from state.update import Action, Operation, Refusal
 from tests.daemon.forgettable import bytes_with, note, quick
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from daemon import sessions
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock
 from daemon.config import Config
 from daemon.examining import Level, look_into
@@ -21,7 +22,7 @@ from state.errors import BusyError, ConfirmRequiredError
 from state.forgetting import Cut
 from state.merge import merged
 from state.pointer import render_pointer
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from state.update import Birth
 from tests.daemon.forgettable import (
     KEPT,

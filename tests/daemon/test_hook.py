@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.config import SourcesSection
 from daemon.hook import Hook, link, parse_hook
 from state.errors import UsageError
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import process
 
 GLOBS = SourcesSection().transcripts

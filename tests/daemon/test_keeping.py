@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock
 from daemon.config import Config, DreamSection
 from daemon.indexing import Embedding
@@ -19,7 +20,7 @@ from state.scratch import Note
 from state.stores.embeddings import Unavailable
 from state.stores.lock import acquire
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 
 PATIENCE_SECONDS = 30.0
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

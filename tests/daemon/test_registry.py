@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daemon.adoption import init_workspace
 from daemon.registry import add, known, known_workspaces, name_of, remove
 from state.errors import UsageError
-from state.stores.workspace import init_workspace
 from tests.daemon.running import ROOT
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import adopt
 from daemon.cli import main
 from daemon.registry import add
 from state.stores.lock import acquire
@@ -30,7 +31,8 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture
 def here(origin: Workspace, home: Home) -> Workspace:
-    workspace = Workspace(Path(shutil.copytree(origin.root, home.folder / "agent")).resolve())
+    copy = Workspace(Path(shutil.copytree(origin.root, home.folder / "agent")).resolve())
+    workspace = adopt(copy, home.environment())
     add(home.registry, workspace.root)
     return workspace
 

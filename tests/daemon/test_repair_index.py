@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daemon.adoption import init_workspace
 from daemon.compose import clock, owned
 from daemon.config import Config
 from daemon.indexing import Embedding
 from daemon.repairing import Repair
 from state.crystal import Crystal, Origin
-from state.stores.workspace import init_workspace
 from tests.daemon import breaking
 from tests.daemon.breaking import NOTED, repaired
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from daemon.absorbing import absorb_transcripts, transcript_files
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock, owned
 from daemon.config import Config, SecretsSection
 from daemon.dreaming import without_secrets
@@ -22,7 +23,6 @@ from state.document import SectionName
 from state.dream import Reason, Snapshot
 from state.secret_policy import Redaction
 from state.stores.embeddings import Unavailable
-from state.stores.workspace import init_workspace
 from state.update import Refusal
 
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"

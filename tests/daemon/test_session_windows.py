@@ -15,6 +15,7 @@ import pytest
 from mcp import Client
 
 from daemon import sessions
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock
 from daemon.config import Config, McpSection
 from daemon.desk import OwnDesk
@@ -24,7 +25,7 @@ from daemon.operations.session_items import SESSION_ITEMS
 from daemon.operations.session_minds import SESSION_MINDS
 from state.codec import plain
 from state.errors import DreamdError
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import alone
 from tests.daemon.session_talk import Say, Window, held, is_part
 from tests.daemon.working import working

@@ -11,6 +11,7 @@ import pytest
 
 from daemon import sessions
 from daemon.absorbing import absorb_notes, absorb_transcripts, transcript_files
+from daemon.adoption import init_workspace
 from daemon.compose import Store, clock, owned
 from daemon.config import Config, ModelSection
 from daemon.consolidating import consolidate
@@ -23,7 +24,7 @@ from state.dream import Reason
 from state.errors import NothingToDoError
 from state.scratch import Note
 from state.stores.embeddings import Unavailable
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.working import SECRET, add, contents, deeds, unredacted, working
 from tests.model_characters import good, inputs_of, prompt_of
 from tests.scripted_model import Script, ScriptedModel

@@ -8,13 +8,14 @@ from threading import Thread
 import pytest
 
 from daemon import sessions
+from daemon.adoption import init_workspace
 from daemon.compose import Store, open_owned
 from daemon.config import Config
 from daemon.indexing import Embedding, Indexing
 from state.errors import DreamdError
 from state.sessions.item import State
 from state.stores.embeddings import Unavailable
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.working import AT, everything, working
 
 EACH = 1_000

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.compose import clock, owned
 from daemon.config import Config, LimitsSection
 from daemon.dreaming import Mode, dream_now
@@ -21,7 +22,7 @@ from state.scratch import Note
 from state.stores.ledger import Call
 from state.stores.lock import acquire
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from state.update import Refusal
 from tests.daemon.running import ROOT, alone
 

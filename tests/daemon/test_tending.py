@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.config import Config, DreamSection
 from daemon.operations.dreams import DREAM, DreamNow
 from daemon.operations.notes import NOTE, TakeNote
@@ -17,7 +18,7 @@ from daemon.service import Service
 from state.errors import BusyError, UsageError
 from state.stores.lock import acquire
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 
 PATIENCE_SECONDS = 60.0
 # An interval of a second: looks come often.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.compose import Store, owned
 from daemon.config import Config
 from daemon.dreaming import Mode, dream_now
@@ -16,7 +17,6 @@ from state.document import SectionName
 from state.dream import Dream, PointerLine, Reason
 from state.errors import NotFoundError
 from state.scratch import Note
-from state.stores.workspace import init_workspace
 from state.update import Action, Birth, Death, Fate, Operation
 from tests.daemon.running import Caller, alone
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from daemon import sessions
+from daemon.adoption import init_workspace
 from daemon.compose import Store, owned
 from daemon.config import Config, SecretsSection
 from daemon.indexing import Embedding
 from state.sessions.item import Item
 from state.stores.embeddings import Unavailable
 from state.stores.sessions import Sessions
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 
 AT = datetime(2024, 12, 22, 15, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

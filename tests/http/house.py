@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from daemon.adoption import init_workspace, open_workspace
 from daemon.compose import clock
 from daemon.config import Config
 from daemon.desk import Desk, OwnDesk
@@ -18,7 +19,6 @@ from daemon.registry import name_of
 from daemon.status import Status, status
 from state.errors import DreamdError, UnknownWorkspaceError
 from state.stores.embeddings import Unavailable
-from state.stores.workspace import init_workspace, open_workspace
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class OwnHouse:
                 read.append(status(open_workspace(root), self.config, clock()))
         return HouseStatus(self.household(), tuple(read))
 
-    def adopt(self, root: Path) -> str:
+    def adopt(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - nobody else made it
         workspace = open_workspace(root)
         name = name_of(workspace.root)
         self.roots[name] = workspace.root

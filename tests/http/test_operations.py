@@ -9,13 +9,13 @@ from urllib.parse import unquote, urlencode
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.http.answering import notice_headers, wants_stream
 from daemon.operations import OPERATIONS
 from daemon.progress import Step
 from daemon.registry import name_of
 from state.codec import plain
 from state.errors import NotFoundError, UnknownWorkspaceError, UsageError
-from state.stores.workspace import init_workspace
 from tests.daemon.session_talk import TALK, Say
 from tests.http.house import GatedHouse, HauntedHouse, OwnHouse
 from tests.http.running import Running, running

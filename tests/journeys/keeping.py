@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from daemon.adoption import adopt, init_workspace
 from daemon.compose import owned, visited
 from daemon.config import Config
 from daemon.dreaming import Mode, dream_now
 from state.dream import Reason
 from state.scratch import Note
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, Ended
 
 KNOWN = ("Ada prefers tea over coffee in the morning", "The deployment runs on port 8443 behind nginx")
@@ -37,7 +38,7 @@ def remembering(folder: Path) -> Path:
 
 def copied(origin: Path, folder: Path) -> Path:
     """A copy to be spoiled."""
-    return Path(shutil.copytree(origin, folder, symlinks=True))
+    return adopt(Workspace(Path(shutil.copytree(origin, folder, symlinks=True)).resolve())).root
 
 
 def pending(root: Path) -> list[str]:

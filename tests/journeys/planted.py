@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from daemon.adoption import adopt, init_workspace
 from daemon.compose import Store, clock, visited
 from daemon.config import Config
 from state.document import SectionName, parse
 from state.scratch import Note
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from state.words import content_terms, jaccard, normalise, numbers
 from tests.journeys import lived
 
@@ -85,7 +86,7 @@ def planted(folder: Path) -> Workspace:
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
     """The same, elsewhere, with news that wait for a dream."""
-    copy = Workspace(Path(shutil.copytree(workspace.root, folder)).resolve())
+    copy = adopt(Workspace(Path(shutil.copytree(workspace.root, folder)).resolve()))
     noted(copy, NEWS)
     return copy
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import yaml
 
+from daemon.adoption import adopt, init_workspace
 from daemon.client import Client
 from daemon.indexing import cache_folder
 from daemon.operations import Operation, Request
@@ -30,7 +31,7 @@ from daemon.status import Status
 from state.errors import DreamdError
 from state.scratch import Note
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import ROOT, Ended
 from tests.scripted_model import ScriptedModel
 
@@ -116,7 +117,7 @@ class Home:
 
     def workspace(self, name: str = "agent", *, known: bool = True) -> Workspace:
         """A new workspace, which the next start of the daemon takes up if it is known."""
-        workspace = init_workspace(self.folder / name)
+        workspace = adopt(init_workspace(self.folder / name), self.environment())
         if known:
             add(self.registry, workspace.root)
         return workspace

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from daemon.absorbing import absorb_transcripts
+from daemon.adoption import open_workspace
 from daemon.compose import clock, owned
 from daemon.config import Config
 from state.scratch import HEADER, decode, parse_notes
-from state.stores.workspace import open_workspace
 from tests.daemon.running import ROOT, Caller, Ended, alone
 from tests.journeys.keeping import (
     KNOWN,

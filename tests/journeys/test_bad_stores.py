@@ -209,7 +209,7 @@ import sys, time
 from pathlib import Path
 from daemon.compose import owned
 from daemon.config import Config
-from state.stores.workspace import open_workspace
+from daemon.adoption import open_workspace
 with owned(open_workspace(Path(sys.argv[1])), Config(), "dreamd dream"):
     print("held", flush=True)
     time.sleep(120)

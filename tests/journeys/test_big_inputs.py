@@ -9,9 +9,10 @@ from typing import BinaryIO
 import pytest
 
 from benchmarks.big_inputs import conversation, measured, one_line, scratch
+from daemon.adoption import init_workspace
 from daemon.transcripts.reading import readings
 from state.errors import DocumentError
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, alone
 from tests.long_variants import variants
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.operations.notes import NOTE, TakeNote
 from daemon.registry import add
 from state.errors import DreamdError
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.journeys import lived
 from tests.journeys.serving import Daemon, Home, noted, repairs
 

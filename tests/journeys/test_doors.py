@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace, own_folder
 from daemon.compose import owned
 from daemon.config import Config
 from daemon.hook import link
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, alone
 from tests.journeys.serving import Home, at_home
 
@@ -123,7 +124,9 @@ def test_a_link_that_a_hook_made_is_followed_and_so_is_one_to_what_was_ingested(
     text = remembered(here)
     assert ("named zebra" in text, "told zebra woke" in text, "neither" in text) == (True, True, False)
     assert f"dreamd ingest {neither}" in ended.err
-    assert stat.S_IMODE(here.vouched.stat().st_mode) == 0o600
+    listed = own_folder(here) / "transcripts"
+    assert stat.S_IMODE(listed.stat().st_mode) == 0o600
+    assert str(told) in listed.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])

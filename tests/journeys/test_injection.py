@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.compose import clock, visited
 from daemon.config import Config
 from daemon.mcp_replies import findings, findings_text
@@ -15,7 +16,7 @@ from state.crystal import Trust
 from state.document import parse
 from state.injection import is_quoted
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, alone
 from tests.journeys import lived
 from tests.journeys.planted import noted

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from state.scratch import Note
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.journeys import lived
 from tests.journeys.killing import Place, dreamd, running, until
 from tests.long_variants import variants

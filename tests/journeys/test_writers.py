@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.compose import Store, owned
 from daemon.config import Config
 from daemon.dreaming import Mode, dream_now
@@ -17,7 +18,7 @@ from daemon.indexing import Embedding
 from state.dream import Reason
 from state.errors import NothingToDoError
 from state.stores.embeddings import Unavailable
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.journeys import lived
 from tests.long_variants import variants
 

@@ -10,9 +10,10 @@ import anyio
 import pytest
 from mcp import Client
 
+from daemon.adoption import init_workspace
 from daemon.indexing import Embedding
 from daemon.registry import name_of
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import alone
 from tests.http.house import OwnHouse
 from tests.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown, told

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from state.stores.workspace import Workspace, init_workspace
+from daemon.adoption import init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import alone
 from tests.daemon.working import SECRET
 from tests.mcp.agents import MODES, asking, in_process, refused, run, told

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from state.stores.workspace import Workspace, init_workspace
+from daemon.adoption import init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import alone
 from tests.daemon.session_talk import HOSTILE
 from tests.mcp.agents import over_stdio, raw, refused, run, told

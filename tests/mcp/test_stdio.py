@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from state.stores.lock import acquire
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.mcp.agents import (
     MODES,
     PORT,

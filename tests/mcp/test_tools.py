@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
+from daemon.adoption import init_workspace
 from daemon.config import Config, DreamSection
 from daemon.operations import OPERATIONS, AnyOperation, Request
 from daemon.progress import Step
@@ -25,7 +26,7 @@ from state.errors import (
     StorageError,
     UsageError,
 )
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import alone
 from tests.mcp.agents import MODES, PORT, TEA, asking, in_process, notes, refused, run, shown, told
 
