@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         here = _same(folder, Path.cwd())
         done = import_archive(arguments.file, folder)
-    workspace = adopt(Workspace(Path(done.workspace)))
+    workspace = _adopted(Workspace(Path(done.workspace)))
     if done.missing:
         say(f"notice: {counted(len(done.missing), 'version')} had no record: they can be neither shown nor restored")
     if done.foreign:
@@ -73,6 +73,15 @@ def _folder(arguments: argparse.Namespace) -> Path:
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return Path.cwd() / (name or "workspace")
+
+
+def _adopted(workspace: Workspace) -> Workspace:
+    """This user's from now on. The workspace stands, whatever the user's own folder fails with."""
+    try:
+        return adopt(workspace)
+    except DreamdError as error:
+        say(f"notice: it is not yours yet ({error}); run 'dreamd init --trust {workspace.root}'")
+        return workspace
 
 
 def _kept(workspace: Workspace) -> bool:

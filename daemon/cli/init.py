@@ -150,12 +150,16 @@ docs/agents.md of dreamd has Codex, LangGraph and OpenAI-style loops."""
 
 
 def _environment() -> dict[str, str]:
-    """What the agent's MCP server must be told, since some agents pass on next to nothing: where the daemon is."""
-    from daemon.places import home, socket_path
+    """What the agent's MCP server must be told, since some agents pass on next to nothing.
 
-    path = socket_path(os.environ)
-    by_home = socket_path({"HOME": str(home(os.environ))})
-    return {} if path == by_home else {"DREAMD_SOCKET": str(path)}
+    Where the daemon is, and where this user's own folder: there it stands that the workspace is this user's.
+    """
+    from daemon.places import home, socket_path, state_folder
+
+    path, plain = socket_path(os.environ), {"HOME": str(home(os.environ))}
+    socket = {} if path == socket_path(plain) else {"DREAMD_SOCKET": str(path)}
+    elsewhere = state_folder(os.environ) != state_folder(plain)
+    return socket | ({"XDG_STATE_HOME": str(state_folder(os.environ).parent)} if elsewhere else {})
 
 
 def _hook(command: Sequence[str], **more: int) -> dict[str, object]:

@@ -21,6 +21,7 @@ from state.stores.session_schema import SESSIONS
 from state.stores.system import told
 
 BUSY_TIMEOUT_MS = 10_000
+_UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 
 MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING)
 SCHEMA_VERSION = len(MIGRATIONS)
@@ -83,7 +84,9 @@ def require_plain(path: Path) -> None:
             if stat.S_ISLNK(mode):
                 raise StorageError(f"{file} is a link to {os.path.realpath(file)}; replace it by the file itself")
             if not stat.S_ISREG(mode):
-                raise StorageError(f"{file} is no regular file; move it away")
+                raise StorageError(
+                    f"{file}: no regular file; the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
+                )
 
 
 def _require_no_lone_log(path: Path) -> None:
@@ -106,7 +109,7 @@ def explained(error: sqlite3.Error, path: Path) -> str:
         return f"{path}: it cannot be written; make .dreamd and the files in it writable for this user"
     if name == "SQLITE_BUSY":
         return f"{path}: another process is writing; try again"
-    return f"{path}: {error}; the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
+    return f"{path}: {error}; {_UNHARMED}"
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
@@ -116,7 +119,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
         message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION}); upgrade"
         raise StorageError(message)
     if tables and not ours:
-        message = f"{path}: another program's database; the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
+        message = f"{path}: another program's database; {_UNHARMED}"
         raise StorageError(message)
     return int(version)
 

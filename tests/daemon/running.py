@@ -1,6 +1,7 @@
 """`dreamd` as a test calls it: in this process, or as a real one."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -62,7 +63,13 @@ def process(*words: str, stdin: bytes = b"", **environment: str) -> Ended:
         input=stdin,
         capture_output=True,
         cwd=ROOT,
-        env={"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "PATH": "/usr/bin:/bin", **environment},
+        env={
+            "HOME": "/nonexistent",
+            "XDG_RUNTIME_DIR": "/nonexistent",
+            "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
+            "PATH": "/usr/bin:/bin",
+            **environment,
+        },
         check=False,
         timeout=60,
     )

@@ -1,6 +1,7 @@
 """`note` and `bootstrap` run at every turn of an agent: what they say, and that they load next to nothing."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,7 @@ def loaded_by(*words: str) -> set[str]:
         [sys.executable, "-c", script, *words],
         capture_output=True,
         cwd=ROOT,
-        env={"HOME": "/nonexistent"},
+        env={"HOME": "/nonexistent", "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]},
         text=True,
         check=True,
     )

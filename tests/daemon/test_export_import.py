@@ -95,6 +95,7 @@ def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: P
 def test_every_window_says_the_same_of_it(dreamd: Caller, archive: Path, here: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     import_archive(archive, there)
+    adopt(Workspace(there))
     for asked in ASKED:
         words = asked.split()
         before, after = dreamd(*words, "-w", here), dreamd(*words, "-w", there)
@@ -191,7 +192,7 @@ def test_a_dream_under_way_begins_anew(dreamd: Caller, here: Path, tmp_path: Pat
         store.ledger.begin("20260312T143000000000Z", "manual", store.feelings.levels(_now()).at)
     ended = dreamd("export", here, "-o", tmp_path / "x.zip")
     assert "begins anew" in ended.err
-    import_archive(tmp_path / "x.zip", tmp_path / "there")
+    assert dreamd("import", tmp_path / "x.zip", tmp_path / "there", "--no-daemon").status == 0
     assert dreamd("dream", tmp_path / "there").status == 0
     assert "it is pending" in _lines(tmp_path / "there")
 
@@ -247,6 +248,7 @@ def test_a_file_of_the_machine_that_an_archive_names_is_never_opened(
     diary.write_text("# Diary\n\nZebras whisper at midnight in Lisbon.\n")
     workspace = Workspace(tmp_path / "there")
     import_archive(archive, workspace.root)
+    adopt(workspace)
     (workspace.root / "chats").mkdir()
     (workspace.root / "chats" / "one.md").write_text("Camels hum at noon in Porto.\n")
     (workspace.root / "link.md").symlink_to(diary)

@@ -77,7 +77,7 @@ def test_a_workspace_that_somebody_else_holds_is_left_alone(
 ) -> None:
     here.document.write_bytes(bytes(500))
     with acquire(here, "dreamd dream"):
-        assert main(["doctor", str(here.root), "--repair"]) == 5
+        assert main(["doctor", str(adopt(here).root), "--repair"]) == 5
     assert "is held by process" in capsys.readouterr().err
     assert here.document.read_bytes() == bytes(500)
     assert not (here.state / "broken").exists()

@@ -60,7 +60,12 @@ def unprivileged(*words: str | Path) -> Ended:
         if not shutil.which("setpriv") or subprocess.run([*drop, "true"], check=False).returncode:
             pytest.skip("permissions do not bind root, and this one cannot give its capabilities away (setpriv)")
         command = drop + command
-    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "XDG_CACHE_HOME": str(Path.home() / ".cache")}
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
+        "XDG_CACHE_HOME": str(Path.home() / ".cache"),
+    }
     run = subprocess.run(command, capture_output=True, cwd=ROOT, env=environment, check=False, timeout=60)
     return Ended(run.returncode, run.stdout.decode(), run.stderr.decode())
 

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.big_inputs import conversation, measured, one_line, scratch
 from daemon.adoption import init_workspace
 from daemon.transcripts.reading import readings
-from state.errors import DocumentError
+from state.errors import StorageError
 from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, alone
 from tests.long_variants import variants
@@ -134,5 +134,5 @@ def test_a_fifo_that_takes_the_place_of_a_transcript_is_refused(
     os.mkfifo(path)
     monkeypatch.setattr(Path, "is_file", lambda _: True)  # as it looked a moment ago
     assert stat.S_ISFIFO(path.stat().st_mode)
-    with pytest.raises(DocumentError, match="no regular file"):
+    with pytest.raises(StorageError, match="no regular file"):
         next(readings(path))

@@ -157,7 +157,12 @@ def limited(kibibytes: int, *words: str | Path) -> Ended:
         [sys.executable, "-m", "daemon", *map(str, words)],
         capture_output=True,
         cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "XDG_CACHE_HOME": str(Path.home() / ".cache")},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": "/nonexistent",
+            "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
+            "XDG_CACHE_HOME": str(Path.home() / ".cache"),
+        },
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
         check=False,
         timeout=60,

@@ -180,6 +180,8 @@ def test_the_server_of_claude_code_starts_as_it_is_written(me: Follower) -> None
     """With nothing in its environment but what the file and the SDK's client give it."""
     server = settings(me, "mcp.json")["mcpServers"]["dreamd"]
     assert server.pop("type") == "stdio"
+    # What `dreamd init` adds for a person whose state is not in the usual folder, as this one's is not.
+    server["env"]["XDG_STATE_HOME"] = me.environment()["XDG_STATE_HOME"]
     _remembers(me, StdioServerParameters(**server))
 
 
