@@ -17,7 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from daemon.places import make_private_folder, registry_path, state_folder
-from state.errors import DreamdError
+from state.errors import DreamdError, StorageError
 from state.stores import workspace as workspaces
 from state.stores.files import Disk
 from state.stores.system import told
@@ -93,8 +93,9 @@ def vouch(workspace: Workspace, transcript: Path, environment: Mapping[str, str]
 
 def _known(workspace: Workspace, environment: Mapping[str, str]) -> Workspace:
     _take_over_registered(environment)
-    number, own = _number(workspace), own_folder(workspace, environment)
-    mark = Disk(own).read_if_there(own / _MARK)
+    number, own, mark = _number(workspace), own_folder(workspace, environment), None
+    with suppress(StorageError):  # a mark that cannot be read marks nothing; adopting says what is in the way
+        mark = Disk(own).read_if_there(own / _MARK)
     return replace(workspace, foreign=number is None or mark != _mark(number, workspace))
 
 

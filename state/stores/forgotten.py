@@ -25,6 +25,7 @@ from state.buried import (
     mark_of_run,
 )
 from state.crystal import Crystal
+from state.errors import StorageError
 from state.forgetting import RUN_WORDS, Span, Target, parts, readings, runs, worded
 from state.stores.database import require_plain, to_text, transaction
 
@@ -195,7 +196,7 @@ class Forgotten:
 def buried_in(database: Path) -> Buried:
     """What is buried in this state.db, read beside its owner; nothing where it cannot be read."""
     if database.exists():
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, StorageError):
             require_plain(database)
             uri = f"file:{quote(str(database))}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adoption import init_workspace
+from daemon.adoption import adopt, init_workspace
 from daemon.operations.notes import NOTE, TakeNote
 from daemon.registry import add
 from state.errors import DreamdError
@@ -51,7 +51,7 @@ def without_state(workspace: Workspace, instead: Callable[[Path], object]) -> No
 
 def with_state(workspace: Workspace) -> None:
     workspace.state.unlink()
-    init_workspace(workspace.root)
+    adopt(init_workspace(workspace.root), {"XDG_STATE_HOME": str(workspace.root.parent / "state")})
 
 
 BAD = {

@@ -92,7 +92,14 @@ def test_init_prints_the_files_with_the_paths_filled_in(me: Follower) -> None:
         value, end = json.JSONDecoder().raw_decode(rest)
         printed.append(value)
         rest = rest[end:]
-    assert printed == [settings(me, "mcp.json"), settings(me, CLAUDE)]
+    assert printed == [_server_of(me), settings(me, CLAUDE)]
+
+
+def _server_of(me: Follower) -> dict[str, Any]:
+    """The recipe, with what `dreamd init` adds for a person whose state is not in the usual folder."""
+    recipe: dict[str, Any] = settings(me, "mcp.json")
+    recipe["mcpServers"]["dreamd"]["env"]["XDG_STATE_HOME"] = me.environment()["XDG_STATE_HOME"]
+    return recipe
 
 
 # ---------------------------------------------------------------- hooks
@@ -178,10 +185,8 @@ def test_the_shorter_hook_only_asks_for_the_dream(me: Follower) -> None:
 
 def test_the_server_of_claude_code_starts_as_it_is_written(me: Follower) -> None:
     """With nothing in its environment but what the file and the SDK's client give it."""
-    server = settings(me, "mcp.json")["mcpServers"]["dreamd"]
+    server = _server_of(me)["mcpServers"]["dreamd"]
     assert server.pop("type") == "stdio"
-    # What `dreamd init` adds for a person whose state is not in the usual folder, as this one's is not.
-    server["env"]["XDG_STATE_HOME"] = me.environment()["XDG_STATE_HOME"]
     _remembers(me, StdioServerParameters(**server))
 
 
