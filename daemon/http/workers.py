@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from state.errors import BusyError
+from state.errors import OverloadedError
 
 Made = TypeVar("Made")
 
@@ -54,10 +54,10 @@ class Workers:
     def begin(self, workspace: str, work: Callable[[], Made], *, long: bool) -> "asyncio.Task[Made]":
         """Do the work in a thread. It is done even if nobody waits for the task any more.
 
-        Raises BusyError when too much is under way already.
+        Raises OverloadedError when too much is under way already.
         """
         if len(self._tasks) >= self.limits.requests:
-            raise BusyError(f"{self.limits.requests} requests are being answered already; try again")
+            raise OverloadedError(f"{self.limits.requests} requests are being answered already; try again")
         task = asyncio.create_task(self._run(workspace, work, long=long))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

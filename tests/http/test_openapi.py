@@ -12,7 +12,9 @@ import schemathesis
 from jsonschema_rs import ValidationError
 
 from daemon.http.openapi import document
+from daemon.http.wrong import wrong
 from daemon.operations import OPERATIONS
+from state.errors import KINDS, DreamdError
 from tests.http.house import OwnHouse
 from tests.http.running import TOKEN, Running, running
 
@@ -80,6 +82,25 @@ def test_the_document_is_valid_and_whole(is_local: bool) -> None:  # noqa: FBT00
         for step in reference.removeprefix("#/").split("/"):
             found = found[step]
     assert {f"#/components/schemas/{one}" for one in said["components"]["schemas"]} <= referred
+
+
+def test_every_error_that_there_is_has_its_status_in_the_document() -> None:
+    said = document(is_local=False)
+    of_dreams = said["paths"]["/v1/workspaces/{workspace}/dream"]["post"]["responses"]
+    for kind in KINDS:
+        status = str(wrong(kind("it went wrong")).status)
+        assert status in of_dreams
+        assert f"{kind.code}: " in said["components"]["responses"][status]["description"]
+    assert {kind.code for kind in subclasses(DreamdError)} == {kind.code for kind in KINDS}
+    expired = said["paths"]["/v1/workspaces/{workspace}/mood"]["get"]["responses"]["410"]
+    assert expired == {"$ref": "#/components/responses/410"}
+
+
+def subclasses(kind: type[DreamdError]) -> Iterator[type[DreamdError]]:
+    """Every class of errors below this one, in whatever module."""
+    for one in kind.__subclasses__():
+        yield one
+        yield from subclasses(one)
 
 
 def test_a_document_that_is_not_valid_would_be_seen() -> None:

@@ -21,7 +21,7 @@ from daemon.http.listening import open_port, open_socket
 from daemon.http.serving import serve
 from daemon.http.workers import Limits
 from daemon.operations import OPERATIONS
-from state.errors import BusyError
+from state.errors import OverloadedError
 from tests.http.house import GatedHouse, OwnHouse
 from tests.http.running import TOKEN, Answer, Running, running, spoken
 
@@ -241,11 +241,11 @@ def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> No
         for _ in range(3):
             assert house.entered.acquire(timeout=60)
         refused = server.ask("GET", f"{free}/mood")
-        assert (refused.status, refused.code) == (503, "BUSY")
+        assert (refused.status, refused.code) == (503, "OVERLOADED")
         assert int(refused.headers["Retry-After"]) > 0
         assert server.ask("GET", "/readyz").status == 200
         mood = OPERATIONS["mood"]
-        with pytest.raises(BusyError):
+        with pytest.raises(OverloadedError):
             server.client.call(house.roots[free.rpartition("/")[2]], mood, mood.request())
         house.gate.set()
         assert [one.status for one in hanging] == [200] * 3
