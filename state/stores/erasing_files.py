@@ -31,7 +31,11 @@ from state.stores.workspace import Workspace
 
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
+# The list of files outside that hooks have named.
+_VOUCHED = "vouched"
 SQLITE = b"SQLite format 3\0"
+# Of whoever writes a file: what stands aside until it is whole.
+TEMPORARY = ".dreamd-tmp"
 _SAVES = 8
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -216,7 +220,9 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
         and path not in known
         and not any(path.is_relative_to(folder) for folder in folders)
     ]
-    beside = [path for folder in (workspace.root, workspace.scratch.parent) for path in folder.glob(".*.dreamd-tmp")]
+    beside = [
+        path for folder in (workspace.root, workspace.scratch.parent) for path in folder.glob(f".*{TEMPORARY}*")
+    ]
     return [*found, *(path for path in beside if path.is_file())]
 
 
@@ -225,7 +231,7 @@ def erase_other(disk: Disk, path: Path, erasure: Erasure, needles: Needles) -> b
 
     So is what was being written when a process ended, whatever it holds.
     """
-    if path.name.endswith(".dreamd-tmp"):  # half written, or packed: nobody waits for it, dreamd is alone here
+    if TEMPORARY in path.name:  # half written, or packed: nobody waits for it, dreamd is alone here
         disk.remove(path)
         return False
     content = disk.read_bytes(path)
@@ -234,10 +240,16 @@ def erase_other(disk: Disk, path: Path, erasure: Erasure, needles: Needles) -> b
             disk.remove(path)
             return True
         return False
-    new = blank_text(content, erasure)
+    new = _rows_without(content, erasure) if path.name == _VOUCHED else blank_text(content, erasure)
     if new != content:
         disk.write_atomic(path, new)
     return new != content
+
+
+def _rows_without(content: bytes, erasure: Erasure) -> bytes:
+    """A list of files without those that have it in their names: half a name is the name of another file."""
+    rows = content.splitlines(keepends=True)
+    return b"".join(row for row in rows if not erasure.holds(row.decode("utf-8", "surrogateescape")))
 
 
 def blank_text(content: bytes, erasure: Erasure) -> bytes:
