@@ -9,7 +9,7 @@ user's own state folder, where no workspace can put it:
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -73,10 +73,15 @@ def own_folder(workspace: Workspace, environment: Mapping[str, str] = os.environ
     return _all(environment) / digest
 
 
+def transcript_list(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
+    """The file that lists the transcripts outside the workspace which its owner named."""
+    return own_folder(workspace, environment) / _TRANSCRIPTS
+
+
 def vouched(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
     """The files outside the workspace whose text may be learnt: those that its owner named, links followed."""
-    own = own_folder(workspace, environment)
-    content = Disk(own).read_if_there(own / _TRANSCRIPTS) or b""
+    listed = transcript_list(workspace, environment)
+    content = Disk(listed.parent).read_if_there(listed) or b""
     return frozenset(os.fsdecode(line) for line in content.split(b"\n") if line)
 
 
@@ -86,9 +91,19 @@ def vouch(workspace: Workspace, transcript: Path, environment: Mapping[str, str]
     real = os.path.realpath(transcript)
     if Path(real).is_relative_to(workspace.root) or "\n" in real or real in vouched(workspace, environment):
         return
-    own = own_folder(workspace, environment)
-    make_private_folder(own)
-    Disk(own).append_locked(own / _TRANSCRIPTS, os.fsencode(real) + b"\n", b"")
+    listed = transcript_list(workspace, environment)
+    make_private_folder(listed.parent)
+    Disk(listed.parent).append_locked(listed, os.fsencode(real) + b"\n", b"")
+
+
+def unvouch(workspace: Workspace, holds: Callable[[str], bool], environment: Mapping[str, str] = os.environ) -> int:
+    """Take the files out of the list whose names this says yes to; how many those were."""
+    known = vouched(workspace, environment)
+    kept = sorted(name for name in known if not holds(name))
+    if len(kept) < len(known):
+        listed = transcript_list(workspace, environment)
+        Disk(listed.parent).write_atomic(listed, b"".join(os.fsencode(name) + b"\n" for name in kept))
+    return len(known) - len(kept)
 
 
 def _known(workspace: Workspace, environment: Mapping[str, str]) -> Workspace:

@@ -8,13 +8,14 @@ import http.client
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
+from daemon.peer import require_trusted
 from daemon.places import socket_path
 from daemon.progress import Step
 from daemon.registry import name_of
@@ -45,9 +46,19 @@ class LostError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The daemon behind a socket. Each call is a connection of its own, so a restart between two is not noticed."""
+    """The daemon behind a socket. Each call is a connection of its own, so a restart between two is not noticed.
+
+    `named`: DREAMD_SOCKET leads to it, which lets root ask another account's service. A listener of another user is
+    told nothing: every call raises StorageError.
+    """
 
     socket: Path
+    named: bool = False
+
+    @classmethod
+    def at(cls, environment: Mapping[str, str]) -> Self:
+        """The daemon that this environment leads to, whether it runs or not."""
+        return cls(socket_path(environment), bool(environment.get("DREAMD_SOCKET")))
 
     def call(
         self,
@@ -74,7 +85,7 @@ class Client:
             path += f"?{urlencode(fields, doseq=True)}" if fields else ""
         else:
             body, headers["Content-Type"] = json.dumps(fields).encode(), "application/json"
-        connection = _Connection(self.socket, _LONG_SECONDS if operation.long else _ANSWER_SECONDS)
+        connection = _Connection(self, _LONG_SECONDS if operation.long else _ANSWER_SECONDS)
         for line in _lines(connection, operation.method, path, body, headers):
             if "step" in line:
                 told(Step(line["step"]["node"], line["step"]["figures"]))
@@ -98,7 +109,7 @@ class Client:
         return self._json("POST", path, json.dumps(fields).encode())
 
     def _json(self, method: str, path: str, body: bytes | None, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401
-        with closing(_Connection(self.socket, seconds)) as connection:
+        with closing(_Connection(self, seconds)) as connection:
             answer = _sent(connection, method, path, body, {"Content-Type": "application/json"})
             try:
                 said = json.loads(answer.read())
@@ -111,22 +122,23 @@ class Client:
 
 def daemon() -> Client | None:
     """The daemon of this user; None when there is no socket."""
-    path = socket_path(os.environ)
-    return Client(path) if path.exists() else None
+    client = Client.at(os.environ)
+    return client if client.socket.exists() else None
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path, seconds: float) -> None:
+    def __init__(self, client: Client, seconds: float) -> None:
         super().__init__("localhost", timeout=seconds)
-        self._path = path
+        self._client = client
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.sock.settimeout(min(_CONNECT_SECONDS, self.timeout or _CONNECT_SECONDS))
-            self.sock.connect(str(self._path))
+            self.sock.connect(str(self._client.socket))
+            require_trusted(self.sock, self._client.socket, named=self._client.named)
             self.sock.settimeout(self.timeout)
-        except OSError:
+        except (OSError, StorageError):
             self.sock.close()
             raise
 

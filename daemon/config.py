@@ -6,6 +6,7 @@ litellm from the environment and never stand in the file.
 """
 
 import os
+import reprlib
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -153,7 +154,7 @@ def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
     if first["type"] == "extra_forbidden":
         allowed = sorted(_fields(first["loc"][:-1]))
         return f"{origin}: there is no key '{key}'; here these are known: {', '.join(allowed)}"
-    return f"{origin}: {key} is {first['input']!r}, but {_lowered(first['msg'])}"
+    return f"{origin}: {key} is {reprlib.repr(first['input'])}, but {_lowered(first['msg'])}"
 
 
 def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:

@@ -216,11 +216,11 @@ def _stores(workspace: Workspace, look: Look) -> Iterator[Finding]:
 
 def _service(workspace: Workspace, environment: Mapping[str, str]) -> Iterator[Finding]:
     from daemon.client import Client, UnreachableError
-    from daemon.places import home, socket_path
+    from daemon.places import home
     from daemon.unit import SYSTEM_PATH, user_path
 
     try:
-        household = Client(socket_path(environment)).get("/v1/workspaces")
+        household = Client.at(environment).get("/v1/workspaces")
     except UnreachableError:
         units = [path for path in (user_path(environment, home(environment)), SYSTEM_PATH) if path.exists()]
         if units:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from daemon.adoption import unvouch, vouched
 from daemon.compose import Store
 from daemon.progress import Step
 from daemon.proving import changed_in, contents, lines_with, name_of, of_the_owner, searched
 from state.document import parse
 from state.errors import UsageError
-from state.forgetting import Cut, Target, spans
+from state.forgetting import Cut, Target, spans, worded
+from state.respelt import RECOGNISED
 from state.scratch import Note
 from state.stores import erasing_files as files
 from state.stores.database import transaction
@@ -34,7 +36,7 @@ from state.stores.erasing_database import (
 )
 from state.stores.erasing_intent import digest, finish, intend, intended, keep_receipt, rows_intended
 from state.stores.erasing_search import Left, Needles
-from state.stores.forgotten import Forgotten
+from state.stores.forgotten import Forgotten, buried_of
 
 _CRYSTAL = re.compile(r"[0-9a-f]{32}")
 _LINE = re.compile(r"[Ll]\d+")
@@ -57,7 +59,8 @@ class Receipt:
     `words`: of all texts together. `traces`: where it was. `crystals` and `pointers` went or changed. `made_from`:
     what was made of it in other words, erased only where `derived` says so. `would_go`: of a dry run, what would go.
     `files`, `bytes`: what was searched afterwards. `left`: what was found all the same, and why. `clean`: nothing of
-    that is dreamd's. `went_on`: an earlier call was interrupted, and is finished with this one.
+    that is dreamd's. `went_on`: an earlier call was interrupted, and is finished with this one. `recognised`: the
+    forms in which it is known again.
     """
 
     at: datetime
@@ -77,6 +80,17 @@ class Receipt:
     clean: bool
     went_on: bool
     lifted: bool = False
+    recognised: str = RECOGNISED
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be erased, what was made from it, in which texts it was met, and what is not to be learnt again."""
+
+    erasure: Erasure
+    made: tuple[Made, ...]
+    surfaces: tuple[str, ...]
+    unlearnt: tuple[Target, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +113,13 @@ def forget(store: Store, wish: Wish, now: datetime, told: Callable[[Step], None]
     begun = intended(connection)
     for path in files.logs(store.workspace) if begun else ():
         files.write_rows(store.disk, path, rows_intended(connection))
-    erasure, made, surfaces = _plan(store, wish, begun)
+    plan = _plan(store, wish, begun)
+    erasure = plan.erasure
     told(Step("plan", f"{len(erasure.renamed)} crystals hold it"))
     with transaction(connection):
         store.check()
         intend(connection, erasure)
-        for target in erasure.targets:
+        for target in plan.unlearnt:
             Forgotten(connection).bury_target(target, now)
     traces: Counter[str] = Counter()
     _files_first(store, erasure, traces, now)
@@ -127,7 +142,7 @@ def forget(store: Store, wish: Wish, now: datetime, told: Callable[[Step], None]
     finish(connection)
     empty_log(connection)
     told(Step("verify", "every byte is searched"))
-    proof = searched(store, erasure, surfaces)
+    proof = searched(store, erasure, plan.surfaces)
     _forget_cached(store)
     return Receipt(
         at=now,
@@ -139,7 +154,7 @@ def forget(store: Store, wish: Wish, now: datetime, told: Callable[[Step], None]
         traces=tuple(Trace(place, count) for place, count in sorted(traces.items()) if count),
         crystals=figures["crystals"],
         pointers=figures["pointers"],
-        made_from=made,
+        made_from=plan.made,
         would_go=(),
         files=proof.files,
         bytes=proof.bytes,
@@ -153,7 +168,8 @@ def rehearse(store: Store, wish: Wish, now: datetime) -> Receipt:
     """What forgetting it would do; nothing is written."""
     connection = store.crystals.connection
     begun = intended(connection)
-    erasure, made, _ = _plan(store, wish, begun)
+    plan = _plan(store, wish, begun)
+    erasure = plan.erasure
     traces: Counter[str] = Counter()
     for path, content in contents(store):
         traces[_place(store, path)] += changed_in(store, path, content, erasure)
@@ -172,7 +188,7 @@ def rehearse(store: Store, wish: Wish, now: datetime) -> Receipt:
         traces=tuple(Trace(place, count) for place, count in sorted(traces.items()) if count),
         crystals=len(erasure.renamed),
         pointers=len(erasure.keywords),
-        made_from=made,
+        made_from=plan.made,
         would_go=_would_go(store, erasure),
         files=0,
         bytes=0,
@@ -201,27 +217,58 @@ def _settle(store: Store, now: datetime) -> None:
         store.ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
-def _plan(store: Store, wish: Wish, begun: Erasure | None) -> tuple[Erasure, tuple[Made, ...], tuple[str, ...]]:
-    """What is to be erased, what was made from it, and the texts that it was met in."""
+def _plan(store: Store, wish: Wish, begun: Erasure | None) -> _Plan:
+    """What this wish, and one that was begun, come to."""
     connection = store.crystals.connection
     if not wish.text.strip() and begun is None:
         raise UsageError("what is to be forgotten? give a text, or the id of a crystal, a line or a memory")
     wanted = _meant(store, wish.text) if wish.text.strip() else ()
     cut = begun.cut if begun is not None and not wanted else wish.cut
-    targets = tuple(dict.fromkeys((*(begun.targets if begun else ()), *map(Target.of, wanted))))
+    unlearnt = tuple(dict.fromkeys(map(Target.of, wanted)))
+    targets = tuple(dict.fromkeys((*(begun.targets if begun else ()), *unlearnt)))
     erasure = planned(connection, targets, cut)
     made = made_from(connection, erasure)
     found = made
     for _ in range(_DERIVED_ROUNDS):
         if not (wish.derived and found):
             break
-        targets = tuple(dict.fromkeys((*targets, *(Target.of(one.text) for one in found))))
+        unlearnt = tuple(dict.fromkeys((*unlearnt, *(Target.of(one.text) for one in found))))
+        targets = tuple(dict.fromkeys((*targets, *unlearnt)))
         erasure = planned(connection, targets, cut)
         found = tuple(one for one in made_from(connection, erasure) if one not in made)
         made = (*made, *found)
+    if other := _other_spellings(store, targets):
+        targets = tuple(dict.fromkeys((*targets, *other)))
+        erasure = planned(connection, targets, cut)
     if begun is not None:
         erasure = joined_erasures(begun, erasure)
-    return replace(erasure, targets=targets), made, (*wanted, *_spellings(store, targets))
+    surfaces = (*wanted, *_spellings(store, targets))
+    # What was begun is buried already, and another spelling is found by what it spells.
+    return _Plan(replace(erasure, targets=targets), made, surfaces, unlearnt)
+
+
+def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target, ...]:
+    """What says the same in other spellings where it is remembered, each as a text of its own."""
+    known = buried_of(targets)
+    found: dict[Target, None] = {}
+    for text in _remembered(store):
+        there = spans(text, targets)
+        for start, end in known.found(text):
+            if (start, end) not in there:
+                around = [(at, stop) for _, at, stop in worded(text) if at < end and start < stop]
+                found[Target.of(text[around[0][0] : around[-1][1]])] = None
+        if len(found) > _SHOWN:
+            break
+    return tuple(found)
+
+
+def _remembered(store: Store) -> Iterator[str]:
+    """The texts of notes, crystals, lines and items, and the names of files that a hook has named."""
+    for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
+        yield from (row[0] for row in store.crystals.connection.execute(statement))
+    yield from (note.text for note in store.segments.pending_notes())
+    yield from (store.disk.read_if_there(store.workspace.document) or b"").decode(errors="replace").splitlines()
+    yield from sorted(vouched(store.workspace))
 
 
 def _meant(store: Store, text: str) -> tuple[str, ...]:
@@ -293,6 +340,7 @@ def _files_after(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
     needles = Needles(erasure.targets, ids=erasure.renamed)
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, needles)
+    traces["transcripts"] += unvouch(workspace, erasure.holds)
     traces["checkpoints"] += _held(workspace.checkpoints, needles)
     files.empty_folder(disk, workspace.checkpoints)
     if erasure.renamed:

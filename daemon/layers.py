@@ -84,6 +84,10 @@ def _read(file: Path) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: {error}; make it a readable text file") from error
+    except RecursionError:
+        raise ConfigError(f"{file}: its lists and sections are nested too deep; mend it") from None
+    except ValueError as error:  # a date or a number that there is not
+        raise ConfigError(f"{file}: {error}; mend it") from error
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         line = f" line {place.line + 1}" if place else ""
@@ -101,6 +105,6 @@ def _value(text: str) -> Any:  # noqa: ANN401 - checked by the model of the conf
 
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         return text
     return value if isinstance(value, (bool, int, float, list)) or value is None else text

@@ -10,6 +10,7 @@ import importlib
 import logging
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Foreign: TypeAlias = Any
@@ -28,7 +29,10 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "ht
 
 @functools.cache
 def load_litellm() -> Foreign:
-    """The module. Nothing was fetched for it, and it neither prints, logs, nor reports usage to anybody."""
+    """The module. Nothing was fetched for it, and it neither prints, logs, nor reports usage to anybody.
+
+    Its clients follow no redirect: one would take the prompt, and often the key, to whatever address an answer names.
+    """
     os.environ.update(_ENVIRONMENT)
     os.environ.pop("LITELLM_LOG", None)  # its debug log has prompts and keys in it
     with warnings.catch_warnings():
@@ -39,6 +43,23 @@ def load_litellm() -> Foreign:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = False  # with it a 422 is sent twice, and comes back as None
+    handlers = importlib.import_module("litellm.llms.custom_httpx.http_handler")
+    handlers.HTTPHandler.create_client = _without_redirects(handlers.HTTPHandler.create_client)
+    openai = importlib.import_module("litellm.llms.openai.common_utils")
+    # What clients of OpenAI's library send with, whoever makes them.
+    litellm.client_session = _without_redirects(openai.BaseOpenAILLM._get_sync_http_client)()  # noqa: SLF001
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
+
+
+def _without_redirects(made: Callable[..., Foreign]) -> Callable[..., Foreign]:
+    """What makes an HTTP client, and one that follows no redirect."""
+
+    @functools.wraps(made)
+    def make(*arguments: Foreign, **named: Foreign) -> Foreign:
+        client = made(*arguments, **named)
+        client.follow_redirects = False
+        return client
+
+    return make

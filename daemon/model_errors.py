@@ -144,6 +144,11 @@ def _advice(litellm: Foreign, error: BaseException, status: int | None, http: Fo
         if missing := missing_keys(litellm, asked.name):
             return _no_key(missing)
         return f"does not accept the key ({status}); check the provider's key in dreamd's environment."
+    if status is not None and 300 <= status < 400:
+        return (
+            f"answered with a redirect{_place_named(http)} ({status}), which is not followed: the prompt would go "
+            "there; set model.api_base to the address that is meant."
+        )
     return {
         404: "is not known there (404); check model.name and model.api_base.",
         429: "has used up the account's quota (429); see the provider's billing page.",
@@ -186,6 +191,15 @@ def _no_key(missing: list[str]) -> str:
 
 def _text(http: Foreign) -> str:
     return http.text if http is not None and http.is_stream_consumed else ""
+
+
+def _place_named(http: Foreign) -> str:
+    """Where a redirect leads: host and port alone, for the rest may hold anything."""
+    try:
+        parts = urlsplit(http.headers.get("location", "")) if http is not None else None
+        return f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts and parts.netloc else ""
+    except ValueError:
+        return ""
 
 
 def _retry_after(http: Foreign) -> float | None:

@@ -7,12 +7,14 @@ out only words that are dreamd's own where one of them is the whole value.
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from daemon.absorbing import transcript_files
+from daemon.adoption import transcript_list
 from daemon.compose import Store
 from daemon.hook import is_trusted
 from state.document import parse
@@ -20,6 +22,7 @@ from state.errors import DreamdError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores import erasing_files as files
+from state.stores.archive_reading import open_archive
 from state.stores.erasing import Erasure, erased_document, erased_record
 from state.stores.erasing_database import FILES, tables, texts
 from state.stores.erasing_search import Left, Needles, live_count
@@ -152,12 +155,12 @@ def lines_with(content: bytes, erasure: Erasure) -> int:
 def all_files(store: Store) -> Iterator[Path]:
     """Every file in which dreamd writes."""
     workspace = store.workspace
-    for path in (workspace.document, workspace.backup, workspace.scratch):
+    for path in (workspace.document, workspace.backup, workspace.scratch, transcript_list(workspace)):
         if path.is_file():
             yield path
     yield from (path for path in sorted(workspace.state.rglob("*")) if path.is_file() and not path.is_symlink())
     for folder in (workspace.root, workspace.scratch.parent):
-        yield from (path for path in folder.glob(".*.d*") if path.is_file())
+        yield from (path for path in folder.glob(f".*{files.TEMPORARY}*") if path.is_file())
 
 
 def of_the_owner(store: Store, needles: Needles) -> Iterator[Left]:
@@ -174,6 +177,7 @@ def of_the_owner(store: Store, needles: Needles) -> Iterator[Left]:
     if elsewhere := sum(path.is_file() for path in named - own):
         why = "read once; they are yours, and were not searched"
         yield Left("files outside the workspace", elsewhere, why, owners=True)
+    yield from _exports(store)
     for path in sorted(own):
         if path.is_file() and not path.name.startswith("."):
             try:
@@ -183,6 +187,14 @@ def of_the_owner(store: Store, needles: Needles) -> Iterator[Left]:
                 continue
             if found:
                 yield Left(name_of(store, path), found, _OWNERS, owners=True)
+
+
+def _exports(store: Store) -> Iterator[Left]:
+    """Archives in the workspace itself: each holds all that was remembered when it was made."""
+    for path in sorted(store.workspace.root.glob("*.zip")):
+        with suppress(DreamdError, OSError), open_archive(path):
+            why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
+            yield Left(name_of(store, path), 1, why, owners=True)
 
 
 def name_of(store: Store, path: Path) -> str:

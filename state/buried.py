@@ -1,25 +1,32 @@
 """What is not to be learnt again, as a value: salted digests of runs of words, which say nothing about the words.
 
 A text is looked through window by window, so it is found in any text that holds it, or what was cut off from it, by
-the rules of `state.forgetting`. Each run has a mark of 16 bits beside its digest, made of its words by a sum that
-rolls along the text: only where the mark fits, a digest is made.
+the rules of `state.forgetting`; in other spellings and with one word more or less, by those of `state.respelt`; and
+in base64.
 """
 
-import hashlib
-import hmac
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from state.crystal import Crystal
+from state.digests import (
+    FIRST,
+    LAST,
+    MASK_OF_SUMS,
+    PART,
+    TIMES,
+    digest_of_part,
+    digest_of_run,
+    digest_of_text,
+    mark_of_sum,
+    value_of,
+)
 from state.forgetting import RUN_WORDS, Cut, Span, Word, cut_off, cut_out, joined, readings, worded
+from state.respelt import NONE, Respelt
 from state.scratch import Note
-
-_BITS = 64
-_MASK = (1 << _BITS) - 1
-_MARK_SHIFT = _BITS - 16
-_TIMES = 31
+from state.spelling import encoded
+from state.unescaping import unescaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +46,14 @@ class Runs:
 class Buried:
     """All that is buried in one workspace: `runs` by length, the shortest first; `whole` are digests of whole texts.
 
-    `parts` are runs of eight words of long texts. False when nothing is buried.
+    `parts` are runs of eight words of long texts, `respelt` is for other spellings. False when nothing is buried.
     """
 
     salt: str = ""
     whole: frozenset[str] = frozenset()
     runs: tuple[Runs, ...] = ()
     parts: Runs | None = None
+    respelt: Respelt = NONE
 
     def __bool__(self) -> bool:
         return bool(self.whole or self.runs)
@@ -96,54 +104,32 @@ class Buried:
 
 
 MASK = "[…]"
-# No word begins with such a sign.
-PART, FIRST, LAST = ".part", ".first", ".last"
 NOTHING = Buried()
-
-
-def digest_of_text(salt: str, text: str) -> str:
-    """The digest of a whole text; white space at its ends and Unicode forms are folded, as a crystal's id does."""
-    folded = unicodedata.normalize("NFC", text.strip()).encode("utf-8", "surrogatepass")
-    return hmac.new(bytes.fromhex(salt), folded, hashlib.sha256).hexdigest()
-
-
-def digest_of_run(salt: str, words: Sequence[str]) -> str:
-    """The digest of a run of words, 32 hexadecimal digits."""
-    message = f"{len(words)}\0{' '.join(words)}".encode("utf-8", "surrogatepass")
-    return hmac.digest(bytes.fromhex(salt), message, "sha256")[:16].hex()
-
-
-def digest_of_part(salt: str, words: Sequence[str], place: str = PART) -> str:
-    """The digest of a part of a long text; that it is the `FIRST` or the `LAST` one has a digest of its own."""
-    return digest_of_run(salt, (place, *words))
-
-
-def mark_of_run(salt: str, words: Sequence[str]) -> int:
-    """The mark of a run of words. It is made of all of them: 16 bits about a guess of the whole, of none alone."""
-    total = 0
-    for word in words:
-        total = (total * _TIMES + _value(salt, word)) & _MASK
-    return total >> _MARK_SHIFT
 
 
 @lru_cache(maxsize=1_024)  # a text is looked at where it is read, and again where it is written
 def _found(buried: Buried, text: str) -> tuple[Span, ...]:
-    return joined(place for reading in readings(text) for place in _places(buried, reading))
+    found = [place for reading in readings(text) for place in _places(buried, reading)]
+    found += [span for span, _ in buried.respelt.found(buried.salt, unescaped(text))]
+    found += [(start, end) for start, end, said in encoded(text) if buried.anywhere.found(said)]
+    return joined(found)
 
 
 def _places(buried: Buried, text: str) -> list[Span]:
     words = worded(text)
-    sums, length = [_value(buried.salt, word) for word, _, _ in words], 1
+    sums, length = [value_of(buried.salt, word) for word, _, _ in words], 1
     values = sums
     found: list[Span] = []
     every = [*buried.runs, *([buried.parts] if buried.parts else [])]
     for runs in sorted(every, key=lambda one: one.length):
         while length < runs.length:
-            sums = [(total * _TIMES + value) & _MASK for total, value in zip(sums, values[length:], strict=False)]
+            sums = [
+                (total * TIMES + value) & MASK_OF_SUMS for total, value in zip(sums, values[length:], strict=False)
+            ]
             length += 1
-        if runs.marks.isdisjoint([total >> _MARK_SHIFT for total in sums]):
+        if runs.marks.isdisjoint(map(mark_of_sum, sums)):
             continue
-        likely = [at for at, total in enumerate(sums) if total >> _MARK_SHIFT in runs.marks]
+        likely = [at for at, total in enumerate(sums) if mark_of_sum(total) in runs.marks]
         if runs is buried.parts:
             found += _cut_off(buried.salt, runs, text, words, likely)
             continue
@@ -160,9 +146,3 @@ def _cut_off(salt: str, parts: Runs, text: str, words: Sequence[Word], likely: S
 
     places = [at for at in likely if known(at, PART)]
     return cut_off(text, words, places, lambda at: (known(at, FIRST), known(at, LAST)))
-
-
-@lru_cache(maxsize=65_536)
-def _value(salt: str, word: str) -> int:
-    digest = hmac.digest(bytes.fromhex(salt), word.encode("utf-8", "surrogatepass"), "sha256")
-    return int.from_bytes(digest[:8], "big")

@@ -1,4 +1,8 @@
-"""One tree of errors. Each class has its exit status; each message says what happened, to what, and what to do."""
+"""One tree of errors: each class has its exit status, its code and its HTTP status, which stand here alone.
+
+Each message says what happened, to what, and what to do. 409 is for what is refused because of how the workspace is
+now, 503 for a daemon that cannot do it now. What is `passing` may be asked again soon.
+"""
 
 from collections.abc import Mapping
 
@@ -8,6 +12,8 @@ class DreamdError(Exception):
 
     exit_status = 1
     code = "FAILED"
+    http_status = 500
+    passing = False
     details: Mapping[str, object] = {}
 
 
@@ -16,6 +22,7 @@ class UsageError(DreamdError):
 
     exit_status = 2
     code = "VALIDATION_ERROR"
+    http_status = 400
 
 
 class ConfigError(UsageError):
@@ -26,6 +33,7 @@ class ForeignError(DreamdError):
     """The workspace was made by somebody else and has not been adopted by this user: it is only read."""
 
     code = "NOT_ADOPTED"
+    http_status = 403
 
 
 class NothingToDoError(DreamdError):
@@ -33,6 +41,7 @@ class NothingToDoError(DreamdError):
 
     exit_status = 3
     code = "NOTHING_TO_DO"
+    http_status = 409
 
 
 class RejectedError(DreamdError):
@@ -40,25 +49,37 @@ class RejectedError(DreamdError):
 
     exit_status = 4
     code = "REJECTED"
+    http_status = 409
 
 
 class BusyError(DreamdError):
-    """Another process holds the workspace."""
+    """Another process or a dream holds the workspace, or what else is needed."""
 
     exit_status = 5
     code = "BUSY"
+    http_status = 409
+    passing = True
 
 
 class NotKeptError(BusyError):
     """The daemon knows the workspace and cannot keep it now: somebody else holds it, or it cannot be opened."""
 
     code = "NOT_KEPT"
+    http_status = 503
+
+
+class OverloadedError(BusyError):
+    """The daemon answers as many requests as it can already; nothing was begun."""
+
+    code = "OVERLOADED"
+    http_status = 503
 
 
 class NotFoundError(DreamdError):
     """The thing that was asked for is not here."""
 
     code = "NOT_FOUND"
+    http_status = 404
 
 
 class UnknownWorkspaceError(NotFoundError):
@@ -71,12 +92,14 @@ class ExpiredError(DreamdError):
     """The item's time has come; until it is cleaned it can be listed, exported and extended."""
 
     code = "EXPIRED"
+    http_status = 410
 
 
 class AlreadyPromotedError(DreamdError):
     """It was promoted before, and the long-term record that it became was forgotten since."""
 
     code = "ALREADY_PROMOTED"
+    http_status = 409
 
 
 class UnsupportedInstructionError(UsageError):
@@ -101,12 +124,14 @@ class DocumentError(DreamdError):
     """MEMORY.md (or another file of the workspace) cannot be read as what it should be."""
 
     code = "DOCUMENT_ERROR"
+    http_status = 409
 
 
 class ModelError(DreamdError):
     """The model could not be reached, refused the request, or answered nothing usable."""
 
     code = "MODEL_ERROR"
+    http_status = 502
 
 
 class ReplyError(ModelError):
@@ -117,6 +142,7 @@ class CeilingError(ModelError):
     """A ceiling on calls, tokens, dollars or time was reached; the breaker is open."""
 
     code = "CEILING"
+    http_status = 429
 
 
 class FencedError(DreamdError):
@@ -124,6 +150,8 @@ class FencedError(DreamdError):
 
     exit_status = 5
     code = "FENCED"
+    http_status = 503
+    passing = True
 
 
 class StoppedError(DreamdError):
@@ -131,36 +159,37 @@ class StoppedError(DreamdError):
 
     exit_status = 5
     code = "STOPPED"
+    http_status = 503
+    passing = True
+
+
+# One class for each code: what a program may be told.
+KINDS: tuple[type[DreamdError], ...] = (
+    DreamdError,
+    UsageError,
+    ForeignError,
+    NothingToDoError,
+    RejectedError,
+    BusyError,
+    NotKeptError,
+    OverloadedError,
+    NotFoundError,
+    UnknownWorkspaceError,
+    ExpiredError,
+    AlreadyPromotedError,
+    UnsupportedInstructionError,
+    ConfirmRequiredError,
+    StorageError,
+    DocumentError,
+    ModelError,
+    CeilingError,
+    FencedError,
+    StoppedError,
+)
 
 
 def error_of(code: str, message: str, details: Mapping[str, object] | None = None) -> DreamdError:
     """The error that another process told: its class by its code, as far as it has one of its own."""
-    error = _kind(code)(message)
+    error = next((kind for kind in KINDS if kind.code == code), DreamdError)(message)
     error.details = details or {}
     return error
-
-
-def _kind(code: str) -> type[DreamdError]:
-    for kind in (
-        UsageError,
-        ForeignError,
-        NothingToDoError,
-        RejectedError,
-        BusyError,
-        NotKeptError,
-        NotFoundError,
-        UnknownWorkspaceError,
-        ExpiredError,
-        AlreadyPromotedError,
-        UnsupportedInstructionError,
-        ConfirmRequiredError,
-        StorageError,
-        DocumentError,
-        ModelError,
-        CeilingError,
-        FencedError,
-        StoppedError,
-    ):
-        if kind.code == code:
-            return kind
-    return DreamdError

@@ -1,8 +1,9 @@
 """What it means to forget a text: where it stands in another one, and what is left when it is taken out.
 
 Texts are compared by their words (NFKC, casefolded, nothing invisible); of what stands between words nothing counts,
-so Markdown marks, quotes, line breaks, tags and the escapes of addresses and of HTML do not hide a text. A character
-of a script that is written without spaces is a word.
+so Markdown marks, quotes, line breaks, tags and the escapes of addresses and of HTML do not hide a text, nor do the
+look-alikes and the grouped digits of `state.spelling`. A character of a script that is written without spaces is a
+word.
 
 A long text is known again by three quarters of its words in a row, by 32 at most (`runs`); and by eight of them where
 it may have been cut: what stands at the beginning or end of a line and goes on to the target's own end or beginning,
@@ -18,6 +19,7 @@ from functools import lru_cache
 from typing import Self
 
 from state.errors import UsageError
+from state.spelling import simplified
 from state.unescaping import unescaped
 from state.words import visible
 
@@ -106,9 +108,9 @@ def spans(text: str, targets: Iterable[Target]) -> tuple[Span, ...]:
 
 
 def readings(text: str) -> tuple[str, ...]:
-    """The text as it is written, and where that is another one, with its escapes read; both are as long."""
+    """The text as it is written, with its escapes read, and in plain letters and digits; all are as long."""
     other = unescaped(text)
-    return (text,) if other == text else (text, other)
+    return tuple(dict.fromkeys((text, other, simplified(other))))
 
 
 def cut_off(text: str, words: Sequence[Word], places: Sequence[int], ends: Ends) -> list[Span]:

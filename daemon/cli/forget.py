@@ -115,6 +115,7 @@ def _show(receipt: "Receipt") -> None:
         searched = f"{counted(receipt.files, 'file')}, {receipt.bytes:,} bytes"
         out(f"searched afterwards: {searched}: {'nothing of it is left' if receipt.clean else 'some of it is left'}")
         out("it will not be learnt again; 'dreamd forget --lift' changes that", "dim")
+        out(f"known again: {receipt.recognised}", "dim")
     for left in receipt.left:
         (out if left.owners else say)(f"  {left.place}: {left.count:,}, {left.why}")
 

@@ -1,11 +1,11 @@
-"""uvicorn, as the daemon wants it: no signal handlers, no access log, and a limit to how slowly a request may come.
+"""uvicorn, as the daemon wants it: no signal handlers, no access log, and limits to who keeps it waiting.
 
-Imported late, by `serving` alone.
+A request has seconds for its head and seconds for its body. So many connections may wait for a request, at the door
+and of one address; beyond that the one that has waited longest makes room, so that slow ones keep nobody out. Those
+that are being answered are counted by uvicorn, which answers 503. Imported late, by `serving` alone.
 """
 
 import asyncio
-import socket
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,12 +17,12 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from daemon import logs
-from daemon.http.workers import Workers
+from daemon.http.workers import Limits, Workers
+from daemon.peer import user_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
 _log = logs.get()
 
 
@@ -31,7 +31,9 @@ def server(app: "ASGIApp", workers: Workers) -> "Server":
     limits = workers.limits
     config = uvicorn.Config(
         app,
-        http=cast("Any", partial(Connection, request_seconds=limits.request_seconds)),
+        http=cast(
+            "Any", partial(Connection, limits=limits, crowd=Crowd(limits.waiting, limits.waiting_of_an_address))
+        ),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -71,26 +73,31 @@ class Server(uvicorn.Server):
 class Connection(H11Protocol):
     """One connection: of this user, where the kernel can say so (the Unix socket); its requests come in time."""
 
-    def __init__(self, *of_uvicorn: Any, request_seconds: float, **also: Any) -> None:  # noqa: ANN401 - uvicorn's own
+    def __init__(self, *of_uvicorn: Any, limits: Limits, crowd: "Crowd", **also: Any) -> None:  # noqa: ANN401 - uvicorn's
         super().__init__(*of_uvicorn, **also)
-        self._request_seconds = request_seconds
+        self._limits = limits
+        self._crowd = crowd
         self._late: asyncio.TimerHandle | None = None
+        self._late_for: object = h11.IDLE
+        self.address = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, unless it is another user's."""
         super().connection_made(transport)
         self.access_log = False  # a query holds what is remembered
-        peer = _user(transport)
+        peer = user_of(transport.get_extra_info("socket"))
         if peer is not None and peer not in (0, geteuid()):
             _log.warning("peer_refused", uid=peer)
             transport.abort()
             return
+        self.address = self.client[0] if self.client else ""
+        self._crowd.enter(self)
         self._expect()
 
     def data_received(self, data: bytes) -> None:
         """More of a request."""
         super().data_received(data)
-        if self._is_incomplete():
+        if self.waits:
             self._expect()
         else:
             self._relax()
@@ -98,36 +105,71 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The end."""
         self._relax()
+        self._crowd.leave(self)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
         """Close when idle, and when half a request has come: nobody has begun to work on that."""
-        if self._is_incomplete():
+        if self.waits:
             self.transport.close()
         else:
             super().shutdown()
 
-    def _is_incomplete(self) -> bool:
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a request, or for the rest of one."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
+    def cut_off(self) -> None:
+        """Wait no longer."""
+        self._relax()
+        if not self.transport.is_closing():
+            self.transport.close()
+
     def _expect(self) -> None:
-        if self._late is None:
-            self._late = self.loop.call_later(self._request_seconds, self._cut_off)
+        """The head has its time, from its first byte on, and then the body has."""
+        state = self.conn.their_state
+        if self._late is not None and state is self._late_for:
+            return
+        self._relax()
+        seconds = self._limits.head_seconds if state is h11.IDLE else self._limits.body_seconds
+        self._late, self._late_for = self.loop.call_later(seconds, self.cut_off), state
 
     def _relax(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
 
-    def _cut_off(self) -> None:
-        self._late = None
-        if not self.transport.is_closing():
-            self.transport.close()
 
+class Crowd:
+    """Who is connected at one door, by address; the Unix socket's have none, and are one user's."""
 
-def _user(transport: asyncio.Transport) -> int | None:
-    """Whose process is at the other end of a Unix socket; None for TCP."""
-    ours: socket.socket | None = transport.get_extra_info("socket")
-    if ours is None or ours.family != socket.AF_UNIX:
-        return None
-    return int(_CREDENTIALS.unpack(ours.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1])
+    def __init__(self, most: int, most_of_an_address: int) -> None:
+        self._most = most
+        self._most_of_an_address = most_of_an_address
+        # A dict keeps the order in which they came.
+        self._here: dict[str, dict[Connection, None]] = {}
+
+    def enter(self, one: Connection) -> None:
+        """Let it in. Where too many wait, the first of its address is cut off, or the first of the largest crowd."""
+        self._here.setdefault(one.address, {})[one] = None
+        if not one.address:
+            return
+        waiting = {
+            address: [each for each in found if each.waits] for address, found in self._here.items() if address
+        }
+        fullest = max(waiting, key=lambda address: len(waiting[address]))
+        if len(waiting[one.address]) > self._most_of_an_address:
+            fullest = one.address
+        elif sum(map(len, waiting.values())) <= self._most:
+            return
+        first = waiting[fullest][0]
+        self.leave(first)
+        first.cut_off()
+
+    def leave(self, one: Connection) -> None:
+        """It is gone."""
+        found = self._here.get(one.address, {})
+        found.pop(one, None)
+        if not found:
+            self._here.pop(one.address, None)

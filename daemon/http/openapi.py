@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from daemon.client import NDJSON, ROOT_HEADER
 from daemon.house import Household, HouseStatus
 from daemon.http.answering import NOTICE_HEADER
-from daemon.http.wrong import RETRY_SECONDS
+from daemon.http.wrong import DISK_FULL, OF_HTTP, RETRY_SECONDS, FieldsError
 from daemon.operations import OPERATIONS, AnyOperation
+from state.errors import KINDS, CeilingError, DreamdError, ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,26 +29,12 @@ percent-encoded. With `Accept: application/x-ndjson` the answer is a line for ea
 `{"error": {"error", "code", "details"}}`; an error before the first step is a plain one. Whoever goes away in the
 middle stops nothing."""
 
-_ERRORS: Mapping[int, str] = {
-    400: "VALIDATION_ERROR: the request cannot be read, or cannot be meant as written",
-    401: "UNAUTHORIZED: the token is missing or wrong",
-    403: "FORBIDDEN: not from this origin, or not at this door",
-    404: "UNKNOWN_WORKSPACE: the daemon does not keep it; NOT_FOUND: what was asked for is not here",
-    409: "NOTHING_TO_DO, REJECTED (by a guard) or DOCUMENT_ERROR: not as the workspace is now; nothing changed",
-    413: "TOO_LARGE: the body has more than 1 MiB",
-    415: "UNSUPPORTED_MEDIA_TYPE: send application/json, without a Content-Encoding",
-    421: "MISDIRECTED: the Host header does not name this daemon",
-    422: "VALIDATION_ERROR: fields are not what they should be; details.fields names each",
-    429: "CEILING: a ceiling on calls, tokens, dollars or time was reached",
-    500: "STORAGE_ERROR, or FAILED",
-    502: "MODEL_ERROR: the model could not be reached, or its answer could not be used",
-    503: "BUSY, NOT_KEPT, FENCED or STOPPED: try again soon",
-    507: "STORAGE_ERROR: the disk is full",
-}
+_KINDS: tuple[type[DreamdError], ...] = (*KINDS, FieldsError)
+# What every request may come to, what it may at the port, and what an operation that asks no model may.
 _ALWAYS = (413, 415, 500, 503)
 _AT_THE_PORT = (401, 403, 421)
-_OF_OPERATIONS = (400, 404, 409, 422, 507)
-_OF_MODELS = (429, 502)
+_OF_MODELS = frozenset({ModelError.http_status, CeilingError.http_status})
+_OF_OPERATIONS = frozenset({*(kind.http_status for kind in _KINDS), DISK_FULL}) - _OF_MODELS
 # `name_of` of daemon.registry.
 _NAME: Json = {"type": "string", "pattern": "^[a-z0-9-]+$", "minLength": 1, "maxLength": 48}
 
@@ -71,7 +58,7 @@ def document(*, is_local: bool) -> Json:
         "paths": paths,
         "components": {
             "schemas": {name: components[name] for name in sorted(components)},
-            "responses": {str(status): _error(status) for status in _ERRORS},
+            "responses": {str(status): _error(status, about) for status, about in _statuses().items()},
             "headers": {"Notice": _notice_header()},
         },
     }
@@ -268,14 +255,27 @@ def _errors(statuses: Iterable[int]) -> Json:
     return {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
 
 
-def _error(status: int) -> Json:
+def _statuses() -> dict[int, str]:
+    """Every status that is an error's, and which codes it has: as the classes of errors say it."""
+    said: dict[int, list[str]] = {status: [about] for status, about in OF_HTTP.items()}
+    for kind in _KINDS:
+        said.setdefault(kind.http_status, []).append(f"{kind.code}: {_first_sentence(kind)}")
+    return {status: "\n\n".join(about) for status, about in sorted(said.items())}
+
+
+def _first_sentence(kind: type[DreamdError]) -> str:
+    return (kind.__doc__ or "").partition("\n")[0]
+
+
+def _error(status: int, about: str) -> Json:
     said: Json = {
-        "description": _ERRORS[status],
+        "description": about,
         "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Error"}}},
     }
-    if status == 503:
+    if any(kind.passing for kind in KINDS if kind.http_status == status):
+        about = "Seconds, where it may be asked again soon"
         said["headers"] = {
-            "Retry-After": {"description": "Seconds", "schema": {"type": "integer", "example": RETRY_SECONDS}}
+            "Retry-After": {"description": about, "schema": {"type": "integer", "example": RETRY_SECONDS}}
         }
     return said
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from state.errors import BusyError
+from state.errors import OverloadedError
 
 Made = TypeVar("Made")
 
@@ -26,11 +26,15 @@ class Limits:
     threads_of_a_workspace: int = 16
     requests: int = 256
     connections: int = 512
+    # Of the port's, those that wait for a request or for the rest of one; beyond that the first one makes room.
+    waiting: int = 256
+    waiting_of_an_address: int = 128
     body_bytes: int = 1024 * 1024
     # A query of the longest text that an operation takes, percent-encoded, is an eighth of a megabyte.
     header_bytes: int = 128 * 1024
-    # From a request's first byte to its last: whoever is slower is cut off.
-    request_seconds: float = 30.0
+    # From the first byte of a request's head to its last, and then of its body: whoever is slower is cut off.
+    head_seconds: float = 10.0
+    body_seconds: float = 20.0
     keep_alive_seconds: int = 75
     # What is being answered when the daemon stops may go on for so long.
     grace_seconds: int = 7
@@ -50,10 +54,10 @@ class Workers:
     def begin(self, workspace: str, work: Callable[[], Made], *, long: bool) -> "asyncio.Task[Made]":
         """Do the work in a thread. It is done even if nobody waits for the task any more.
 
-        Raises BusyError when too much is under way already.
+        Raises OverloadedError when too much is under way already.
         """
         if len(self._tasks) >= self.limits.requests:
-            raise BusyError(f"{self.limits.requests} requests are being answered already; try again")
+            raise OverloadedError(f"{self.limits.requests} requests are being answered already; try again")
         task = asyncio.create_task(self._run(workspace, work, long=long))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

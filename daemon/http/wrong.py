@@ -1,12 +1,7 @@
 """What went wrong, as an HTTP answer: `{"error": message, "code": CODE, "details": {}}` and a status.
 
-    400 VALIDATION_ERROR   not JSON, or cannot be meant as written     422 VALIDATION_ERROR   a field; details name it
-    404 NOT_FOUND, UNKNOWN_WORKSPACE; 410 EXPIRED                      409 NOTHING_TO_DO, REJECTED, DOCUMENT_ERROR,
-                                                                           ALREADY_PROMOTED
-    429 CEILING            a ceiling on calls, tokens or dollars       500 STORAGE_ERROR, FAILED; 507 the disk is full
-    502 MODEL_ERROR        the model's fault                           503 BUSY, NOT_KEPT, FENCED, STOPPED: try again
-
-409 is for what is refused because of how the workspace is: nothing was changed, and the code says what it was.
+The statuses of errors are those of their classes (`state.errors`); `OF_HTTP` are those that HTTP itself refuses with.
+What may be asked again soon has a Retry-After.
 """
 
 import errno
@@ -17,58 +12,34 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from daemon import logs
-from state.errors import (
-    AlreadyPromotedError,
-    BusyError,
-    CeilingError,
-    DocumentError,
-    DreamdError,
-    ExpiredError,
-    FencedError,
-    ModelError,
-    NotFoundError,
-    NothingToDoError,
-    RejectedError,
-    StoppedError,
-    StorageError,
-    UsageError,
-)
+from state.errors import DreamdError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
 RETRY_SECONDS = 2
+DISK_FULL = 507
+OF_HTTP: Mapping[int, str] = {
+    401: "UNAUTHORIZED: the token is missing or wrong",
+    403: "FORBIDDEN: not from this origin, or not at this door",
+    413: "TOO_LARGE: the body has more than 1 MiB",
+    415: "UNSUPPORTED_MEDIA_TYPE: send application/json, without a Content-Encoding",
+    421: "MISDIRECTED: the Host header does not name this daemon",
+    DISK_FULL: "STORAGE_ERROR: the disk is full",
+}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _log = logs.get()
 
 
 class FieldsError(UsageError):
-    """Fields of a request are not what they should be: their names, and what is wrong with each."""
+    """Fields of a request are not what they should be: details.fields names each, and what is wrong with it."""
+
+    http_status = 422
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         first, *others = (f"{name}: {problem}" if name else problem for name, problem in fields.items())
         super().__init__(first + (f" (and {len(others)} more)" if others else ""))
         self.details = {"fields": dict(fields)}
-
-
-# The class of an error, or the nearest one above it that stands here.
-STATUSES: Mapping[type[DreamdError], int] = {
-    DreamdError: 500,
-    UsageError: 400,
-    FieldsError: 422,
-    NotFoundError: 404,
-    ExpiredError: 410,
-    AlreadyPromotedError: 409,
-    NothingToDoError: 409,
-    RejectedError: 409,
-    DocumentError: 409,
-    BusyError: 503,
-    FencedError: 503,
-    StoppedError: 503,
-    StorageError: 500,
-    ModelError: 502,
-    CeilingError: 429,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +88,15 @@ def wrong(error: Exception) -> Wrong:
     if not isinstance(error, DreamdError):
         _log.error("request_failed", error=error)
         return Wrong(500, "FAILED", "a defect in dreamd; its log says where, please report it")
-    status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+    status = error.http_status
     if status == 500 and any(isinstance(one, OSError) and one.errno in _FULL for one in _causes(error)):
-        status = 507
+        status = DISK_FULL
     return Wrong(
         status,
         error.code,
         " ".join(str(error).split()),
         error.details,
-        {"Retry-After": str(RETRY_SECONDS)} if status == 503 else {},
+        {"Retry-After": str(RETRY_SECONDS)} if error.passing else {},
     )
 
 

@@ -110,6 +110,6 @@ def _lines(text: str, key: str, turns: int) -> Iterator[tuple[int, int]]:
         at = found.start()
         starts.append(line)
     last = line + text.count("\n", at)
-    if len(starts) != turns:
+    if not turns or len(starts) != turns:
         return repeat((1, last))
     return iter([(start, max(start, end - 1)) for start, end in zip(starts, [*starts[1:], last + 1], strict=True)])

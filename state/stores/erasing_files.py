@@ -32,6 +32,8 @@ from state.stores.workspace import Workspace
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
 SQLITE = b"SQLite format 3\0"
+# Of whoever writes a file: what stands aside until it is whole.
+TEMPORARY = ".dreamd-tmp"
 _SAVES = 8
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -216,7 +218,9 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
         and path not in known
         and not any(path.is_relative_to(folder) for folder in folders)
     ]
-    beside = [path for folder in (workspace.root, workspace.scratch.parent) for path in folder.glob(".*.dreamd-tmp")]
+    beside = [
+        path for folder in (workspace.root, workspace.scratch.parent) for path in folder.glob(f".*{TEMPORARY}*")
+    ]
     return [*found, *(path for path in beside if path.is_file())]
 
 
@@ -225,7 +229,7 @@ def erase_other(disk: Disk, path: Path, erasure: Erasure, needles: Needles) -> b
 
     So is what was being written when a process ended, whatever it holds.
     """
-    if path.name.endswith(".dreamd-tmp"):  # half written, or packed: nobody waits for it, dreamd is alone here
+    if TEMPORARY in path.name:  # half written, or packed: nobody waits for it, dreamd is alone here
         disk.remove(path)
         return False
     content = disk.read_bytes(path)

@@ -6,28 +6,20 @@ owner has forgotten is buried as runs of words (`state.buried`): it is known aga
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from state.buried import (
-    FIRST,
-    LAST,
-    NOTHING,
-    PART,
-    Buried,
-    Runs,
-    digest_of_part,
-    digest_of_run,
-    digest_of_text,
-    mark_of_run,
-)
+from state.buried import NOTHING, Buried, Runs
 from state.crystal import Crystal
+from state.digests import FIRST, LAST, PART, digest_of_part, digest_of_run, digest_of_text, mark_of_run
 from state.errors import StorageError
 from state.forgetting import RUN_WORDS, Span, Target, parts, readings, runs, worded
+from state.respelt import Row, is_respelt, respelt, rows
 from state.stores.database import require_plain, to_text, transaction
+from state.unescaping import unescaped
 
 _SALT = "forgotten_salt"
 # The length that is said of a part, which stands for a text only where that may be cut off.
@@ -57,20 +49,12 @@ class Forgotten:
     def bury_target(self, target: Target, now: datetime) -> None:
         """Nothing that holds this is to be learnt again."""
         with transaction(self._connection):
-            salt = self._made_salt()
-            found = [(digest_of_run(salt, run), len(run), mark_of_run(salt, run)) for run in runs(target)]
-            cut = parts(target)
-            ends = [(target.words[:RUN_WORDS], FIRST), (target.words[-RUN_WORDS:], LAST)] if cut else []
-            known = [*((part, PART) for part in cut), *ends]
-            found += [(digest_of_part(salt, part, place), _PART, mark_of_run(salt, part)) for part, place in known]
-            self._insert(found, now)
+            self._insert(_rows(self._made_salt(), target), now)
 
     def lift(self, target: Target) -> bool:
         """It may be learnt again; whether it was buried. What is a part of it and buried by itself stays so."""
         salt = self.buried().salt
-        return bool(salt) and self._delete(
-            [*(digest_of_run(salt, run) for run in runs(target)), *_digests_of_parts(salt, target.words)]
-        )
+        return bool(salt) and self._delete([digest for digest, _, _ in _rows(salt, target)])
 
     def lift_all_of(self, text: str) -> bool:
         """Whatever of this text is buried may be learnt again; whether anything was."""
@@ -79,15 +63,10 @@ class Forgotten:
         if not places:
             return False
         digests = [digest_of_text(buried.salt, text)]
-        for words in [
-            [word for word, _, _ in worded(reading[start:end])] for reading in readings(text) for start, end in places
-        ]:
-            digests += _digests_of_parts(buried.salt, words)
-            digests += [
-                digest_of_run(buried.salt, words[at : at + one.length])
-                for one in buried.runs
-                for at in range(len(words) - one.length + 1)
-            ]
+        digests += [digest for _, digest in buried.respelt.found(buried.salt, unescaped(text))]
+        for reading in readings(text):
+            for start, end in ((0, len(text)), *places):
+                digests += _digests_within(buried, tuple(word for word, _, _ in worded(reading[start:end])))
         return self._delete(digests)
 
     def found(self, text: str) -> tuple[Span, ...]:
@@ -204,11 +183,24 @@ def buried_in(database: Path) -> Buried:
     return NOTHING
 
 
+def buried_of(targets: Iterable[Target]) -> Buried:
+    """These as if they were buried, for a look at what is there already."""
+    salt = secrets.token_hex(32)
+    return _as_value(salt, (row for target in targets for row in _rows(salt, target)))
+
+
 def _loaded(connection: sqlite3.Connection, salt: str) -> Buried:
+    return _as_value(salt, map(tuple, connection.execute("SELECT digest, length, mark FROM forgotten")))
+
+
+def _as_value(salt: str, kept: Iterable[Row]) -> Buried:
     whole: set[str] = set()
     by_length: dict[int, tuple[set[int], set[str]]] = {}
-    for digest, length, mark in connection.execute("SELECT digest, length, mark FROM forgotten"):
-        if length:
+    other: list[Row] = []
+    for digest, length, mark in kept:
+        if is_respelt(length):
+            other.append((digest, length, mark))
+        elif length:
             marks, digests = by_length.setdefault(length, (set(), set()))
             marks.add(mark)
             digests.add(digest)
@@ -218,11 +210,28 @@ def _loaded(connection: sqlite3.Connection, salt: str) -> Buried:
         length: Runs(abs(length), frozenset(marks), frozenset(digests))
         for length, (marks, digests) in by_length.items()
     }
-    parts = found.pop(_PART, None)
-    return Buried(salt, frozenset(whole), tuple(found[length] for length in sorted(found)), parts)
+    cut = found.pop(_PART, None)
+    return Buried(salt, frozenset(whole), tuple(found[length] for length in sorted(found)), cut, respelt(other))
 
 
-def _digests_of_parts(salt: str, words: Sequence[str]) -> Iterator[str]:
+def _rows(salt: str, target: Target) -> Iterator[Row]:
+    """What is kept of a target: its runs, its parts, and what finds it in other spellings."""
+    for run in runs(target):
+        yield digest_of_run(salt, run), len(run), mark_of_run(salt, run)
+    if cut := parts(target):
+        ends = ((target.words[:RUN_WORDS], FIRST), (target.words[-RUN_WORDS:], LAST))
+        for part, place in (*((part, PART) for part in cut), *ends):
+            yield digest_of_part(salt, part, place), _PART, mark_of_run(salt, part)
+    yield from rows(salt, target.words)
+
+
+def _digests_within(buried: Buried, words: tuple[str, ...]) -> Iterator[str]:
+    """The digests of all that may be buried of these words: of each run, and of them as a text of their own."""
     for at in range(len(words) - RUN_WORDS + 1):
         for place in (PART, FIRST, LAST):
-            yield digest_of_part(salt, words[at : at + RUN_WORDS], place)
+            yield digest_of_part(buried.salt, words[at : at + RUN_WORDS], place)
+    for one in buried.runs:
+        for at in range(len(words) - one.length + 1):
+            yield digest_of_run(buried.salt, words[at : at + one.length])
+    if words:
+        yield from (digest for digest, _, _ in _rows(buried.salt, Target(words)))

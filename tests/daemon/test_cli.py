@@ -154,6 +154,8 @@ def test_two_workspaces_at_once_are_a_usage_error(dreamd: Caller, here: Path, tm
         ("dream:\n  context_window: wide\n", "dream.context_window is 'wide'"),
         ("limits:\n  usd_per_day: -1\n", "limits.usd_per_day is -1"),
         ("dream: [\n", "not YAML"),
+        ("dream: " + "[" * 5_000 + "]" * 5_000, "nested too deep"),
+        ("dream: {mode: 2026-13-45}\n", "month"),
     ],
 )
 def test_a_wrong_configuration_is_a_usage_error_that_names_file_and_key(

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
-from daemon.adoption import init_workspace
+from daemon.adoption import init_workspace, own_folder, vouched
 from daemon.compose import Store, clock
 from daemon.dreaming import Mode, dream_now
 from daemon.exporting import export
 from daemon.forgetting import Receipt, Wish, forget
+from daemon.hook import link
 from daemon.http.workers import Limits
 from daemon.operations.forget import MAX_CHARACTERS, Forget
 from daemon.proving import searched
@@ -148,6 +149,65 @@ def test_an_archive_that_was_being_written_is_deleted(workspace: Workspace) -> N
         left.write_bytes(b"PK\3\4 packed")
         assert forgotten(store).clean
     assert list(workspace.state.glob(".export-*")) == []
+
+
+def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(workspace: Workspace) -> None:
+    left = [
+        workspace.root / ".MEMORY.md.dreamd-tmp-zz",
+        workspace.scratch.with_name(".scratch.md.dreamd-tmp-1"),
+        workspace.state / ".forgotten.json.7.dreamd-tmp",
+    ]
+    with quick(workspace) as store:
+        note(store, SECRET)
+        for path in left:
+            path.write_text(f"- {SECRET}\n", encoding="utf-8")
+        assert forgotten(store).clean
+    assert [path for path in left if path.exists()] == []
+    assert bytes_with(workspace, SECRET) == []
+
+
+@pytest.mark.parametrize("form", [SECRET, SECRET.title().replace(" ", "")])
+def test_a_hook_s_file_that_has_it_in_its_name_is_not_listed_any_more(
+    workspace: Workspace, tmp_path: Path, form: str
+) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    for name in (form, "other"):
+        (away / f"{name}.md").write_text("Bo likes coffee\n", encoding="utf-8")
+        link(workspace, away / f"{name}.md", ["transcripts/**/*"])
+    with quick(workspace) as store:
+        forgotten(store)
+    assert vouched(workspace) == {str((away / "other.md").resolve())}
+    assert form not in (own_folder(workspace) / "transcripts").read_text(encoding="utf-8")
+
+
+def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Workspace) -> None:
+    archive = workspace.root / "backup.zip"
+    with quick(workspace) as store:
+        note(store, SECRET)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        Path(export(store, clock()).path).rename(archive)
+        (workspace.root / "photos.zip").write_bytes(b"PK\3\4 of the owner's")
+        receipt = forgotten(store)
+    assert [(one.place, one.owners) for one in receipt.left] == [("backup.zip", True)]
+    assert f"rm '{archive}'" in receipt.left[0].why
+    assert archive.exists()
+
+
+def test_what_is_remembered_in_another_spelling_goes_too(workspace: Workspace) -> None:
+    forms = (SECRET.title().replace(" ", ""), " ".join(SECRET.replace(" ", "")), SECRET.replace(" ", " very ", 1))
+    with quick(workspace) as store:
+        note(store, "Ada likes tea in Oslo", *(f"See {form} now" for form in forms))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        receipt = forgotten(store)
+        assert receipt.clean
+        assert "camel case" in receipt.recognised
+        assert [place for form in forms for place in bytes_with(workspace, form)] == []
+        note(store, *(f"Again {form}" for form in forms), "Bo likes coffee")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert [place for form in forms for place in bytes_with(workspace, form)] == []
+        texts = {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
+    assert {"Ada likes tea in Oslo", "Bo likes coffee"} <= texts
 
 
 def test_an_escaped_form_goes_and_is_not_learnt_again(workspace: Workspace) -> None:

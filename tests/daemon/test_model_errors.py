@@ -1,7 +1,10 @@
 """What a model's failure says, and whether it was paid for."""
 
 import socket
+import threading
 import traceback
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
 
 import pytest
 
@@ -13,6 +16,40 @@ from tests.daemon.conversing import KEY, REQUEST, Serve, model_at, never, refusa
 from tests.scripted_model import SCRIPTS, Reply, error, in_turn
 
 pytestmark = pytest.mark.usefixtures("only_loopback")
+
+
+class Redirecting:
+    """A server that sends every request on to another address of its own, and counts those that come there."""
+
+    def __init__(self) -> None:
+        self.followed = 0
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        redirecting = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                redirecting.followed += self.path.startswith("/elsewhere")
+                self.send_response(307)
+                self.send_header("Location", f"{redirecting.url}/elsewhere{self.path}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+        return Handler
 
 
 @pytest.mark.parametrize(
@@ -35,6 +72,26 @@ def test_a_refused_request_is_made_once_and_says_what_to_do(serve: Serve, reply:
     assert type(refused) is ModelError
     assert advice in str(refused)
     assert server.count == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_with_the_prompt(serve: Serve, status: int) -> None:
+    elsewhere = serve(SCRIPTS["hello"])
+    leads = {"Location": f"{elsewhere.url}/chat/completions?key={KEY}"}
+    server = serve(in_turn(Reply(status=status, headers=leads, body=b"")))
+    refused = refusal(Retrying(model_at(server), sleep=never))
+    place = elsewhere.url.removesuffix("/v1")
+    assert f"redirect to {place} ({status}), which is not followed" in str(refused)
+    assert (server.count, elsewhere.count) == (1, 0)
+
+
+# litellm has two ways to a provider: its own client, and that of OpenAI's library with chats and with completions.
+@pytest.mark.parametrize("name", ["hosted_vllm/x", "anthropic/x", "lm_studio/x", "text-completion-openai/x"])
+def test_no_provider_is_followed_elsewhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    with Redirecting() as server:
+        assert "redirect" in str(refusal(LitellmModel(name, api_base=server.url, timeout_seconds=30.0)))
+        assert server.followed == 0
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])

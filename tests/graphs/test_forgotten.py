@@ -11,9 +11,10 @@ from graphs import nodes
 from graphs.eviction import topic_for
 from graphs.guards import judge
 from graphs.scrutiny import FORGOTTEN
-from state.buried import Buried, Runs, digest_of_run, mark_of_run
+from state.buried import Buried, Runs
 from state.codec import decode, encode
 from state.crystal import Trust
+from state.digests import digest_of_run, mark_of_run
 from state.document import parse
 from state.dream import Draft, Evidence, Kind, Snapshot, Usage
 from state.forgetting import Target, runs

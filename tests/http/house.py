@@ -29,6 +29,8 @@ class OwnHouse:
     metrics: Metrics = field(default_factory=lambda: Metrics("0", 0.0))
     roots: dict[str, Path] = field(default_factory=dict)
     reason: str = ""
+    # Calls at the same time wait for each other's lock, as they do in the daemon.
+    wait_seconds: float = 30
     embedding: Embedding = field(default_factory=lambda: Embedding.given(Unavailable("no model in this test")))
 
     def make(self, root: Path) -> str:
@@ -60,8 +62,7 @@ class OwnHouse:
     @contextmanager
     def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:
         workspace = open_workspace(self._root(name))
-        # Calls at the same time wait for each other's lock, as they do in the daemon.
-        with OwnDesk(workspace, self.config, "a test", told, self.embedding, wait_seconds=30) as desk:
+        with OwnDesk(workspace, self.config, "a test", told, self.embedding, self.wait_seconds) as desk:
             yield desk
 
     def unready(self) -> str:

@@ -9,13 +9,14 @@ from urllib.parse import unquote, urlencode
 
 import pytest
 
-from daemon.adoption import init_workspace
+from daemon.adoption import init_workspace, open_workspace
 from daemon.http.answering import notice_headers, wants_stream
 from daemon.operations import OPERATIONS
 from daemon.progress import Step
 from daemon.registry import name_of
 from state.codec import plain
 from state.errors import NotFoundError, UnknownWorkspaceError, UsageError
+from state.stores.lock import acquire
 from tests.daemon.session_talk import TALK, Say
 from tests.http.house import GatedHouse, HauntedHouse, OwnHouse
 from tests.http.running import Running, running
@@ -259,6 +260,16 @@ def test_what_is_refused_of_a_workspace_says_so_by_its_status(served: Running, n
     operation = OPERATIONS["diff"]
     with pytest.raises(NotFoundError):
         served.client.call(served.house.roots[name], operation, operation.request())
+
+
+@pytest.mark.parametrize("path", ["dream", "examination"])
+def test_a_busy_workspace_is_a_conflict_that_passes(path: str, tmp_path: Path) -> None:
+    house = OwnHouse(wait_seconds=0)
+    name = house.make(tmp_path)
+    with running(house) as server, acquire(open_workspace(tmp_path), "dreamd dream"):
+        answer = server.ask("POST", f"/v1/workspaces/{name}/{path}", {})
+        assert (answer.status, answer.code) == (409, "BUSY")
+        assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_notices_come_in_both_forms(served: Running, name: str) -> None:

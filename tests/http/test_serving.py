@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,14 @@ from daemon.http.listening import open_port, open_socket
 from daemon.http.serving import serve
 from daemon.http.workers import Limits
 from daemon.operations import OPERATIONS
-from state.errors import BusyError
+from state.errors import OverloadedError
 from tests.http.house import GatedHouse, OwnHouse
-from tests.http.running import TOKEN, Answer, Running, running
+from tests.http.running import TOKEN, Answer, Running, running, spoken
 
 LINE = b"POST /v1/workspaces/a-000000/notes HTTP/1.1\r\n"
 HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n".encode()
 HALF = (b"", LINE[:9], LINE + HEAD, LINE + HEAD + b'Content-Length: 1000\r\n\r\n{"note')
+PATIENT = Limits(head_seconds=3_600, body_seconds=3_600)
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -103,20 +105,82 @@ def gone(path: Path) -> None:
 
 def test_slow_clients_keep_nobody_waiting(house: GatedHouse) -> None:
     free, _ = names(house)
-    patient = Limits(short_threads=1, long_threads=1, request_seconds=3_600)
-    with running(house, patient) as server, half_said(server, 40):
+    with running(house, replace(PATIENT, short_threads=1, long_threads=1)) as server, half_said(server, 40):
         assert server.ask("GET", f"{free}/mood").status == 200
         assert server.ask_socket("POST", f"{free}/notes", {"note": "the heron fishes"}).status == 200
 
 
+def hears(connection: socket.socket) -> bool:
+    """Whether the server still listens to this connection, which has said half of what it wants."""
+    connection.settimeout(0)
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
+    finally:
+        connection.settimeout(60)
+
+
+@pytest.mark.parametrize("half", HALF)
+def test_hundreds_of_slow_connections_keep_nobody_out(house: GatedHouse, half: bytes) -> None:
+    """Of the address that they come from neither; nor does anybody of another one who came before them."""
+    free, _ = names(house)
+    with running(house, PATIENT) as server, ExitStack() as stack:
+        early = stack.enter_context(from_address(server, "127.0.0.2"))
+        hear_whole(early)
+        slow = [stack.enter_context(server.connected_to_port()) for _ in range(600)]
+        for connection in slow:
+            try:
+                connection.sendall(half)
+            except OSError:  # it was cut off meanwhile
+                continue
+        assert server.ask_socket("POST", f"{free}/notes", {"note": "the heron fishes"}).status == 200
+        assert server.ask("GET", f"{free}/mood").status == 200
+        hear_whole(early)
+        hear_whole(stack.enter_context(from_address(server, "127.0.0.2")))
+        assert sum(map(hears, slow)) <= PATIENT.waiting_of_an_address
+
+
+def test_many_addresses_have_a_limit_together(house: GatedHouse) -> None:
+    limits = replace(PATIENT, waiting=20, waiting_of_an_address=8)
+    with running(house, limits) as server, ExitStack() as stack:
+        here = [stack.enter_context(from_address(server, f"127.0.1.{one}")) for one in range(1, 11) for _ in range(4)]
+        hear_whole(stack.enter_context(from_address(server, "127.0.0.2")))
+        assert sum(map(hears, here)) <= limits.waiting
+        hear_whole(here[-1])
+
+
+def test_a_request_that_is_being_answered_makes_no_room(house: GatedHouse) -> None:
+    _, shut = names(house)
+    with running(house, replace(PATIENT, waiting_of_an_address=2)) as server, ExitStack() as stack:
+        asked = Asking(lambda: server.ask("GET", f"{shut}/mood"))
+        assert house.entered.acquire(timeout=60)
+        for _ in range(6):
+            hear_whole(stack.enter_context(server.connected_to_port()))
+        house.gate.set()
+        assert asked.status == 200
+
+
+def from_address(server: Running, address: str) -> socket.socket:
+    """A connection to the port from this address of the machine."""
+    return socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=(address, 0))
+
+
+def test_a_slow_body_has_its_own_time(house: GatedHouse) -> None:
+    with running(house, Limits(head_seconds=3_600, body_seconds=0.2)) as server:
+        assert spoken(server.connected_to_port(), HALF[-1]) == b""
+
+
 def test_who_is_too_slow_is_cut_off(house: GatedHouse) -> None:
-    with running(house, Limits(request_seconds=0.2)) as server, half_said(server, 1) as connections:
+    with running(house, Limits(head_seconds=0.2, body_seconds=0.2)) as server, half_said(server, 1) as connections:
         for connection in connections:
             assert connection.recv(1) == b""
 
 
 def test_dribbling_buys_no_time(house: GatedHouse) -> None:
-    with running(house, Limits(request_seconds=0.5)) as server, server.connected_to_port() as connection:
+    with running(house, Limits(head_seconds=0.5)) as server, server.connected_to_port() as connection:
         hear_whole(connection)
         said = 0
         try:  # an endless header, of a second request on the same connection
@@ -131,7 +195,7 @@ def test_dribbling_buys_no_time(house: GatedHouse) -> None:
 
 
 def test_an_idle_connection_is_kept_and_then_closed(house: GatedHouse) -> None:
-    limits = Limits(request_seconds=3_600, keep_alive_seconds=1)
+    limits = replace(PATIENT, keep_alive_seconds=1)
     with running(house, limits) as server, server.connected_to_port() as connection:
         for _ in range(3):
             hear_whole(connection)
@@ -177,11 +241,11 @@ def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> No
         for _ in range(3):
             assert house.entered.acquire(timeout=60)
         refused = server.ask("GET", f"{free}/mood")
-        assert (refused.status, refused.code) == (503, "BUSY")
+        assert (refused.status, refused.code) == (503, "OVERLOADED")
         assert int(refused.headers["Retry-After"]) > 0
         assert server.ask("GET", "/readyz").status == 200
         mood = OPERATIONS["mood"]
-        with pytest.raises(BusyError):
+        with pytest.raises(OverloadedError):
             server.client.call(house.roots[free.rpartition("/")[2]], mood, mood.request())
         house.gate.set()
         assert [one.status for one in hanging] == [200] * 3
@@ -189,7 +253,7 @@ def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> No
 
 
 def test_past_the_limit_of_connections_requests_are_refused(house: GatedHouse) -> None:
-    with running(house, Limits(connections=8, request_seconds=3_600)) as server, ExitStack() as stack:
+    with running(house, replace(PATIENT, connections=8)) as server, ExitStack() as stack:
         for _ in range(8):
             stack.enter_context(server.connected_to_port())
         assert server.ask("GET", "/healthz").status == 503
@@ -197,7 +261,7 @@ def test_past_the_limit_of_connections_requests_are_refused(house: GatedHouse) -
 
 
 def test_it_stops_beside_idle_and_slow_clients(house: GatedHouse) -> None:
-    patient = Limits(request_seconds=3_600, keep_alive_seconds=3_600, grace_seconds=3_600)
+    patient = replace(PATIENT, keep_alive_seconds=3_600, grace_seconds=3_600)
     with running(house, patient) as server, half_said(server, 3) as connections:
         idle = [server.connected(), server.connected_to_port()]
         for connection in idle:

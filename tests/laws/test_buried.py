@@ -3,6 +3,7 @@
 import sqlite3
 import tempfile
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from state.buried import Buried
 from state.crystal import Crystal, Origin
-from state.forgetting import Target, spans, worded
+from state.forgetting import RUN_WORDS, Target, spans, worded
 from state.stores.database import open_database, trial
 from state.stores.forgotten import Forgotten
 
@@ -82,12 +83,21 @@ def test_what_was_buried_is_found_in_any_text_that_holds_it(
 
 @settings(max_examples=60)
 @given(words, words)
-def test_it_is_found_where_the_words_themselves_are_and_nowhere_else(
+def test_it_is_found_wherever_its_words_are_and_not_where_two_of_them_are_missing(
     connection: sqlite3.Connection, said: list[str], other: list[str]
 ) -> None:
     text, elsewhere = " ".join(said), " ".join(other)
+    target = Target.of(text)
     with buried(connection, text) as forgotten:
-        assert forgotten.found(elsewhere) == spans(elsewhere, [Target.of(text)])
+        found = forgotten.found(elsewhere)
+        assert all(
+            any(start <= at and end <= stop for start, stop in found) for at, end in spans(elsewhere, [target])
+        )
+        if (
+            len(target.words) <= RUN_WORDS
+            and (Counter(target.words) - Counter(Target.of(elsewhere).words)).total() > 1
+        ):
+            assert not found
 
 
 @settings(max_examples=40)
@@ -96,7 +106,10 @@ def test_of_any_text_at_all(connection: sqlite3.Connection, text: str, other: st
     assume(worded(text))
     with buried(connection, text) as forgotten:
         told = f"{other} {text} {other}"
-        assert forgotten.found(told) == spans(told, [Target.of(text)])
+        found = forgotten.found(told)
+        assert all(
+            any(start <= at and end <= stop for start, stop in found) for at, end in spans(told, [Target.of(text)])
+        )
         assert not forgotten.found(forgotten.buried().without(told))
 
 

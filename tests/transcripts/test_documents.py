@@ -42,6 +42,12 @@ def test_locomo_sessions_have_speakers_dates_and_captions(tmp_path: Path) -> Non
     assert [lines[turn.source.first_line - 1].strip() for turn in found] == ['"dia_id": "D1:1",', '"dia_id": "D1:3",']
 
 
+def test_a_conversation_in_which_nobody_says_anything_has_no_turns(tmp_path: Path) -> None:
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps([{"conversation": {"speaker_a": "Ann", "session_1": [{"said": "by nobody"}]}}]))
+    assert read_turns(path).turns == ()
+
+
 @pytest.mark.parametrize(
     ("value", "hour"), [("12:05 am on 8 May, 2023", 0), ("12:05 pm on 8 May, 2023", 12), ("1:05 AM on 8 may 2023", 1)]
 )

@@ -1,0 +1,66 @@
+"""Peer: whose process is at the other end of a Unix socket, and whether a client may speak to it.
+
+The folder of a socket may be missing when the daemon does not run, and whoever can make it listens there. So a client
+asks the kernel who listens before it says anything.
+"""
+
+import os
+import socket
+import stat
+import struct
+from pathlib import Path
+
+from state.errors import StorageError
+
+_ROOT = 0
+_WRITABLE_BY_OTHERS = 0o022
+_LINUX = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
+_BSD = struct.Struct("2I")  # version, uid: the head of struct xucred of unix(4), macOS's too
+_BSD_LEVEL = 0
+
+
+def user_of(connection: socket.socket) -> int | None:
+    """The user at the other end, as the kernel says it; None where the kernel does not, and for TCP."""
+    if connection.family != socket.AF_UNIX:
+        return None
+    if option := getattr(socket, "SO_PEERCRED", None):
+        return int(_LINUX.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _LINUX.size))[1])
+    if option := getattr(socket, "LOCAL_PEERCRED", None):
+        return int(_BSD.unpack(connection.getsockopt(_BSD_LEVEL, option, _BSD.size))[1])
+    return None
+
+
+def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> None:
+    """Nothing, when the listener at this path is root's or this user's; for root also a service that root installed.
+
+    Such a service of another account counts where `named` says that DREAMD_SOCKET leads there, and only root could
+    have made the folder that it listens in. Raises StorageError for any other listener.
+    """
+    listener, own = user_of(connection), os.geteuid()
+    if listener is None:
+        listener = _owner(path)
+    if listener in (_ROOT, own) or (own == _ROOT and named and _was_placed_by_root(path, listener)):
+        return
+    whose = "a user who is not known" if listener is None else f"user {listener}"
+    raise StorageError(
+        f"{path}: {whose} listens there, not you (user {own}), so nothing was sent; remove that socket and its "
+        "folder, or set DREAMD_SOCKET to the path of your own daemon"
+    )
+
+
+def _owner(path: Path) -> int | None:
+    """Who made the socket; None when others might have put it there."""
+    folder = path.parent.stat()
+    if folder.st_mode & _WRITABLE_BY_OTHERS and not folder.st_mode & stat.S_ISVTX:
+        return None
+    return path.lstat().st_uid
+
+
+def _was_placed_by_root(path: Path, listener: int | None) -> bool:
+    """Whether root gave the listener this folder: it stands where root alone can make one."""
+    folder = path.parent.resolve()
+    status = folder.stat()
+    if status.st_uid not in (_ROOT, listener) or status.st_mode & _WRITABLE_BY_OTHERS:
+        return False
+    above = [one.stat() for one in folder.parents]
+    return all(one.st_uid == _ROOT and not one.st_mode & _WRITABLE_BY_OTHERS for one in above)

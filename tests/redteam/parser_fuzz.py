@@ -1,0 +1,257 @@
+"""Parser fuzz: whatever dreamd reads, mutated.
+
+    python -m tests.redteam.parser_fuzz --seconds 600 --seed 7 [--parser NAME]
+
+Each parser returns or raises a DreamdError, within a time in proportion to what it reads, in bounded memory, and
+nothing is written outside of the room that it is given. What breaks that is kept as a file, which is named.
+"""
+
+import argparse
+import json
+import random
+import resource
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from daemon.config import load
+from daemon.importing import import_archive
+from daemon.registry import known, known_workspaces
+from daemon.transcripts.reading import readings
+from state.codec import decode
+from state.document import complete, parse, render
+from state.dream import Dream
+from state.errors import DreamdError
+from state.rows import unfenced, units
+from state.scratch import decode as scratch_text
+from state.scratch import parse_notes, render_note
+from state.stores.archive import DATABASE
+from state.stores.database import open_database
+from state.stores.salvage_building import build
+from state.stores.salvage_checking import damage_of, log_of
+from state.stores.salvage_filling import Known
+from state.stores.salvage_pages import read_pages
+from state.stores.workspace import init_workspace
+from tests.daemon.working import working
+from tests.redteam.mutating import mutated
+from tests.stores.archives import exported, forged, lived, members
+
+REPOSITORY = Path(__file__).parents[2]
+NOW = datetime(2026, 3, 12, tzinfo=UTC)
+_NOTHING_ELSE = Known((), every=False, consumed=(), pending=(), standing=(), unread="{}")
+# For what is opened at all, and for each byte.
+_SECONDS, _SECONDS_PER_BYTE = 8.0, 100e-6
+_MOST_MEMORY = 4 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """What reads: from which samples, and how, in an empty room of its own."""
+
+    name: str
+    samples: tuple[bytes, ...]
+    read: Callable[[bytes, Path], object]
+
+
+def parsers(folder: Path) -> Iterator[Parser]:
+    """All of them, with samples from a workspace that has lived, which is made in this folder."""
+    root = lived(folder / "lived")
+    archive = exported(root, folder / "backup.zip")
+    documents = tuple(path.read_bytes() for path in (root / "MEMORY.md", REPOSITORY / "docs/example/MEMORY.md"))
+    logs = tuple(
+        path.read_bytes()
+        for path in (*root.rglob("*.md"),)
+        if "scratch" in path.name or path.parent.name == "retired"
+    )
+    history = tuple(path.read_bytes() for path in sorted((root / ".dreamd/history").glob("*.json")))
+    yield Parser("document", documents, lambda content, _: _document(content))
+    yield Parser("scratch", (*logs, (REPOSITORY / "docs/example/memory/scratch.md").read_bytes()), _scratch)
+    yield Parser("transcript", _transcripts(), _transcript)
+    yield Parser("record", history, lambda content, _: decode(Dream, content, "a record"))
+    yield Parser("journal", history, _journal)
+    yield Parser("archive", (archive.read_bytes(),), _archive)
+    yield Parser("member", tuple(members(archive).values()), lambda content, room: _member(archive, content, room))
+    yield Parser("database", tuple(_databases(root)), _database)
+    yield Parser(
+        "config", ((REPOSITORY / "config.yaml").read_bytes(), b"daemon: {workspaces: [~/a, '/b/*']}\n"), _config
+    )
+    yield Parser("registry", (b"# mine\n/srv/a\n/srv/b c\n\n", f"{root}\n".encode()), _registry)
+
+
+def fuzz(parser: Parser, chance: random.Random, folder: Path) -> str:
+    """One try; what went wrong, "" for nothing. Of a seed a parser's tries are the same, however many there are."""
+    content, room = mutated(chance, parser.samples), folder / "room"
+    room.mkdir()
+    outside = _listing(folder, room)
+    began, wrong = time.monotonic(), ""
+    try:
+        parser.read(content, room)
+    except DreamdError:
+        pass
+    except Exception:  # noqa: BLE001 - that is what is looked for
+        wrong = traceback.format_exc(limit=-8)
+    took = time.monotonic() - began
+    if not wrong and took > _SECONDS + len(content) * _SECONDS_PER_BYTE:
+        wrong = f"took {took:.1f} s for {len(content):,} bytes"
+    if not wrong and _listing(folder, room) != outside:
+        wrong = f"wrote outside of its room: {_listing(folder, room) ^ outside}"
+    try:
+        shutil.rmtree(room)
+    except RecursionError:
+        wrong = wrong or "made folders in folders in folders"
+    if wrong:
+        kept = Path(tempfile.mkdtemp(prefix="parser-fuzz-")) / parser.name
+        kept.write_bytes(content)
+        wrong = f"{parser.name}: {wrong}\nkept: {kept}"
+    return wrong
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    asked = argparse.ArgumentParser(description="Give every parser what was valid once.")
+    asked.add_argument("--seconds", type=float, default=60.0, help="about so long")
+    asked.add_argument("--seed", type=int, default=None, help="to try the same again")
+    asked.add_argument("--parser", default="", help="only this one")
+    options = asked.parse_args(arguments)
+    seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, resource.RLIM_INFINITY))
+    tried = Counter[str]()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        every = [one for one in parsers(folder) if options.parser in ("", one.name)]
+        spent = dict.fromkeys(every, 0.0)
+        while sum(spent.values()) < options.seconds:
+            parser = min(spent, key=lambda one: spent[one])  # as long for each, so the quick ones try more
+            began = time.monotonic()
+            wrong = fuzz(parser, random.Random(f"{seed} {parser.name} {tried[parser.name]}"), folder)
+            spent[parser] += time.monotonic() - began
+            tried[parser.name] += 1
+            if wrong:
+                print(wrong)
+                return 1
+    print("nothing was found in", ", ".join(f"{count:,} of {name}" for name, count in tried.items()))
+    return 0
+
+
+def _document(content: bytes) -> None:
+    text = content.decode("utf-8", "replace")
+    document = parse(text)
+    assert render(document) == text
+    render(complete(document))
+    units(text.splitlines())
+    unfenced(text)
+
+
+def _scratch(content: bytes, room: Path) -> None:
+    del room
+    for note in parse_notes(scratch_text(content), NOW):
+        render_note(note)
+
+
+def _transcripts() -> tuple[bytes, ...]:
+    examples = tuple(path.read_bytes() for path in sorted((REPOSITORY / "docs/example/transcripts").iterdir()))
+    rows = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": [{"type": "text", "text": "yes"}]}]
+    locomo = {"conversation": {"speaker_a": "A", "session_1_date_time": "1:56 pm on 8 May, 2023",
+                               "session_1": [{"speaker": "A", "dia_id": "D1:1", "text": "hi"}]}}  # fmt: skip
+    return (
+        *examples,
+        json.dumps(rows).encode(),
+        "".join(json.dumps(row) + "\n" for row in rows).encode(),
+        json.dumps({"messages": rows}).encode(),
+        json.dumps([locomo]).encode(),
+        b"# Day one\n\n**Ada:** we keep the ledger in SQLite\n\n> quoted\n\n- a list\n\n```\ncode\n```\n",
+        b"Ada: hello there\nBo: yes, hello\n\nAda: and so on\n",
+    )
+
+
+def _transcript(content: bytes, room: Path) -> None:
+    for name in ("talk.jsonl", "talk.json", "talk.md", "talk.txt"):
+        path = room / name
+        path.write_bytes(content)
+        try:
+            for reading in readings(path):
+                assert reading.watermark.bytes_read <= len(content)
+        except DreamdError:
+            continue
+
+
+def _journal(content: bytes, room: Path) -> None:
+    workspace = init_workspace(room / "w")
+    (workspace.history / "000001.json").write_bytes(content)
+    with working(workspace.root) as store:
+        store.journal.recover()
+
+
+def _archive(content: bytes, room: Path) -> None:
+    path = room / "backup.zip"
+    path.write_bytes(content)
+    import_archive(path, room / "imported")
+
+
+def _member(archive: Path, content: bytes, room: Path) -> None:
+    name = random.Random(len(content)).choice(sorted(members(archive)))
+    if content.startswith(b"SQLite format"):
+        name = DATABASE
+    import_archive(forged(archive, room / "forged.zip", {name: content}), room / "imported")
+
+
+def _databases(root: Path) -> Iterator[bytes]:
+    """A database, and one with its log behind it, from a sign on."""
+    main = (root / ".dreamd/state.db").read_bytes()
+    yield main
+    copy = root.parent / "copy.db"
+    copy.write_bytes(main)
+    with closing(open_database(copy)) as connection:
+        connection.execute("UPDATE crystals SET context = 'a harbour' || key")
+        yield main + _SIGN + log_of(copy).read_bytes()
+
+
+_SIGN = b"\n---- the log ----\n"
+
+
+def _database(content: bytes, room: Path) -> None:
+    path = room / "state.db"
+    main, _, log = content.partition(_SIGN)
+    path.write_bytes(main)
+    if log:
+        log_of(path).write_bytes(log)
+    damage_of(path, expected=True)
+    new, _ = build(read_pages(path, log_of(path)), path, lambda _: _NOTHING_ELSE, NOW)
+    with closing(open_database(new)) as connection:
+        assert connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
+    with closing(open_database(path)):
+        pass
+
+
+def _config(content: bytes, room: Path) -> None:
+    path = room / "config.yaml"
+    path.write_bytes(content)
+    load(path, {})
+
+
+def _registry(content: bytes, room: Path) -> None:
+    path = room / "workspaces"
+    path.write_bytes(content)
+    known(path)
+    known_workspaces(path, (), room)
+
+
+def _listing(folder: Path, room: Path) -> frozenset[tuple[str, int]]:
+    """Every file beside the room, and when it was changed."""
+    return frozenset(
+        (str(path), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_relative_to(room)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
