@@ -7,7 +7,7 @@ cling to the word) are cut into overlapping pairs of characters, so that a part 
 import re
 import unicodedata
 from collections.abc import Collection
-from functools import lru_cache
+from functools import cache, lru_cache
 
 # Zero-width and directional controls are of category Cf; these are invisible too and are not.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
@@ -25,6 +25,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PLURAL_KEEPS = ("ss", "us", "is")
 _VOWELS = frozenset("aeiouy")
+MOST_MARKS = 30  # combining marks in a row that are read: as many as Unicode's stream-safe form has
 
 # Negations are content ("does not work" is not "works"), and so are words that mean something in English
 # although another language uses them as articles (die, war, man).
@@ -61,6 +62,11 @@ def visible(text: str) -> str:
     return text.translate(hidden) if hidden else text
 
 
+def stream_safe(text: str) -> str:
+    """The text without the combining marks that follow 30 others: to put more in order takes quadratic time."""
+    return text if text.isascii() else _marks().sub("", text)
+
+
 # A dream compares the same lines many times.
 @lru_cache(maxsize=2_048)
 def normalise(text: str) -> str:
@@ -72,7 +78,8 @@ def normalise(text: str) -> str:
         return " ".join(text.casefold().split())
     folded = text
     for _ in range(3):  # normal forms may give birth to a capital, a mark or a filler; twice settles it
-        folded = visible(unicodedata.normalize("NFKC", unicodedata.normalize("NFD", visible(folded)).casefold()))
+        shown = unicodedata.normalize("NFD", stream_safe(visible(folded)))
+        folded = visible(unicodedata.normalize("NFKC", stream_safe(shown).casefold()))
     return " ".join(folded.split())
 
 
@@ -119,6 +126,13 @@ def jaccard(a: Collection[str], b: Collection[str]) -> float:
     left, right = frozenset(a), frozenset(b)
     either = len(left | right)
     return len(left & right) / either if either else 0.0
+
+
+@cache
+def _marks() -> re.Pattern[str]:
+    """What follows so many marks; every mark that is put in order stands below U+1F000."""
+    marks = "".join(char for char in map(chr, range(0x300, 0x1F000)) if unicodedata.combining(char))
+    return re.compile(rf"(?<=[{marks}]{{{MOST_MARKS}}})[{marks}]+")
 
 
 def _cut(run: str) -> list[str]:
