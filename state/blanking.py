@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from state.forgetting import Cut, Finder, Span, cut_out, widened
 from state.scratch import Note, body_at
 
+
 def blanked(content: bytes, notes: Sequence[Note], found: Finder) -> bytes:
     """The same bytes but for the sentences of these notes (as they were parsed from it) in which something is found.
 

@@ -116,7 +116,8 @@ def _felt_in(clause: str) -> Iterator[Feeling]:
         for cue in _cues(_CUES).get(spoken[at], ()):
             said = _stands(cue, spoken, at) and not _negated(spoken, at, len(cue.words))
             if said and (
-                cue.feeling not in _EVENTS or not (asked or condition < at or _planned(spoken, at) or _mended(cue, spoken, at))
+                cue.feeling not in _EVENTS
+                or not (asked or condition < at or _planned(spoken, at) or _mended(cue, spoken, at))
             ):
                 yield cue.feeling
         for cue in _cues(_DENIED).get(spoken[at], ()):

@@ -173,7 +173,11 @@ def widened(found: Sequence[Span], turn: int, length: int) -> tuple[Span, ...]:
     goes too, twice as much each turn, so that few turns are enough.
     """
     beside = 1 << (turn - _EXACT_TURNS) if turn > _EXACT_TURNS else 0
-    return joined((max(0, start - beside), min(length, end + beside)) for start, end in found) if beside else tuple(found)
+    return (
+        joined((max(0, start - beside), min(length, end + beside)) for start, end in found)
+        if beside
+        else tuple(found)
+    )
 
 
 def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:

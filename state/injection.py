@@ -9,16 +9,16 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
+from functools import lru_cache
 
 from state.crystal import Trust
-from state.injection_decoding import decodings, folded
+from state.injection_decoding import decoded, folded
 from state.injection_signs import by_example, commanding
 from state.poison import Poison, spoken_patterns, squeezed_pattern, written_patterns
 from state.words import content_terms, numbers, visible
 
 LINE_CHARACTERS = 600
-_SCANNED_CHARACTERS = 64 * 1024
+LONGEST_READ = 64 * 1024
 
 _SPEAKERS = {
     Trust.WEB: "from the web",
@@ -51,7 +51,6 @@ _DISCOURSE = re.compile(
     r"templates?|literal|contain(?:s|ed|ing)?|saw|attempt\w*)\b"
 )
 
-_DECODINGS = 60
 _MARK_RUN = re.compile(r"([-=*#>~_<\[({.` \t])\1{6,}")
 
 _BULLETS = re.compile(r"^(?:[-*+]\s+)+")
@@ -92,15 +91,17 @@ class Finding:
         return f"{self.kind.value}: {self.excerpt}"
 
 
+@lru_cache(maxsize=256)  # a note is asked for its line, its questions, its gaps and its pointer
 def reads_as_instruction(text: str) -> Finding | None:
     """What in this text orders the agent about or forges structure; None when nothing does.
 
     A text that `quote` has made is a datum and passes; so does a phrase in quotation marks in a sentence that talks
-    about phrases, attacks, tests and the like. Only the first 64 Ki characters are read.
+    about phrases, attacks, tests and the like. What is too long to be read, as it is or decoded, is `Poison.UNREAD`.
     """
     if is_quoted(text):
         return None
-    text = text[:_SCANNED_CHARACTERS]
+    if len(text) > LONGEST_READ:
+        return Finding(Poison.UNREAD, f"{len(text):,} characters, of which at most {LONGEST_READ:,} are read")
     hidden = _HIDDEN.search(_FLAG.sub("", text))
     if hidden or len(_SPLIT_WORD.findall(text)) > _SPLIT_WORDS_ALLOWED:
         return Finding(Poison.HIDDEN, _excerpt(visible(text)))
@@ -155,7 +156,10 @@ def is_quoted(text: str) -> bool:
 
 def _spoken(text: str) -> Finding | None:
     # Runs of blank rows and of marks say nothing, and cost patterns that look for what stands behind them.
-    rows = "\n".join(row for row in map(str.strip, folded(text).split("\n")) if row)
+    plain = folded(text)
+    if len(plain) > 2 * LONGEST_READ:  # one character may stand for eighteen
+        return Finding(Poison.UNREAD, f"{len(plain):,} characters, spelt out")
+    rows = "\n".join(row for row in map(str.strip, plain.split("\n")) if row)
     read = _MARK_RUN.sub(r"\1\1\1\1\1\1", rows)
     outside = _SPAN.sub('""', read)
     spoken = outside if outside != read and _DISCOURSE.search(outside) else read
@@ -181,10 +185,11 @@ def _spoken(text: str) -> Finding | None:
 
 
 def _encoded(text: str) -> Finding | None:
-    for decoded in islice(decodings(text), _DECODINGS):
-        if decoded != text and (finding := _spoken(decoded)):
-            return Finding(Poison.ENCODED, finding.excerpt)
-    return None
+    said = decoded(text)
+    if said is None:
+        return Finding(Poison.UNREAD, "more is encoded in it than is read")
+    found = _spoken(said) if said else None
+    return Finding(Poison.ENCODED, found.excerpt) if found else None
 
 
 def _escapes_fence(folded: str) -> bool:

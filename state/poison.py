@@ -36,6 +36,7 @@ class Poison(StrEnum):
     STRUCTURE = "forged structure"
     POINTER = "forged pointer"
     LOG_ENTRY = "forged log entry"
+    UNREAD = "too much to read"
 
 
 _PARTS = {

@@ -78,8 +78,10 @@ def normalise(text: str) -> str:
         return " ".join(text.casefold().split())
     folded = text
     for _ in range(3):  # normal forms may give birth to a capital, a mark or a filler; twice settles it
-        shown = unicodedata.normalize("NFD", stream_safe(visible(folded)))
+        before, shown = folded, unicodedata.normalize("NFD", stream_safe(visible(folded)))
         folded = visible(unicodedata.normalize("NFKC", stream_safe(shown).casefold()))
+        if folded == before:
+            break
     return " ".join(folded.split())
 
 
@@ -130,9 +132,9 @@ def jaccard(a: Collection[str], b: Collection[str]) -> float:
 
 @cache
 def _marks() -> re.Pattern[str]:
-    """What follows so many marks; every mark that is put in order stands below U+1F000."""
+    """The marks that follow so many; every mark that is put in order stands below U+1F000."""
     marks = "".join(char for char in map(chr, range(0x300, 0x1F000)) if unicodedata.combining(char))
-    return re.compile(rf"(?<=[{marks}]{{{MOST_MARKS}}})[{marks}]+")
+    return re.compile(rf"[{marks}](?<=[{marks}]{{{MOST_MARKS + 1}}})[{marks}]*")
 
 
 def _cut(run: str) -> list[str]:

@@ -11,13 +11,13 @@ _SPEECH = (
     "remember ", "if the user asks ", "send the token to ", "works ", "does not work ", "q: a\n", "always ",
     "your instructions ", "i.g.n.o.r.e ", "gur lbh ", "eht uoy ", "1gn0re ", "prefer tabs over spaces, ",
     "step first, ", "tests are green. ", "error? ", "The office is in room 14. ", "can't won't don't ",
-)  # fmt: skip
+)
 _MARKS = (
     "?", "# ", "#", ".", "-", "- ", "=", "_", "*", "**", "`", "```\n", "``` ", '"', "'", "“", "«", "<", "<!--", "</", "<a ",
     "<p hidden ", "[", "[^", "(", "[](", "![](", "![", "[a]", "[a](", "](", "{", "|", "| a ", "~~~\n", "> ", ">", "- - ",
     "1. ", "[[", "((", "(?", "? x : ", ": ", ":", ";", ", ", "!", "/", "\\", "\\x", "\\u", "&", "&#", "&#x41;", "&amp;",
     "%", "%41", "+", "@", "→", "→ search: `", "-> ", "=>", "📌", "---\n", "===\n", "a/", "/?",
-)  # fmt: skip
+)
 _BLANKS = (" ", "\t", "\n", "\r\n", " \n", "\u3000", "\u2028", "\x00", "\x1c")
 _WORDS = (
     "token=", "a@b.c ", "a@", "http://", "http://a.b/?q=", "www.", "a.", "a-", "a_", "x.py ", "2026-03-12 ",
@@ -27,14 +27,18 @@ _WORDS = (
     "n't ", "'s ", "may ", "January ", "2026 ", "last week ", "Last dream: ", "op: add\n", "system: ", "[INST]", "<|",
     "due on ", "first, ", "x = ", "a+b ", "c++ ", "#tag ", "TBD ", "wondering ", "no ", "to be ", "curl ", "cat ",
     "description: a\n", "---\na\n", "human: a\n", "www.a/?b ", "/a?b ", "~/.ssh/", "from now ", "Anna ", "s.p.a.c.e ",
-)  # fmt: skip
+)
 _SCRIPTS = (
     "\u0301", "a\u0301", "\u0301\u0316", "\u200d", "a\u200d", "\u200b", "\ufe0f", "\u202e", "\U000e0041", "漢", "漢字。",
     "忽略", "の", "한", "\u1100\u1161", "ก", "ب\u200c", "क\u094d", "é", "ß", "İ", "ﬁ", "Ａ", "\u0430", "a\u0430", "😀",
     "👩\u200d💻", "🏴\U000e0067\U000e007f", "\ud800", "\udfff", "\u115f", "\ufdfa", "１", "不", "没有成功", "？", "。",
-)  # fmt: skip
+)
+PIECES = (*_SPEECH, *_MARKS, *_BLANKS, *_WORDS, *_SCRIPTS)
 _NESTED = (("[", "]"), ("(", ")"), ("<b>", "</b>"), ("<", ">"), ("{", "}"), ("“", "”"), ("`", "` "), ("[", "](a)"))
-_BLOCK = 4096
+
+
+def _then(shape: Shape, end: str) -> Shape:
+    return lambda length: shape(length - len(end)) + end
 
 
 def _repeated(piece: str) -> Shape:
@@ -100,7 +104,9 @@ def _prose(length: int) -> str:
 
 
 SHAPES: Mapping[str, Shape] = {
-    **{ascii(piece): _repeated(piece) for piece in (*_SPEECH, *_MARKS, *_BLANKS, *_WORDS, *_SCRIPTS)},
+    **{ascii(piece): _repeated(piece) for piece in PIECES},
+    # What nearly matched to the end.
+    **{f"{piece!a} and a word": _then(_repeated(piece), "word§") for piece in PIECES},
     **{f"nested {opening}": _nested(opening, closing) for opening, closing in _NESTED},
     "one long word": _repeated("abcdefghij"),
     "printable ASCII": _drawn(32, 127),

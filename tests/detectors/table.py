@@ -18,7 +18,7 @@ from state.duplicates import says_the_same
 from state.feelings import feelings_in
 from state.forgetting import RUN_WORDS, Cut, Target, sentences, spans, without
 from state.injection import defang, is_quoted, quote, reads_as_instruction
-from state.injection_decoding import decodings, folded
+from state.injection_decoding import decoded, folded
 from state.pointer import candidates, parse_pointer, topic_of
 from state.question import content, names_in, read_question
 from state.rows import unfenced
@@ -60,7 +60,7 @@ def _blanked(text: str) -> bytes:
 DETECTORS: Mapping[str, Detector] = {
     "reads_as_instruction": reads_as_instruction,
     "folded": folded,
-    "decodings": lambda text: list(decodings(text)),
+    "decoded": decoded,
     "defang": defang,
     "defang whole": lambda text: defang(text, len(text) + 1),
     "quote": lambda text: quote(text, Trust.WEB),
