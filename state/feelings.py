@@ -13,7 +13,7 @@ from state.hormones import Feeling
 from state.words import normalise
 
 _CLAUSE = re.compile(
-    r"(?:[.!;:\n。！；：,，]+(?:\s+|$)|(?<=[。！；：，])|(?<=[?？])\s*|\s+(?:but|however|although|though|aber|mais|pero|но)\s+|"
+    r"(?:(?<![.!;:\n。！；：，,])[.!;:\n。！；：,，]+(?:\s+|$)|(?<=[。！；：，])|(?<=[?？])\s*|\s+(?:but|however|although|though|aber|mais|pero|но)\s+|"
     r"\s[–—-]\s)"
 )
 _CODE = re.compile(

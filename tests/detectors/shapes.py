@@ -34,6 +34,7 @@ _SCRIPTS = (
     "👩\u200d💻", "🏴\U000e0067\U000e007f", "\ud800", "\udfff", "\u115f", "\ufdfa", "１", "不", "没有成功", "？", "。",
 )
 PIECES = (*_SPEECH, *_MARKS, *_BLANKS, *_WORDS, *_SCRIPTS)
+_BLOCK = 1_024  # what is drawn is drawn once: four times the text is four times the same
 _NESTED = (("[", "]"), ("(", ")"), ("<b>", "</b>"), ("<", ">"), ("{", "}"), ("“", "”"), ("`", "` "), ("[", "](a)"))
 
 
@@ -54,11 +55,8 @@ def _nested(opening: str, closing: str) -> Shape:
 
 
 def _drawn(first: int, last: int) -> Shape:
-    def text(length: int) -> str:
-        chance = random.Random(first)
-        return "".join(chance.choices([chr(code) for code in range(first, last)], k=length))
-
-    return text
+    chance = random.Random(first)
+    return _repeated("".join(chance.choices([chr(code) for code in range(first, last)], k=_BLOCK)))
 
 
 def _runs_apart(length: int) -> str:
