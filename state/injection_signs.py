@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from state.hints import Hints, Pieces, hints_of
 from state.poison import Poison, plain_pattern
 
 COMMANDS = 1.0
@@ -38,6 +39,7 @@ class Sign:
     kind: Poison
     weight: float
     pattern: re.Pattern[str]
+    hints: Hints
 
     @property
     def opens(self) -> bool:
@@ -227,6 +229,9 @@ reports what was said | address to an AI | -0.10 | \b(?:we (?:added|blocked|use|
   penetration|red team|audit|is listed|blocks?|flags?|strip(?:s|ped)|filters?)\b
 a change of code | address to an AI | -0.62 | ^(?:fix|feat|chore|docs|refactor|test|perf|build|security|ci|style|
   revert)\b(?:\([\w-]+\))?:?
+daily life | address to an AI | -0.3 | \b(?:receipts?|photos?|calendar|birthdays?|holidays?|on leave|vacation|dinner|
+  lunch|groceries|doctor|dentist|school|garden|weather|appointments?|on (?:her|his|their) behalf|
+  (?:her|his) (?:mother|father|sister|brother|wife|husband|son|daughter|partner|boss|desk|office|inbox))\b
 habit of work | address to an AI | -0.24 | \b(?:release|deploy|migration|backup|tests?|branch|commit|linter|
   formatter|server|database|ticket|sprint|
   colleague|team|on-call|engineer|certificate|settings|version|parameter|argument|attribute|function|request)s?\b
@@ -245,17 +250,19 @@ def signs() -> tuple[Sign, ...]:
     made = []
     for row in rows:
         name, kind, weight, pattern = (cell.strip(" ") for cell in row.split(" | ", 3))
-        made.append(Sign(name, Poison(kind), float(weight), re.compile(plain_pattern(pattern))))
+        compiled = re.compile(plain_pattern(pattern))
+        made.append(Sign(name, Poison(kind), float(weight), compiled, hints_of(compiled)))
     return tuple(made)
 
 
-def commanding(flat: str) -> tuple[Poison, str] | None:
+def commanding(flat: str, pieces: Pieces) -> tuple[Poison, str] | None:
     """The weightiest kind and the passage that commands; None when no three sentences in a row do.
 
     Every one, two and three sentences in a row are a passage: what follows a command does not soften it.
     """
     sentences = list(_sentences(flat))
-    known = {one: _signs_in(one) for one in dict.fromkeys(sentences)}
+    possible = [sign for sign in signs() if pieces.may_match(sign.hints)]
+    known = {one: [sign for sign in possible if sign.pattern.search(one)] for one in dict.fromkeys(sentences)}
     for length in range(1, _WINDOW + 1):
         for at in range(len(sentences) - length + 1):
             passage = sentences[at : at + length]
@@ -293,11 +300,7 @@ def _sentences(flat: str) -> Iterator[str]:
             yield rest
 
 
-def _signs_in(sentence: str) -> tuple[Sign, ...]:
-    return tuple(sign for sign in signs() if sign.pattern.search(sentence))
-
-
-def _together(sentences: Sequence[tuple[Sign, ...]]) -> set[Sign]:
+def _together(sentences: Sequence[Sequence[Sign]]) -> set[Sign]:
     """The signs of a passage: what opens one speaks in its first sentence alone, what ends one in its last."""
     last = len(sentences) - 1
     return {

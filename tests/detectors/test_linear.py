@@ -25,7 +25,9 @@ def test_no_shape_of_text_is_slow_to_read(name: str, length: int) -> None:
 @pytest.mark.parametrize("name", DETECTORS)
 @examples(30)
 @given(before=ALPHABETS, again=ALPHABETS, after=ALPHABETS)
-def test_no_repeated_pieces_are_slow_to_read(name: str, before: list[str], again: list[str], after: list[str]) -> None:
+def test_no_repeated_pieces_are_slow_to_read(
+    name: str, before: list[str], again: list[str], after: list[str]
+) -> None:
     head, body, end = map("".join, (before, again, after))
 
     def text(length: int) -> str:
