@@ -229,9 +229,6 @@ reports what was said | address to an AI | -0.10 | \b(?:we (?:added|blocked|use|
   penetration|red team|audit|is listed|blocks?|flags?|strip(?:s|ped)|filters?)\b
 a change of code | address to an AI | -0.62 | ^(?:fix|feat|chore|docs|refactor|test|perf|build|security|ci|style|
   revert)\b(?:\([\w-]+\))?:?
-daily life | address to an AI | -0.3 | \b(?:receipts?|photos?|calendar|birthdays?|holidays?|on leave|vacation|dinner|
-  lunch|groceries|doctor|dentist|school|garden|weather|appointments?|on (?:her|his|their) behalf|
-  (?:her|his) (?:mother|father|sister|brother|wife|husband|son|daughter|partner|boss|desk|office|inbox))\b
 habit of work | address to an AI | -0.24 | \b(?:release|deploy|migration|backup|tests?|branch|commit|linter|
   formatter|server|database|ticket|sprint|
   colleague|team|on-call|engineer|certificate|settings|version|parameter|argument|attribute|function|request)s?\b

@@ -7,7 +7,7 @@ cling to the word) are cut into overlapping pairs of characters, so that a part 
 import re
 import unicodedata
 from collections.abc import Collection
-from functools import cache, lru_cache
+from functools import lru_cache
 
 # Zero-width and directional controls are of category Cf; these are invisible too and are not.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
@@ -64,7 +64,12 @@ def visible(text: str) -> str:
 
 def stream_safe(text: str) -> str:
     """The text without the combining marks that follow 30 others: to put more in order takes quadratic time."""
-    return text if text.isascii() else _marks().sub("", text)
+    if text.isascii():
+        return text
+    marks = "".join(sorted(char for char in set(text) if unicodedata.combining(char)))
+    if sum(map(text.count, marks)) <= MOST_MARKS:
+        return text
+    return re.sub(rf"[{marks}](?<=[{marks}]{{{MOST_MARKS + 1}}})[{marks}]*", "", text)
 
 
 # A dream compares the same lines many times.
@@ -128,13 +133,6 @@ def jaccard(a: Collection[str], b: Collection[str]) -> float:
     left, right = frozenset(a), frozenset(b)
     either = len(left | right)
     return len(left & right) / either if either else 0.0
-
-
-@cache
-def _marks() -> re.Pattern[str]:
-    """The marks that follow so many; every mark that is put in order stands below U+1F000."""
-    marks = "".join(char for char in map(chr, range(0x300, 0x1F000)) if unicodedata.combining(char))
-    return re.compile(rf"[{marks}](?<=[{marks}]{{{MOST_MARKS + 1}}})[{marks}]*")
 
 
 def _cut(run: str) -> list[str]:
