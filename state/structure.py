@@ -52,7 +52,7 @@ _TAG = re.compile(
 )
 # Who speaks of a tag leaves it open, or puts it in code.
 _CLOSED = re.compile(r"</([a-z][\w:-]{0,30})\s{0,9}>")
-_ELEMENT = re.compile(r"<(?=/?([a-z][\w:-]{0,30})\b[^<>]{0,600}>)")
+_ELEMENT = re.compile(r"<(?=/?([a-z][\w:-]{0,30})\b([^<>]{0,600})>)")
 _CODE = re.compile(r"((?<!\\)`[^`]*`)")
 _CHAT_MARK = re.compile(r"\[(?=/?(?:INST|TOOL_CALLS)\])")
 
@@ -110,11 +110,13 @@ def balanced(line: str) -> str:
 
 
 def _without_elements(line: str) -> str:
-    closed = set(_CLOSED.findall(line))
-    if not closed:
+    """The line with the tags taken apart that close, each by itself or one by another."""
+    if "/" not in line:
         return line
+    closed = set(_CLOSED.findall(line))
     pieces = _CODE.split(line)
-    pieces[::2] = (_ELEMENT.sub(lambda tag: "< " if tag[1] in closed else "<", piece) for piece in pieces[::2])
+    for at in range(0, len(pieces), 2):
+        pieces[at] = _ELEMENT.sub(lambda tag: "< " if tag[1] in closed or tag[2].endswith("/") else "<", pieces[at])
     return "".join(pieces)
 
 
