@@ -383,6 +383,7 @@ def _clusters(stretch: str) -> list[Span]:
     return found
 
 
+@lru_cache(maxsize=8_192)  # of a script's characters
 def _folded(cluster: str) -> str:
     cluster = visible(cluster)[: MOST_MARKS + 1]
     for _ in range(2):
