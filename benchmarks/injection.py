@@ -54,6 +54,7 @@ def _row(name: str, texts: Iterable[Poisoned | Honest]) -> None:
 
 def _speed() -> None:
     texts = [one.text for one in HONEST]
+    reads_as_instruction.cache_clear()
     started = time.perf_counter()
     for text in texts:
         reads_as_instruction(text)

@@ -4,12 +4,11 @@ What goes are sentences, as everywhere. What is left of a line moves together, a
 end, so that it reads as if the rest alone had been written.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 
-from state.forgetting import Cut, Span, cut_out
+from state.forgetting import Cut, Finder, Span, cut_out, widened
 from state.scratch import Note, body_at
-
-Finder = Callable[[str], Sequence[Span]]
 
 
 def blanked(content: bytes, notes: Sequence[Note], found: Finder) -> bytes:
@@ -32,9 +31,10 @@ def _entry(rows: Sequence[bytes], found: Finder) -> list[bytes]:
     starts = [body_at(texts[0]), *(len(text) - len(text.lstrip(" \t")) for text in texts[1:])]
     heads = [text[:start] for text, start in zip(texts, starts, strict=True)]
     bodies = [text[start : len(text) - len(end)] for text, start, end in zip(texts, starts, ends, strict=True)]
-    left = bodies
-    while places := found("\n".join(left)):
-        left = _without(left, places)
+    left, turn = bodies, 0
+    while places := found(text := "\n".join(left)):
+        left = _without(left, widened(places, turn, len(text)))
+        turn += 1
     if left == bodies:  # what was found is a word of the stamp, or of an escape
         left = [""] * len(bodies)
     return [
@@ -51,10 +51,13 @@ def _as_long(head: str, body: str, length: int) -> bytes:
 
 
 def _without(lines: Sequence[str], places: Sequence[Span]) -> list[str]:
-    left, at = [], 0
+    left, at, first = [], 0, 0
     for line in lines:
         end = at + len(line)
-        here = [(max(start, at) - at, min(stop, end) - at) for start, stop in places if start < end and stop > at]
+        while first < len(places) and places[first][1] <= at:
+            first += 1
+        within = places[first : bisect_left(places, (end, 0), first)]
+        here = [(max(start, at) - at, min(stop, end) - at) for start, stop in within]
         left.append(cut_out(line, here, Cut.SENTENCES))
         at = end + 1
     return left

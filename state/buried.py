@@ -22,7 +22,7 @@ from state.digests import (
     mark_of_sum,
     value_of,
 )
-from state.forgetting import RUN_WORDS, Cut, Span, Word, cut_off, cut_out, joined, readings, worded
+from state.forgetting import RUN_WORDS, Cut, Span, Word, cut_all, cut_off, joined, readings, worded
 from state.respelt import NONE, Respelt
 from state.scratch import Note
 from state.spelling import encoded
@@ -76,15 +76,11 @@ class Buried:
 
     def without(self, text: str) -> str:
         """The text without the sentences (or lines) that hold something buried; "" when no word remains."""
-        while found := self.found(text):
-            text = cut_out(text, found, Cut.SENTENCES)
-        return text
+        return cut_all(text, self.found, Cut.SENTENCES)
 
     def masked(self, text: str) -> str:
         """The text with a mark in the place of the words that are buried."""
-        while found := self.found(text):
-            text = cut_out(text, found, Cut.WORDS) or MASK
-        return text
+        return cut_all(text, self.found, Cut.WORDS) or (text and MASK)
 
     def spared(self, crystal: Crystal) -> Crystal | None:
         """What may be learnt of a crystal: the very same where nothing of it is buried; None: nothing."""

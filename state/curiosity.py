@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Protocol, TypeVar
 
 from state.injection import defang, reads_as_instruction
@@ -18,17 +19,18 @@ from state.words import content_terms, normalise
 QUESTION_CHARACTERS = 200
 HALF_LIFE_DAYS = 7.0
 MAX_IN_ONE_TEXT = 5
+_MOST_JUDGED = 20  # sentences of one text that are asked whether they are orders
 _DAY_SECONDS = 86_400.0
 
 # Not questions: code, addresses (their ? starts a query), paths, and operators such as ?. and ?:
 _CODE = re.compile(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|<!--.{0,2000}?-->|\b[\w+.-]{1,20}://\S+|\bwww\.\S+|(?<!\S)[^\s/]{0,200}/\S{0,300}?\?\S+|"
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|\b[\w+.-]{1,20}://\S+|\bwww\.\S+|(?<!\S)[^\s/]{0,200}/\S{0,300}?\?\S+|"
     r"\(\?[^)\n]{0,200}\)[?*+]?|\s\?\s[^?\n]{1,60}\s:\s|\?(?=[\w.:(=&)*+\\|\[])",
     re.DOTALL,
 )
 _LEAD = re.compile(r"^[\s>#*+-]*(?:\[[ x]\]\s*)?(?:\d{1,3}[.)]\s+)?(?:(?:open )?questions?\s*:\s*)?", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?;。！？؟;])[\"'”’)]*\s+|(?<=[。！？])|\n+")
-_ASKS = re.compile(r"[?？؟]+[\"'”’)\]*_]*$")
+_ASKS = re.compile(r"(?<![?？؟])[?？؟]++[\"'”’)\]*_]*+$")
 _OPEN = re.compile(
     r"\b(?:I wonder|wondering|(?:need|have|want|remains) to (?:find out|figure out|clarify|investigate|understand)|"
     r"(?:unclear|not(?: yet)? (?:clear|sure|known|decided)) (?:why|how|what|which|when|where|who|whether|if)|"
@@ -44,9 +46,9 @@ _NEGATED_OPEN = re.compile(
 )
 # Said in passing to the other person, not asked of memory.
 _PHATIC = re.compile(
-    r"^(?:ok(?:ay)?|right|really|yes|no|so|and|what|why|how|huh|eh|sure|ready|done|anything else|makes sense|got it|"
+    r"(?:ok(?:ay)?|right|really|yes|no|so|and|what|why|how|huh|eh|sure|ready|done|anything else|makes sense|got it|"
     r"how are you|what'?s up|any questions|does that (?:help|make sense)|(?:can|could|would|will) you\b.*|"
-    r"shall (?:we|i)\b.*|should i\b.*|do you want\b.*|would you like\b.*|anything else\b.*)[?!.\s]*$",
+    r"shall (?:we|i)\b.*|should i\b.*|do you want\b.*|would you like\b.*|anything else\b.*)",
     re.IGNORECASE,
 )
 
@@ -97,12 +99,10 @@ def questions_in(text: str) -> tuple[str, ...]:
     what is only said to keep a conversation going, and what orders the agent about do not count.
     """
     found: dict[str, str] = {}
-    for sentence in _sentences(text):
-        asks = _ASKS.search(sentence) or (_OPEN.search(sentence) and not _NEGATED_OPEN.search(sentence))
-        meant = asks and not _PHATIC.match(sentence) and len(content_terms(sentence)) >= 2
-        if meant and reads_as_instruction(sentence) is None:
+    for sentence in islice(filter(_is_meant, _sentences(text)), _MOST_JUDGED):
+        if len(found) < MAX_IN_ONE_TEXT and reads_as_instruction(sentence) is None:
             found.setdefault(question_key(sentence), defang(sentence, QUESTION_CHARACTERS))
-    return tuple(found.values())[:MAX_IN_ONE_TEXT]
+    return tuple(found.values())
 
 
 def missed(query: str) -> str | None:
@@ -162,9 +162,22 @@ def _weight(cause: str) -> float:
     return _WEIGHT[Cause(cause)]
 
 
+def _is_meant(sentence: str) -> bool:
+    asks = _ASKS.search(sentence) or (_OPEN.search(sentence) and not _NEGATED_OPEN.search(sentence))
+    return bool(asks) and not _PHATIC.fullmatch(sentence.rstrip("?!. ")) and len(content_terms(sentence)) >= 2
+
+
 def _sentences(text: str) -> Iterator[str]:
-    plain = _CODE.sub(" ", text)
+    plain = _CODE.sub(" ", _without_comments(text))
     for sentence in _SENTENCE.split(plain):
         bare = " ".join(_LEAD.sub("", sentence or "").split())
         if bare:
             yield bare
+
+
+def _without_comments(text: str) -> str:
+    kept, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[at:start])
+        at = end + 3
+    return " ".join((*kept, text[at:]))

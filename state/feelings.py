@@ -13,7 +13,7 @@ from state.hormones import Feeling
 from state.words import normalise
 
 _CLAUSE = re.compile(
-    r"(?:[.!;:\n。！；：,，]+(?:\s+|$)|(?<=[。！；：，])|(?<=[?？])\s*|\s+(?:but|however|although|though|aber|mais|pero|но)\s+|"
+    r"(?:(?<![.!;:\n。！；：，,])[.!;:\n。！；：,，]+(?:\s+|$)|(?<=[。！；：，])|(?<=[?？])\s*|\s+(?:but|however|although|though|aber|mais|pero|но)\s+|"
     r"\s[–—-]\s)"
 )
 _CODE = re.compile(
@@ -111,16 +111,18 @@ def feelings_in(text: str) -> tuple[Feeling, ...]:
 def _felt_in(clause: str) -> Iterator[Feeling]:
     asked = clause.rstrip().endswith(("?", "？"))
     spoken = _WORD.findall(_spelt_out(clause))
+    condition = next((at for at, word in enumerate(spoken) if word in _words("conditions")), len(spoken))
     for at in range(len(spoken)):
         for cue in _cues(_CUES).get(spoken[at], ()):
             said = _stands(cue, spoken, at) and not _negated(spoken, at, len(cue.words))
             if said and (
-                cue.feeling not in _EVENTS or not (asked or _unreal(spoken, at) or _mended(cue, spoken, at))
+                cue.feeling not in _EVENTS
+                or not (asked or condition < at or _planned(spoken, at) or _mended(cue, spoken, at))
             ):
                 yield cue.feeling
         for cue in _cues(_DENIED).get(spoken[at], ()):
             denied = _stands(cue, spoken, at) and _negated(spoken, at, 1)
-            if denied and not asked and not (_words("conditions") & set(spoken[:at])) and not _ordered(spoken):
+            if denied and not asked and not condition < at and not _ordered(spoken):
                 yield cue.feeling
     if not clause.isascii() and not asked and not _UNSPACED_UNREAL.search(clause):
         yield from (feeling for feeling, pattern in _unspaced() if pattern.search(clause))
@@ -147,11 +149,10 @@ def _negated(spoken: Sequence[str], at: int, length: int) -> bool:
     return bool(_words("negators") & set(before) or _words("after") & set(after))
 
 
-def _unreal(spoken: Sequence[str], at: int) -> bool:
-    """A condition, a plan, or "to be fixed"."""
-    before = spoken[:at]
-    planned = _words("plans") & set(before[-_REACH + 1 :])
-    return bool(_words("conditions") & set(before) or planned or before[-1:] == ["to"] or before[-2:] == ["to", "be"])
+def _planned(spoken: Sequence[str], at: int) -> bool:
+    """A plan, or "to be fixed"."""
+    before = spoken[max(0, at - _REACH + 1) : at]
+    return bool(_words("plans") & set(before)) or before[-1:] == ["to"] or before[-2:] == ["to", "be"]
 
 
 def _mended(cue: _Cue, spoken: Sequence[str], at: int) -> bool:

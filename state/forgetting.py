@@ -12,6 +12,7 @@ or is a whole line (`parts`). So two texts that have a phrase in common are two 
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +22,7 @@ from typing import Self
 from state.errors import UsageError
 from state.spelling import simplified
 from state.unescaping import unescaped
-from state.words import visible
+from state.words import MOST_MARKS, visible
 
 RUN_WORDS = 8
 MOST_RUN_WORDS = 32
@@ -29,6 +30,7 @@ MOST_RUN_WORDS = 32
 Word = tuple[str, int, int]
 Span = tuple[int, int]
 Ends = Callable[[int], tuple[bool, bool]]
+Finder = Callable[[str], Sequence[Span]]
 
 _MARK, _WORDLESS_MARK = "[forgotten]", "[…]"
 _MARK_WORD = "forgotten"
@@ -39,15 +41,17 @@ _UNSPACED = re.compile(
     r"[\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
 )
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'’”)\]*_`]*[ \t]+|[。！？｡]+[」』”）]*[ \t]*")
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'’”)\]*_`]*+[ \t]++|[。！？｡]++[」』”）]*+[ \t]*+")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'])(?:[^\W\d_]|[^\W\d_]\.[^\W\d_]|dr|mr|mrs|ms|st|nr|no|vs|etc|ca|bzw|usw|approx|cf|al|fig|inc)$",
     re.IGNORECASE,
 )
+_LONGEST_ABBREVIATION = len("approx")
 # Quotes, bullets, numbers of lists, boxes of tasks and headings stand before the first sentence of a line.
 _LEAD = re.compile(r"[ \t]*(?:(?:>|[-*+]|\d{1,4}[.)]|\[[ xX]\]|#{1,6})[ \t]+)*")
 _BREAKS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _FEW_RUNS = 16
+_EXACT_TURNS = 8
 
 
 class Cut(StrEnum):
@@ -152,9 +156,30 @@ def without(text: str, targets: Iterable[Target], cut: Cut) -> str:
     A text without a match is returned as it is.
     """
     wanted = tuple(targets)
-    while found := spans(text, wanted):
-        text = cut_out(text, found, cut)
+    return cut_all(text, lambda one: spans(one, wanted), cut)
+
+
+def cut_all(text: str, find: Finder, cut: Cut) -> str:
+    """The text without what is found in it, again and again until nothing is found; "" when no word remains."""
+    turn = 0
+    while found := find(text):
+        text = cut_out(text, widened(found, turn, len(text)), cut)
+        turn += 1
     return text
+
+
+def widened(found: Sequence[Span], turn: int, length: int) -> tuple[Span, ...]:
+    """What is to go in this turn (0, 1 …) of a text of this length: the places themselves in the first ones.
+
+    Where a text is laid around itself many times, each turn uncovers the next; then what stands beside the places
+    goes too, twice as much each turn, so that few turns are enough.
+    """
+    beside = 1 << (turn - _EXACT_TURNS) if turn > _EXACT_TURNS else 0
+    return (
+        joined((max(0, start - beside), min(length, end + beside)) for start, end in found)
+        if beside
+        else tuple(found)
+    )
 
 
 def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
@@ -196,12 +221,13 @@ def _without_words(text: str, found: Sequence[Span]) -> str:
 
 
 def _without_sentences(text: str, found: Sequence[Span]) -> str:
-    gone = [unit for unit in sentences(text) if any(unit[0] < end and start < unit[1] for start, end in found)]
+    gone = _touched(sentences(text), found)
     kept: list[str] = []
-    at = 0
+    at = first = 0
     for line in text.splitlines(keepends=True):
         end = at + len(line)
-        cuts = [unit for unit in gone if at <= unit[0] < end]
+        last = bisect_left(gone, (end, 0), first)
+        cuts, first = gone[first:last], last
         left = _without_spans(line, [(start - at, stop - at) for start, stop in cuts]) if cuts else line
         kept.extend([left] if not cuts or worded(_LEAD.sub("", left, count=1)) else [])
         at = end
@@ -209,6 +235,18 @@ def _without_sentences(text: str, found: Sequence[Span]) -> str:
         return _without_words(text, found)
     left = "".join(kept)
     return left if text[-1:] in _BREAKS else left.rstrip(_BREAKS)
+
+
+def _touched(units: Sequence[Span], found: Sequence[Span]) -> list[Span]:
+    """The units that one of the places touches; both are in order, and neither overlaps its own."""
+    touched: list[Span] = []
+    at = 0
+    for start, end in units:
+        while at < len(found) and found[at][1] <= start:
+            at += 1
+        if at < len(found) and found[at][0] < end:
+            touched.append((start, end))
+    return touched
 
 
 def _without_spans(line: str, cuts: Sequence[Span]) -> str:
@@ -227,7 +265,8 @@ def _ends(line: str, start: int) -> Iterable[int]:
         if match.end() >= len(line):
             return
         # "3.5 is", "e.g. this" and "Dr. Smith" are no ends; 。 is one, whatever follows.
-        goes_on = line[match.end()].islower() or _ABBREVIATION.search(line[start : match.start()])
+        before = line[max(start, match.start() - _LONGEST_ABBREVIATION - 1) : match.start()]
+        goes_on = line[match.end()].islower() or _ABBREVIATION.search(before)
         if match.group()[0] not in ".…" or not goes_on:
             yield match.end()
 
@@ -329,7 +368,8 @@ def _letters(stretch: str) -> list[Word]:
             joins = letters and (_is_mark(char) or _goes_on(letters[-1][0], char))
             if joins:
                 before, begun, _ = letters[-1]
-                letters[-1] = (unicodedata.normalize("NFKC", before + char), begun, end)
+                more = char if len(before) <= MOST_MARKS else ""  # as far as `normalise` reads marks
+                letters[-1] = (unicodedata.normalize("NFKC", before + more), begun, end)
             else:
                 letters.append((char, start, end))
     return letters
@@ -345,7 +385,9 @@ def _clusters(stretch: str) -> list[Span]:
     return found
 
 
+@lru_cache(maxsize=8_192)  # of a script's characters
 def _folded(cluster: str) -> str:
+    cluster = visible(cluster)[: MOST_MARKS + 1]
     for _ in range(2):
         cluster = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", visible(cluster)).casefold())
     return visible(cluster)

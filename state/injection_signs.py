@@ -9,15 +9,15 @@ taken for orders; `python -m benchmarks.injection` says what they are worth.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from state.hints import Hints, Pieces, hints_of
 from state.poison import Poison, plain_pattern
 
 COMMANDS = 1.0
 _WINDOW = 3  # sentences that are read together
-_MOST_SENTENCES = 200
 _LONGEST = 600
 # Folded text has ASCII marks in Chinese too, with no blank behind them.
 _SENTENCE = re.compile(r"(?<=[.!?;])(?:\s+|(?=[^\x00-\x7f]))|(?<=。)")
@@ -39,6 +39,15 @@ class Sign:
     kind: Poison
     weight: float
     pattern: re.Pattern[str]
+    hints: Hints
+
+    @property
+    def opens(self) -> bool:
+        return self.pattern.pattern.startswith("^")
+
+    @property
+    def ends(self) -> bool:
+        return self.pattern.pattern.endswith("$")
 
 
 # name | kind | weight | pattern. A row that is indented continues the pattern above it.
@@ -238,22 +247,31 @@ def signs() -> tuple[Sign, ...]:
     made = []
     for row in rows:
         name, kind, weight, pattern = (cell.strip(" ") for cell in row.split(" | ", 3))
-        made.append(Sign(name, Poison(kind), float(weight), re.compile(plain_pattern(pattern))))
+        compiled = re.compile(plain_pattern(pattern))
+        made.append(Sign(name, Poison(kind), float(weight), compiled, hints_of(compiled)))
     return tuple(made)
 
 
-def commanding(flat: str) -> tuple[Poison, str] | None:
-    """The weightiest kind and the passage that commands; None when no three sentences in a row do."""
-    for passage in passages(flat):
-        found = [sign for sign in signs() if sign.pattern.search(passage)]
-        if sum(sign.weight for sign in found) >= COMMANDS:
-            return max(found, key=lambda sign: sign.weight).kind, passage
+def commanding(flat: str, pieces: Pieces) -> tuple[Poison, str] | None:
+    """The weightiest kind and the passage that commands; None when no three sentences in a row do.
+
+    Every one, two and three sentences in a row are a passage: what follows a command does not soften it.
+    """
+    sentences = list(_sentences(flat))
+    possible = [sign for sign in signs() if pieces.may_match(sign.hints)]
+    known = {one: [sign for sign in possible if sign.pattern.search(one)] for one in dict.fromkeys(sentences)}
+    for length in range(1, _WINDOW + 1):
+        for at in range(len(sentences) - length + 1):
+            passage = sentences[at : at + length]
+            found = _together([known[one] for one in passage])
+            if sum(sign.weight for sign in found) >= COMMANDS:
+                return max(found, key=lambda sign: sign.weight).kind, " ".join(passage)
     return None
 
 
 def by_example(folded: str) -> str | None:
     """A habit taught by repetition: a dialogue of four pairs or more, or one sentence over and over about agents."""
-    rows = [row.strip() for row in folded.splitlines() if row.strip()][:_MOST_SENTENCES]
+    rows = [row.strip() for row in folded.splitlines() if row.strip()]
     spoken = [match for row in rows if (match := _TURN.match(row))]
     heard = Counter(match[1] for match in spoken)
     if len(heard) > 1 and sorted(heard.values())[-2] >= _EXAMPLES:
@@ -261,14 +279,30 @@ def by_example(folded: str) -> str | None:
         alike = len({_SAME.sub("", one) for one in answers}) <= (len(answers) + 2) // 2
         if alike or not set(heard) <= _QUESTION_LABELS:
             return spoken[0].group()
-    flat = [_SAME.sub("", one) for one in (*rows, *_SENTENCE.split(" ".join(rows))[:_MOST_SENTENCES])]
+    flat = [_SAME.sub("", one) for one in (*rows, *_SENTENCE.split(" ".join(rows)))]
     said = Counter(one for one in flat if _ABOUT_AGENTS.search(one)).most_common(1)
     return said[0][0] if said and said[0][1] >= _REPEATED else None
 
 
-def passages(flat: str) -> Iterator[str]:
-    """Every one, two and three sentences in a row: what follows a command does not soften it."""
-    sentences = [one[:_LONGEST] for one in _SENTENCE.split(flat) if one.strip()][:_MOST_SENTENCES]
-    for length in range(1, min(_WINDOW, len(sentences)) + 1):
-        for at in range(len(sentences) - length + 1):
-            yield " ".join(sentences[at : at + length])
+def _sentences(flat: str) -> Iterator[str]:
+    """The sentences of a text; of a very long one the parts, cut at words."""
+    for sentence in _SENTENCE.split(flat):
+        rest = sentence.strip()
+        while len(rest) > _LONGEST:
+            cut = rest.rfind(" ", _LONGEST // 2, _LONGEST)
+            at = cut if cut > 0 else _LONGEST
+            yield rest[:at]
+            rest = rest[at:].lstrip()
+        if rest:
+            yield rest
+
+
+def _together(sentences: Sequence[Sequence[Sign]]) -> set[Sign]:
+    """The signs of a passage: what opens one speaks in its first sentence alone, what ends one in its last."""
+    last = len(sentences) - 1
+    return {
+        sign
+        for at, found in enumerate(sentences)
+        for sign in found
+        if not ((sign.opens and at > 0) or (sign.ends and at < last))
+    }

@@ -12,8 +12,11 @@ In a table a row at the margin names the kind, one indented by two starts a patt
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+
+from state.hints import Hints, hints_of
 
 
 class Poison(StrEnum):
@@ -36,6 +39,7 @@ class Poison(StrEnum):
     STRUCTURE = "forged structure"
     POINTER = "forged pointer"
     LOG_ENTRY = "forged log entry"
+    UNREAD = "too much to read"
 
 
 _PARTS = {
@@ -321,22 +325,36 @@ _SQUEEZED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A pattern that shows a kind of trick, and the pieces of text of which it needs one."""
+
+    kind: Poison
+    pattern: re.Pattern[str]
+    hints: Hints
+
+
 @cache
-def written_patterns() -> tuple[tuple[Poison, re.Pattern[str]], ...]:
+def written_patterns() -> tuple[Shown, ...]:
     """Compiled when first used: most commands never need them."""
-    return tuple((kind, re.compile(pattern, re.MULTILINE)) for kind, pattern in _rows(_WRITTEN))
+    return _shown(_WRITTEN, re.MULTILINE)
 
 
 @cache
-def spoken_patterns() -> tuple[tuple[Poison, re.Pattern[str]], ...]:
+def spoken_patterns() -> tuple[Shown, ...]:
     """Compiled when first used."""
-    return tuple((kind, re.compile(pattern)) for kind, pattern in _rows(_SPOKEN))
+    return _shown(_SPOKEN, 0)
 
 
 @cache
 def squeezed_pattern() -> re.Pattern[str]:
     """For text of which only letters are left, with every l written as i: 1 may stand for both."""
     return re.compile(_SQUEEZED.replace("l", "i"))
+
+
+def _shown(table: str, flags: int) -> tuple[Shown, ...]:
+    compiled = ((kind, re.compile(pattern, flags)) for kind, pattern in _rows(table))
+    return tuple(Shown(kind, pattern, hints_of(pattern)) for kind, pattern in compiled)
 
 
 def _rows(table: str) -> Iterator[tuple[Poison, str]]:

@@ -25,6 +25,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PLURAL_KEEPS = ("ss", "us", "is")
 _VOWELS = frozenset("aeiouy")
+MOST_MARKS = 30  # combining marks in a row that are read: as many as Unicode's stream-safe form has
 
 # Negations are content ("does not work" is not "works"), and so are words that mean something in English
 # although another language uses them as articles (die, war, man).
@@ -61,6 +62,16 @@ def visible(text: str) -> str:
     return text.translate(hidden) if hidden else text
 
 
+def stream_safe(text: str) -> str:
+    """The text without the combining marks that follow 30 others: to put more in order takes quadratic time."""
+    if text.isascii():
+        return text
+    marks = "".join(sorted(char for char in set(text) if unicodedata.combining(char)))
+    if sum(map(text.count, marks)) <= MOST_MARKS:
+        return text
+    return re.sub(rf"[{marks}](?<=[{marks}]{{{MOST_MARKS + 1}}})[{marks}]*", "", text)
+
+
 # A dream compares the same lines many times.
 @lru_cache(maxsize=2_048)
 def normalise(text: str) -> str:
@@ -72,7 +83,10 @@ def normalise(text: str) -> str:
         return " ".join(text.casefold().split())
     folded = text
     for _ in range(3):  # normal forms may give birth to a capital, a mark or a filler; twice settles it
-        folded = visible(unicodedata.normalize("NFKC", unicodedata.normalize("NFD", visible(folded)).casefold()))
+        before, shown = folded, unicodedata.normalize("NFD", stream_safe(visible(folded)))
+        folded = visible(unicodedata.normalize("NFKC", stream_safe(shown).casefold()))
+        if folded == before:
+            break
     return " ".join(folded.split())
 
 

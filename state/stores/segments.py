@@ -22,8 +22,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from state.blanking import Finder, blanked
+from state.blanking import blanked
 from state.errors import NotFoundError, UsageError
+from state.forgetting import Finder
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
 from state.secret_policy import DEFAULT, Redaction
 from state.stores.files import Disk, opened

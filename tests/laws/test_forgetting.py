@@ -13,7 +13,9 @@ from state.forgetting import (
     MOST_RUN_WORDS,
     RUN_WORDS,
     Cut,
+    Span,
     Target,
+    cut_all,
     cut_out,
     sentences,
     spans,
@@ -58,6 +60,21 @@ def test_a_text_without_a_match_stays_as_it_is(text: str, target: Target, cut: C
 def test_forgetting_twice_is_forgetting_once(text: str, target: Target, cut: Cut) -> None:
     once = without(text, [target], cut)
     assert without(once, [target], cut) == once
+
+
+@pytest.mark.parametrize("cut", Cut)
+def test_a_text_laid_around_itself_many_times_goes_in_few_turns(cut: Cut) -> None:
+    target, turns = Target.of("ada tea"), 0
+
+    def find(text: str) -> tuple[Span, ...]:
+        nonlocal turns
+        turns += 1
+        return spans(text, [target])
+
+    depth = 2_000
+    left = cut_all("ada\n" * depth + "tea\n" * depth, find, cut)
+    assert spans(left, [target]) == ()
+    assert turns <= 30
 
 
 @given(TEXTS, TARGETS)
