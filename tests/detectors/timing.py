@@ -10,6 +10,7 @@ _Cached = type(lru_cache(maxsize=1)(len))
 # Below this the clock and the machine decide, not the detector.
 FLOOR_SECONDS = 0.004
 _TRIES = 7
+SUSPICIOUS = 5.0
 
 
 def seconds(detector: Callable[[str], object], text: str) -> float:
@@ -22,14 +23,23 @@ def seconds(detector: Callable[[str], object], text: str) -> float:
 
 
 def growth(detector: Callable[[str], object], shape: Callable[[int], str], length: int) -> float:
-    """How many times longer four times the length takes, the best of several; 0 where it takes no time."""
+    """How many times longer four times the length takes, the best of several; 0 where it takes no time.
+
+    Where that is much, it is asked of longer texts too: what is not linear grows there as well, the noise of a busy
+    machine does not.
+    """
+    grown = _growth(detector, shape, length)
+    return grown if grown <= SUSPICIOUS else min(grown, _growth(detector, shape, 4 * length))
+
+
+def _growth(detector: Callable[[str], object], shape: Callable[[int], str], length: int) -> float:
     long, short = shape(4 * length), shape(length)
     best_long = seconds(detector, long)
     if best_long < FLOOR_SECONDS:
         return 0.0
     best_short = seconds(detector, short)
     for _ in range(_TRIES):
-        if best_long <= 5 * best_short:
+        if best_long <= SUSPICIOUS * best_short:
             break
         best_long = min(best_long, seconds(detector, long))
         best_short = min(best_short, seconds(detector, short))
