@@ -316,4 +316,11 @@ def _named(crystal: Crystal, file: str) -> Crystal:
 def _name(store: Store, path: Path) -> str:
     real = path.resolve()
     root = store.workspace.root
-    return str(real.relative_to(root)) if real.is_relative_to(root) else str(real)
+    name = str(real.relative_to(root)) if real.is_relative_to(root) else str(real)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise DocumentError(
+            f"{name!a}: its name is not UTF-8, so nothing can be kept of it; rename it"
+        ) from None
+    return name

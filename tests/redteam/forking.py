@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +29,7 @@ _HEAVY = (
     " daemon.cli.note daemon.cli.restore daemon.cli.review daemon.cli.search daemon.cli.session daemon.cli.status"
     " daemon.cli.why daemon.compose daemon.dreaming daemon.repairing daemon.takeover daemon.mcp_stdio"
     " daemon.checkpoints daemon.operations graphs.dream state.stores.vectors chromadb"
-    " langgraph.checkpoint.sqlite daemon.model detect_secrets"
+    " langgraph.checkpoint.sqlite daemon.model detect_secrets openai httpx tiktoken"
 ).split()
 
 
@@ -87,7 +87,10 @@ def _serve() -> None:
         import_module(name)
     from daemon.litellm_loading import load_litellm
 
-    load_litellm()
+    litellm = load_litellm()
+    with suppress(Exception):  # nobody answers there; what the first call loads is loaded
+        messages = [{"role": "user", "content": "?"}]
+        litellm.completion("openai/gpt-4o-mini", messages, api_base="http://127.0.0.1:9", api_key="k", timeout=2)
     for line in sys.stdin:
         sys.stdout.write(json.dumps(_forked(json.loads(line))) + "\n")
         sys.stdout.flush()
@@ -129,8 +132,9 @@ def _become(request: dict[str, Any], stdin: int, out: int, err: int) -> None:
     os.setsid()
     for number, fd in enumerate((stdin, out, err)):
         os.dup2(fd, number)
-    # A way round the bound on memory would be to be killed for it; this ends in an error first.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+    # Should it escape its watcher, it cannot eat the machine.
+    for limit, most in ((resource.RLIMIT_FSIZE, 1 << 30), (resource.RLIMIT_DATA, 4 << 30), (resource.RLIMIT_CPU, 60)):
+        resource.setrlimit(limit, (most, most))
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["environment"]["HOME"])

@@ -9,6 +9,7 @@ import re
 import shutil
 import stat
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,6 +63,11 @@ class House:
         return self.home / ".ssh" / "id_rsa"
 
     @property
+    def session(self) -> Path:
+        """A transcript that an agent's hook names."""
+        return self.home / "session.md"
+
+    @property
     def ran(self) -> Path:
         return self.folder / "ran"
 
@@ -84,20 +90,21 @@ class House:
 
 
 @contextmanager
-def house(folder: Path) -> Iterator[House]:
-    """A new one."""
-    one = House(folder)
+def house() -> Iterator[House]:
+    """A new one, until the end of the block."""
+    one = House(Path(tempfile.mkdtemp(prefix="dreamd-house-", dir="/tmp")))
     for path in (one.home / ".ssh", one.outside / "folder", one.home / "another", one.folder / "run"):
         path.mkdir(parents=True, mode=0o700)
     one.secret.write_text(f"- {OUTSIDE} of a file\n\n- Another line of the {OUTSIDE}\n", encoding="utf-8")
     (one.outside / "folder" / "talk.md").write_text(f"The {OUTSIDE} sleeps\n\nIt woke\n", encoding="utf-8")
     one.key.write_text(f"-----BEGIN {OUTSIDE}-----\nThe {OUTSIDE} is a key\n", encoding="utf-8")
     (one.home / "another" / "MEMORY.md").write_text(f"- The {OUTSIDE} of another workspace\n", encoding="utf-8")
+    one.session.write_text("The session of the owner was about a stove\n", encoding="utf-8")
     (one.folder / "no-cache").touch()  # no model of embeddings: it takes a second, and a file in its place none
     try:
         yield one
     finally:  # deeper than `shutil.rmtree` can go
-        subprocess.run(["rm", "-rf", one.workspace], check=True)
+        subprocess.run(["rm", "-rf", one.folder], check=True)
 
 
 def grown(folder: Path) -> Workspace:
@@ -172,7 +179,8 @@ class Watch:
         for what, text in (("stdout", done.out), ("stderr", done.err)):
             if OUTSIDE in text:
                 faults.append(f"a text from outside on {what}")
-            if "\x1b" in text:
+            # What an agent reads at its start is not written for terminals, unless stdout is one.
+            if "\x1b" in text and (what, done.words[0]) != ("stdout", "bootstrap"):
                 faults.append(f"an escape sequence on {what}")
         faults += [word for word in ("Traceback", "a defect") if word in done.err]
         if (advice := _ADVICE.search(done.err + done.out)) is not None:

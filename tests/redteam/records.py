@@ -231,7 +231,7 @@ def _leftovers(house: House, root: Path) -> None:
         for name in (".MEMORY.md.1-aa.dreamd-tmp", f".export-{2**22 + 5}-aa.zip.dreamd-tmp"):
             (folder / name).symlink_to(house.secret)
     os.utime(root / "memory" / ".MEMORY.md.1-aa.dreamd-tmp", (0, 0), follow_symlinks=False)
-    (root / ".dreamd" / "broken").mkdir()
+    (root / ".dreamd" / "broken").mkdir(exist_ok=True)
     (root / ".dreamd" / "broken" / "20240101T000000Z").symlink_to(house.outside / "folder")
 
 

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_a_foreign_workspace_is_read_at_most(forking: Commands, good: Path, tmp_path: Path, kind: str) -> None:
-    with house(tmp_path) as one:
+def test_a_foreign_workspace_is_read_at_most(forking: Commands, good: Path, kind: str) -> None:
+    with house() as one:
         root = put(good, one)
         kinds()[kind](one, root)
         watch, before = Watch(one), everything(root)

@@ -12,23 +12,29 @@ from tests.scripted_model import ScriptedModel
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize("kind", kinds())
+@pytest.mark.parametrize("kind", kinds(3))
 def test_an_adopted_workspace_stays_in_its_folder(
-    forking: Commands, good: Path, model: ScriptedModel, tmp_path: Path, kind: str
+    forking: Commands, good: Path, model: ScriptedModel, kind: str
 ) -> None:
-    with house(tmp_path) as one:
+    with house() as one:
         root = put(good, one)
         kinds()[kind](one, root)
         watch, held = Watch(one), holding(root)
         faults = run(forking, one, watch, TRUST)
-        for words in chosen(kind, ADOPTED):
-            faults += run(forking, one, watch, words, **asking(model))
+        for words in chosen(kind, ADOPTED, 3):
+            faults += run(forking, one, watch, words, **asking(model, kind))
         assert faults == []
         assert holding(root) - held == set()
         assert [request for request in model.requests if OUTSIDE in str(request)] == []
 
 
-def asking(model: ScriptedModel) -> dict[str, str]:
+_LEADING_OUT = ("outside", "inside", "forged")
+
+
+def asking(model: ScriptedModel, kind: str) -> dict[str, str]:
+    """The model is asked where a text from outside might get into what it is told: that takes a second or two."""
+    if not any(word in kind for word in _LEADING_OUT):
+        return {}
     return {
         "DREAMD_MODEL__NAME": "openai/gpt-4o-mini",
         "DREAMD_MODEL__API_BASE": model.url,

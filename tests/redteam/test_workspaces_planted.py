@@ -13,19 +13,19 @@ from tests.scripted_model import ScriptedModel
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize("kind", kinds())
+@pytest.mark.parametrize("kind", kinds(2, 1))
 def test_what_comes_after_the_adoption_stays_in_its_folder(
-    forking: Commands, good: Path, model: ScriptedModel, tmp_path: Path, kind: str
+    forking: Commands, good: Path, model: ScriptedModel, kind: str
 ) -> None:
-    with house(tmp_path) as one:
+    with house() as one:
         root = put(good, one)
         watch = Watch(one)
         assert run(forking, one, watch, TRUST) == []
         kinds()[kind](one, root)
         watch, held = Watch(one), holding(root)
         faults = []
-        for words in chosen(kind, ADOPTED):
-            faults += run(forking, one, watch, words, **asking(model))
+        for words in chosen(kind, ADOPTED, 3):
+            faults += run(forking, one, watch, words, **asking(model, kind))
         assert faults == []
         assert holding(root) - held == set()
         assert [request for request in model.requests if OUTSIDE in str(request)] == []

@@ -51,13 +51,14 @@ OTHERS: tuple[Words, ...] = (
     ("export", "-w", "{w}", "--output", "{o}/backup.zip"),
     ("doctor", "-w", "{w}"),
     ("mcp", "-w", "{w}"),
-    ("doctor", "-w", "{w}", "--repair", "--yes"),
+    ("doctor", "-w", "{w}", "--repair"),
 )
 
 
-def kinds() -> dict[str, Build]:
-    """The hostile workspaces by their names."""
-    return {**RECORDS, **DATABASES, **(every() if LONG else some())}
+def kinds(every_nth: int = 1, start: int = 0) -> dict[str, Build]:
+    """The hostile workspaces by their names; some of them, unless all are wanted."""
+    found = {**RECORDS, **DATABASES, **(every() if LONG else some())}
+    return found if LONG else dict([*found.items()][start::every_nth])
 
 
 def chosen(kind: str, always: Sequence[Words], others: int = 4) -> list[Words]:
@@ -81,8 +82,8 @@ def run(forking: Commands, house: House, watch: Watch, words: Words, **environme
 
 def _stdin(house: House, words: Words) -> str:
     if "--hook" in words:
-        path = house.home / "another" / "MEMORY.md"
-        return json.dumps({"hook_event_name": "PreCompact", "transcript_path": str(path), "session_id": "s"})
+        said = {"hook_event_name": "PreCompact", "transcript_path": str(house.session), "session_id": "s"}
+        return json.dumps(said)
     if words[0] == "mcp":
         begin = {
             "protocolVersion": "2025-06-18",
