@@ -320,7 +320,5 @@ def _name(store: Store, path: Path) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise DocumentError(
-            f"{name!a}: its name is not UTF-8, so nothing can be kept of it; rename it"
-        ) from None
+        raise DocumentError(f"{name!a}: its name is not UTF-8, so nothing can be kept of it; rename it") from None
     return name

@@ -36,7 +36,11 @@ def test_a_daemon_keeps_no_foreign_workspace_and_outlives_its_own_ones(good: Pat
                 roots.append(root)
         before = {root: everything(root) for root in foreign}
         watch = Watch(one)
-        home.configure(daemon={"workspaces": [f"{home.folder}/foreign/*"]}, dream={"idle_minutes": 0.01}, http={"port": free_port()})
+        home.configure(
+            daemon={"workspaces": [f"{home.folder}/foreign/*"]},
+            dream={"idle_minutes": 0.01},
+            http={"port": free_port()},
+        )
         with home.serving() as daemon:
             household = home.client.get("/v1/workspaces")
             refused = {one["root"] for one in household["workspaces"] if one["problem"] is not None}
