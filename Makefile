@@ -7,13 +7,14 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install lock dream test check format bench chaos clean
+.PHONY: help install lock dream test check format bench chaos redteam clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
 	@echo "make test     install, run the tests"
 	@echo "make check    format, lint, types, import contracts"
 	@echo "make bench    the figures of the README"
+	@echo "make redteam  every hostile workspace with every command (an hour)"
 	@echo "make chaos    1,000 runs in which it is killed, starved, torn and lied to (an hour or two)"
 
 install: $(VENV)/.installed
@@ -62,6 +63,9 @@ bench: install
 # A new seed each time, which is printed first: make chaos CHAOS="--seed 42 --minutes 10"
 chaos: install
 	$(BIN)/python -m tests.chaos $(CHAOS)
+
+redteam: install
+	DREAMD_LONG=1 $(BIN)/python -m pytest -n 4 tests/redteam
 
 clean:
 	rm -rf $(EXAMPLE) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from daemon.adoption import vouched
 from daemon.compose import Store, clock
+from daemon.looking import files
 from daemon.transcripts.crystals import crystals_of
 from daemon.transcripts.reading import read_turns
 from daemon.transcripts.turn import Turn, Watermark
@@ -24,6 +25,7 @@ from state.salience import salience
 from state.scratch import Note, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.database import transaction
+from state.stores.files import LONGEST_LOG, leads_elsewhere
 from state.stores.segments import QUIET_SECONDS, PendingFile
 from state.stores.system import told as named_failure
 
@@ -117,7 +119,7 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
             if name in before and before[name][:2] == state:
                 marks[name] = before[name]
                 continue
-            content = store.disk.read_if_there(file.path)
+            content = store.disk.read_if_there(file.path, LONGEST_LOG)
             if content is None or not _is_there(file):
                 break  # it was taken while it was looked at, and is another file now
             found, marks[name] = _read_on(file, content, before.get(name))
@@ -208,18 +210,16 @@ def _matching(store: Store, pattern: str) -> list[Path]:
         raise ConfigError(
             f"sources.transcripts: {pattern!r} is no glob inside the workspace; write it as in 'chats/*.md'"
         )
-    try:
-        found = [path for path in root.glob(pattern) if path.is_file()]
-    except ValueError as error:
+    if "\0" in pattern or any("**" in part and part != "**" for part in pattern.split("/")):
         raise ConfigError(
-            f"sources.transcripts: {pattern!r} is no glob ({error}); write it as in 'chats/*.md'"
-        ) from error
-    return [path for path in found if ".dreamd" not in path.relative_to(root).parts]
+            f"sources.transcripts: {pattern!r} is no glob ('**' stands alone); write it as in 'chats/*.md'"
+        )
+    return [path for path in files(root, pattern) if ".dreamd" not in path.relative_to(root).parts]
 
 
 def absorb_transcripts(
     store: Store,
-    files: Iterable[Path],
+    paths: Iterable[Path],
     now: datetime,
     told: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
@@ -229,7 +229,7 @@ def absorb_transcripts(
     A file that cannot be read is a problem that is named, and the others are read.
     """
     turns, problems = 0, list[str]()
-    for path in files:
+    for path in paths:
         if stop():
             break
         try:
@@ -283,7 +283,11 @@ def _require_ours(store: Store, path: Path) -> None:
     list outside the workspace, whatever state.db says. Raises DocumentError for any other.
     """
     root, real = store.workspace.root, path.resolve()
-    if not path.is_relative_to(root) or real.is_relative_to(root) or str(real) in vouched(store.workspace):
+    if not path.is_relative_to(root) or str(real) in vouched(store.workspace):
+        return
+    if real.is_relative_to(root):
+        if leads_elsewhere(path, root):
+            raise DocumentError(f"{path} leads to {real}, which is no transcript; remove the link")
         return
     raise DocumentError(
         f"{path} leads to {real}, outside the workspace; if you mean that file, run: dreamd ingest {real}"
@@ -312,4 +316,9 @@ def _named(crystal: Crystal, file: str) -> Crystal:
 def _name(store: Store, path: Path) -> str:
     real = path.resolve()
     root = store.workspace.root
-    return str(real.relative_to(root)) if real.is_relative_to(root) else str(real)
+    name = str(real.relative_to(root)) if real.is_relative_to(root) else str(real)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise DocumentError(f"{name!a}: its name is not UTF-8, so nothing can be kept of it; rename it") from None
+    return name

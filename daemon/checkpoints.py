@@ -89,6 +89,9 @@ def checkpoints(store: Store, dream: str = "") -> "Iterator[SqliteSaver]":
 def _opened(stack: ExitStack, path: str) -> "SqliteSaver":
     saver = stack.enter_context(_saver(path))
     saver.conn.execute("PRAGMA trusted_schema = OFF")
+    odd = saver.conn.execute("SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index')").fetchone()
+    if odd is not None:
+        raise sqlite3.DatabaseError(f"a {odd[0]} in it that dreamd has not made: {odd[1]!r:.40}")
     saver.conn.execute("PRAGMA secure_delete = ON")  # what a finished dream has read does not stay in free pages
     # A page that is damaged may be met at a write only; by then a dream has been thought.
     wrong = saver.conn.execute("PRAGMA quick_check(1)").fetchone()[0]

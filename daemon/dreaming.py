@@ -21,7 +21,7 @@ from graphs.ports import Answer, Model, Ports
 from graphs.steps import Dreaming
 from state.codec import decode, encode
 from state.dream import Dream, Reason
-from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError
+from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
 from state.secret_policy import Redaction
 from state.spend import Limits
 from state.stores.archive import remove_unmoved
@@ -208,6 +208,11 @@ def _run(
             store.ledger.end(dream, "failed", f"{code}: {error}", clock())
             forget_answers(store, dream)
             drop(store, dream)
+        if resumed and not isinstance(error, DreamdError):  # of damaged, or forged, checkpoints everything may come
+            raise StorageError(
+                f"the interrupted dream {dream} cannot go on ({type(error).__name__}: {error}) and is given up; "
+                "nothing was consumed, run 'dreamd dream' again"
+            ) from error
         raise
     try:
         return _concluded(store, dream, values, mode, resumed=resumed)

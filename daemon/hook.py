@@ -14,7 +14,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daemon.adoption import vouch, vouched
+from daemon.looking import files
 from state.errors import UsageError
+from state.stores.files import Disk, leads_elsewhere
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
@@ -66,8 +68,7 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     if not transcript.is_file():
         raise UsageError(f"{transcript} is no file; check what the hook was given as transcript_path")
     folder = workspace.root / FOLDER
-    with told(folder):
-        folder.mkdir(exist_ok=True)
+    Disk(workspace.root).make_folder(folder, 0o755)  # one that leads elsewhere is refused
     # Two agents may have given their sessions one name.
     digest = hashlib.sha256(os.fsencode(transcript)).hexdigest()[:6]
     other = f"{transcript.stem}-{digest}{transcript.suffix}"
@@ -83,15 +84,13 @@ def is_trusted(workspace: Workspace, path: Path) -> bool:
     if "\0" in str(path):
         return False
     real = Path(os.path.realpath(path))
-    return real.is_relative_to(workspace.root) or str(real) in vouched(workspace)
+    inside = real.is_relative_to(workspace.root) and not leads_elsewhere(path, workspace.root)
+    return inside or str(real) in vouched(workspace)
 
 
 def _finds(root: Path, glob: str, path: Path) -> bool:
     """Whether the glob finds the path; one that cannot be meant finds nothing, and is a dream's to complain about."""
-    try:
-        return path in root.glob(glob)
-    except (ValueError, NotImplementedError):
-        return False
+    return path in files(root, glob)
 
 
 def _linked(path: Path, transcript: Path) -> Path | None:

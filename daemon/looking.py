@@ -42,13 +42,21 @@ def patterns_of(globs: Iterable[str]) -> tuple[Pattern, ...]:
 def look(root: Path, patterns: Iterable[Pattern]) -> View:
     """Look at the files below the root that match, as `Path.glob` would find them; `.dreamd` is left out.
 
-    There are no links above the root. A folder that a glob names is followed when it is a link, even out of the
-    workspace; `**` follows none. What cannot be read is not there.
+    There are no links above the root. A folder that a glob names is followed when it is a link, but not out of the
+    workspace, where it might lead to everything; `**` follows none. What cannot be read is not there.
     """
     walk = _Walk(str(root))
     for pattern in patterns:
         walk.follow(pattern)
     return View(hash(frozenset(walk.marks)), walk.folders, frozenset(walk.names))
+
+
+def files(root: Path, glob: str) -> list[Path]:
+    """The same files, also those that are links; none for a glob that cannot be meant."""
+    walk = _Walk(str(root))
+    for pattern in patterns_of([glob]):
+        walk.follow(pattern)
+    return sorted(Path(path) for path, *_ in walk.marks)
 
 
 class _Walk:
@@ -92,12 +100,17 @@ class _Walk:
                 status, real = os.lstat(path), path
                 if stat.S_ISLNK(status.st_mode):
                     status, real = os.stat(path), os.path.realpath(path)  # noqa: PTH116 - Path costs more than the call
+                    if not self._is_inside(real):
+                        continue
             except OSError:
                 continue
             if stat.S_ISDIR(status.st_mode) and not self._is_state(path) and not self._is_state(real):
                 self.folders[real] = (status.st_dev, status.st_ino)
                 found.append(real)
         return found
+
+    def _is_inside(self, real: str) -> bool:
+        return real == self.root or real.startswith(f"{self.root}/")
 
     def _is_state(self, path: str) -> bool:
         if path == self.root:

@@ -26,6 +26,7 @@ from state.stores.archive_reading import open_archive
 from state.stores.erasing import Erasure, erased_document, erased_record
 from state.stores.erasing_database import FILES, tables, texts
 from state.stores.erasing_search import Left, Needles, live_count
+from state.stores.files import below
 from state.stores.own_words import is_asked_for, is_field, is_own
 
 _MOST = 100  # places of one file are counted
@@ -158,7 +159,7 @@ def all_files(store: Store) -> Iterator[Path]:
     for path in (workspace.document, workspace.backup, workspace.scratch, transcript_list(workspace)):
         if path.is_file():
             yield path
-    yield from (path for path in sorted(workspace.state.rglob("*")) if path.is_file() and not path.is_symlink())
+    yield from (path for path in sorted(below(workspace.state)) if path.is_file() and not path.is_symlink())
     for folder in (workspace.root, workspace.scratch.parent):
         yield from (path for path in folder.glob(f".*{files.TEMPORARY}*") if path.is_file())
 
@@ -166,7 +167,7 @@ def all_files(store: Store) -> Iterator[Path]:
 def of_the_owner(store: Store, needles: Needles) -> Iterator[Left]:
     """Where it stands in what is the owner's: constraints, transcripts, feeds."""
     workspace = store.workspace
-    own = {workspace.genome, *workspace.scratch.parent.rglob("*")} - {workspace.scratch}
+    own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
     try:
         own |= set(transcript_files(store))
     except DreamdError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from daemon.examining import Finding, Level
 from daemon.repairing_jobs import Job, Repairing
 from state.errors import DreamdError
-from state.stores.files import Disk
+from state.stores.files import LONGEST_LOG, Disk
 from state.stores.segments import Segments
 from state.stores.system import told
 from state.stores.workspace import Workspace
@@ -32,7 +32,7 @@ def notes(repairing: Repairing) -> Iterator[Job]:
     for file in pending:
         if file.path.is_symlink() or not file.path.is_file():
             continue
-        bad = list(_bad_rows(repairing.disk.read_bytes(file.path), file.start))
+        bad = list(_bad_rows(repairing.disk.read_bytes(file.path, LONGEST_LOG), file.start))
         if bad:
             what = f"{file.path}: {len(bad)} rows hold NUL bytes"
             deed = "a copy is kept aside; the NUL bytes are taken out"
@@ -47,7 +47,7 @@ def doubtful(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("notes", Level.PROBLEM, str(error))
         return
     for file in pending:
-        content = (Disk(workspace.root).read_if_there(file.path) or b"")[file.start :]
+        content = (Disk(workspace.root).read_if_there(file.path, LONGEST_LOG) or b"")[file.start :]
         rows = [row for row in content.split(b"\n") if row and row.decode("utf-8", "ignore").encode() != row]
         if rows:
             what = f"{file.path}: {len(rows)} rows are not UTF-8; they are read, and what is none shows as \\xe9"
@@ -69,7 +69,7 @@ def _cleaned(row: bytes) -> bytes:
 
 
 def _blank(repairing: Repairing, path: Path, start: int) -> tuple[str, ...]:
-    content = repairing.disk.read_bytes(path)
+    content = repairing.disk.read_bytes(path, LONGEST_LOG)
     repairing.aside.keep_content(path, content)
     with told(path):
         fd = repairing.disk.system.open(repairing.disk.target(path), os.O_WRONLY)

@@ -18,7 +18,7 @@ from daemon.config import Config, day_start
 from state.errors import CeilingError, DreamdError, StorageError
 from state.scratch import Note
 from state.spend import Spend
-from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_plain
+from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_ours, require_plain
 from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.files import Disk
 from state.stores.forgotten import Forgotten
@@ -216,6 +216,7 @@ def _connected(workspace: Workspace) -> sqlite3.Connection:
     uri = f"file:{quote(str(workspace.database))}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     connection.row_factory = sqlite3.Row
+    require_ours(connection, workspace.database)
     return connection
 
 

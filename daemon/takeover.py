@@ -1,7 +1,7 @@
 """Taking over a workspace that somebody else made: what it brings, and making it this user's.
 
-Whatever in it could act by itself goes: an interrupted dream, answers of a model, proposals, the lists of files to be
-read, both indexes. Of state.db only the rows are taken, into a new file. What it remembers stays as it is.
+Whatever in it could act by itself goes: an interrupted dream or commit, answers of a model, proposals, the lists of
+files to be read, both indexes. Of state.db only the rows are taken, into a new file. What it remembers stays.
 """
 
 import os
@@ -19,7 +19,8 @@ from state.errors import DreamdError, StorageError
 from state.stores.archive_database import open_untrusted, take_over
 from state.stores.database import open_database, to_text, transaction
 from state.stores.erasing_files import database_files, empty_folder
-from state.stores.files import Disk
+from state.stores.files import Disk, below
+from state.stores.lineage import Lineage
 from state.stores.lock import acquire
 from state.stores.segments import Segments
 from state.stores.system import told
@@ -105,23 +106,43 @@ def take_over_workspace(workspace: Workspace) -> Workspace:
         if _mode(path) and not stat.S_ISREG(_mode(path)):
             disk.remove(path)
     with acquire(own, _COMMAND):
+        aside = Aside(own, disk, clock())
         if own.database.exists():
-            _new_database(own, disk)
+            _new_database(own, disk, aside)
+        _undecide(own, aside)
         for folder in (own.crystals, own.checkpoints):
             if folder.is_dir():
                 empty_folder(disk, folder)
         disk.remove(own.state / "vouched")  # a list of an earlier dreamd's, which now lies with the user
+        disk.remove(own.identity)  # a number that somebody else has chosen, and may choose again, tells nothing
         return adopt(own)
 
 
-def _new_database(own: Workspace, disk: Disk) -> None:
+def _undecide(own: Workspace, aside: Aside) -> None:
+    """Put aside what the journal would finish: records beyond the last version, and half a write of MEMORY.md."""
+    with closing(open_database(own.database)) as connection:
+        last = Lineage(connection).last_version()
+    displaced = own.document.with_name(f".{own.document.name}.displaced")
+    found = [path for path in (displaced,) if os.path.lexists(path)]
+    if own.history.is_dir():
+        with told(own.history):
+            found += [path for path in sorted(own.history.iterdir()) if not _is_done(path, last)]
+    for path in found:
+        aside.move(path)
+
+
+def _is_done(record: Path, last: int) -> bool:
+    number = record.stem
+    return record.suffix == ".json" and number.isascii() and number.isdecimal() and int(number[:20]) <= last
+
+
+def _new_database(own: Workspace, disk: Disk, aside: Aside) -> None:
     incoming = own.state / f".adopted-{os.getpid()}-{os.urandom(4).hex()}.dreamd-tmp"
     try:
         take_over(own.database, incoming)
         with closing(open_database(incoming)) as made:
             _discard(made)
         _require_alone(incoming)
-        aside = Aside(own, disk, clock())
         for path in database_files(own):
             if os.path.lexists(path):
                 aside.move(path)
@@ -176,7 +197,7 @@ def _below(root: Path) -> Iterator[Path]:
             if entry.name in own or entry.name.startswith(("MEMORY", "GENOME")):
                 yield path
         elif entry.name in own:
-            yield from sorted(path.rglob("*"))
+            yield from below(path)
 
 
 def _mode(path: Path) -> int:

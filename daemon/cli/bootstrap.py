@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import cache
 
 from daemon.cli.parsing import takes_folder, workspace_of
+from daemon.cli.terminal import safe
 from daemon.layers import context_window, redaction
 from state.bootstrap import Bootstrap, bootstrap
 from state.errors import UsageError
@@ -98,7 +99,7 @@ def _memory(workspace: Workspace) -> str:
 
 def _formatted(ready: Bootstrap, form: str) -> str:
     if form == "md":
-        return ready.text
+        return safe(ready.text) if sys.stdout.isatty() else ready.text
     if form == "hook":
         answer = {"hookEventName": "SessionStart", "additionalContext": ready.text}
         return json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False) + "\n"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from daemon.cli.terminal import safe
 from state.errors import DreamdError, StorageError, UsageError
 from state.stores.system import told
 
@@ -40,7 +41,7 @@ def failure(error: Exception) -> Failure:
 
 def report(failed: Failure, *, as_json: bool) -> int:
     """Tell it; returns the exit status."""
-    sys.stderr.write(f"dreamd: {failed.message}\n")
+    sys.stderr.write(f"dreamd: {safe(failed.message)}\n")
     if as_json:
         error = {"error": failed.message, "code": failed.code, "details": failed.details}
         sys.stdout.write(json.dumps(error, ensure_ascii=False) + "\n")

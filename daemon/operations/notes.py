@@ -15,6 +15,7 @@ from daemon.progress import Step
 from state.errors import NothingToDoError, UsageError
 from state.hormones import Feeling, mood
 from state.scratch import DEFAULT_IMPORTANCE, Note
+from state.stores.files import below
 from state.stores.segments import Segments
 
 
@@ -164,8 +165,8 @@ def _files(path: Path) -> list[Path]:
     """The file, or those below the folder; hidden ones only where they are named."""
     if not path.is_dir():
         return [path]
-    below = (file for file in sorted(path.rglob("*")) if file.is_file())
-    return [file for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    found = (file for file in sorted(below(path)) if file.is_file())
+    return [file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts)]
 
 
 INGEST = Operation(

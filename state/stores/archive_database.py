@@ -213,7 +213,8 @@ def _require_schema(source: sqlite3.Connection, version: int, wrong: Callable[[s
 
 
 def _schema(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
-    return sorted(connection.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master").fetchall())
+    rows = connection.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master LIMIT 1000")
+    return sorted(rows.fetchall())
 
 
 def _require_sound(connection: sqlite3.Connection, wrong: Callable[[str], DreamdError]) -> None:

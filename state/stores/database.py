@@ -6,15 +6,18 @@ as ISO 8601 text in UTC with microseconds, so that they sort as text. The schema
 """
 
 import os
+import re
 import sqlite3
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from state.crystal import faded_at
 from state.errors import StorageError
+from state.stores.files import opened
 from state.stores.forgotten_schema import FORGETTING
 from state.stores.schema import COMPARISONS, MEMORIES
 from state.stores.session_schema import SESSIONS
@@ -22,9 +25,12 @@ from state.stores.system import told
 
 BUSY_TIMEOUT_MS = 10_000
 _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
+# The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
+_NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
 MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING)
 SCHEMA_VERSION = len(MIGRATIONS)
+_SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
 
 # One statement, so that it sees one moment: another process may be creating the tables.
 _WHOSE = """
@@ -47,7 +53,9 @@ def open_database(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.row_factory = sqlite3.Row
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        connection.execute("PRAGMA trusted_schema = OFF")
         version = _version(connection, path)
+        require_ours(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -73,9 +81,10 @@ def make_private(path: Path) -> None:
 
 
 def require_plain(path: Path) -> None:
-    """Return if a database here, and what SQLite keeps beside it, are regular files or not there.
+    """Return if a database here, and what SQLite keeps beside it, are regular files or not there, and harmless.
 
-    SQLite would follow a link, and write wherever it leads; a FIFO it would wait for. Raises StorageError.
+    SQLite would follow a link, and write wherever it leads; a FIFO it would wait for; and the file that a journal
+    names (its super-journal, of a transaction over several databases) it would delete. Raises StorageError.
     """
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"):
         file = path.with_name(name)
@@ -87,6 +96,11 @@ def require_plain(path: Path) -> None:
                 raise StorageError(
                     f"{file}: no regular file; the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
                 )
+    journal = path.with_name(f"{path.name}-journal")
+    with told(journal), suppress(FileNotFoundError, NotADirectoryError), opened(journal) as end:
+        end.seek(max(0, os.fstat(end.fileno()).st_size - len(_NAMES_A_FILE)))
+        if end.read() == _NAMES_A_FILE:
+            raise StorageError(f"{journal} names another file, which SQLite would delete; move the journal away")
 
 
 def _require_no_lone_log(path: Path) -> None:
@@ -122,6 +136,43 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
         message = f"{path}: another program's database; {_UNHARMED}"
         raise StorageError(message)
     return int(version)
+
+
+def require_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Return if state.db has been made by dreamd, or holds nothing yet. Raises StorageError.
+
+    A view of somebody else's may have the name of a table and no end; a trigger does more than it was asked for.
+    """
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    found = things(connection, len(made_by(SCHEMA_VERSION)) + 1)
+    if not (found or version):
+        return
+    made = made_by(version) if 1 <= version <= SCHEMA_VERSION else {}
+    # How the tables below a word index are written down is up to the SQLite that made them.
+    wrong = [name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name))]
+    if wrong:
+        what = f"its schema is not ours ({', '.join(sorted(wrong))!r:.60})"
+        raise StorageError(f"{path}: {what}; the notes and MEMORY.md are unharmed, run 'dreamd doctor'")
+
+
+def _alike(found: str | None, made: str | None) -> bool:
+    return found == made or bool(found and made and _SHADOW.match(found) and _SHADOW.match(made))
+
+
+def things(connection: sqlite3.Connection, most: int = -1) -> dict[str, str]:
+    """Tables, indexes and the like, and how each was made; white space aside."""
+    rows = connection.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' LIMIT ?", (most,)
+    )
+    return {str(name): " ".join(str(statement).split()) for name, statement in rows}
+
+
+@cache
+def made_by(version: int) -> Mapping[str, str]:
+    """The same, of a new database of this schema."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        make_schema(connection, version)
+        return things(connection)
 
 
 def make_schema(connection: sqlite3.Connection, version: int) -> None:
@@ -199,5 +250,8 @@ def to_text(moment: datetime) -> str:
 
 
 def from_text(text: str) -> datetime:
-    """The inverse of `to_text`."""
-    return datetime.fromisoformat(text)
+    """The inverse of `to_text`. Raises StorageError for a text that it has not written."""
+    try:
+        return datetime.fromisoformat(text)
+    except (ValueError, TypeError) as error:
+        raise StorageError(f"state.db: {text!r:.40} is no moment; run 'dreamd doctor'") from error

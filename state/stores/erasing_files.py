@@ -25,7 +25,7 @@ from state.scratch import HEADER, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.erasing import Erasure, erased_document, erased_record
 from state.stores.erasing_search import Needles
-from state.stores.files import Disk
+from state.stores.files import LONGEST_LOG, Disk, below
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
@@ -111,7 +111,7 @@ def log_rows(disk: Disk, path: Path, erasure: Erasure) -> list[Row]:
     """The rows that change, each as long as before: an agent may append meanwhile."""
     with told(path):
         inode = path.stat().st_ino
-    before = disk.read_bytes(path)
+    before = disk.read_bytes(path, LONGEST_LOG)
     return [Row(inode, at, row) for at, row in _changed_rows(before, blank(before, erasure))]
 
 
@@ -212,7 +212,7 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     folders = (workspace.crystals, workspace.checkpoints)
     found = [
         path
-        for path in sorted(workspace.state.rglob("*"))
+        for path in sorted(below(workspace.state))
         if path.is_file()
         and not path.is_symlink()
         and path not in known
@@ -262,7 +262,7 @@ def empty_folder(disk: Disk, folder: Path) -> int:
     """Delete everything in the folder (of a link, the link); how many files that were."""
     removed = 0
     with told(folder):
-        for path in sorted(folder.rglob("*"), reverse=True):
+        for path in sorted(below(folder), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
             else:

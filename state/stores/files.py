@@ -21,6 +21,10 @@ from state.stores.system import NO_SUCH_CALL, System, told
 LOCK_WAIT_SECONDS = 10.0
 _LOCK_POLL_SECONDS = 0.005
 _TEMPORARY = ".dreamd-tmp"
+LONGEST_FILE = 64 * 1024**2
+"""What is read in one piece is no longer than this; a file of holes may be of any length."""
+LONGEST_LOG = 256 * 1024**2
+"""A log of notes: about two million of them."""
 
 
 def opened(path: Path) -> BinaryIO:
@@ -35,10 +39,47 @@ def opened(path: Path) -> BinaryIO:
     return file
 
 
+def read_whole(file: BinaryIO, path: Path, longest: int = LONGEST_FILE) -> bytes:
+    """All of an open file. Raises StorageError, before anything is read, for one that is longer than that."""
+    size = os.fstat(file.fileno()).st_size
+    if size > longest:
+        raise StorageError(f"{path} has {size:,} bytes, and {longest:,} are read at most; move it away")
+    return file.read(longest)
+
+
+def leads_elsewhere(path: Path, root: Path) -> bool:
+    """Whether a link below the root leads into hidden folders or files of it that the path does not name.
+
+    Programs obey what they keep there (.git/config, .bashrc), and who writes into a workspace cannot always write
+    there; nor does a link lead out of .dreamd. Of a path that is not below the root nothing is known.
+    """
+    named, start = os.path.abspath(path), os.path.abspath(root)  # noqa: PTH100 - `..` is taken out, links are not
+    if not Path(named).is_relative_to(start):
+        return False
+    return _hidden(os.path.realpath(path), os.path.realpath(root)) != _hidden(named, start)
+
+
+def _hidden(path: str, root: str) -> list[str]:
+    return [part for part in Path(path).relative_to(root).parts if part.startswith(".")]
+
+
+def below(folder: Path) -> Iterator[Path]:
+    """Everything below a folder, each folder before what is in it; links are not followed, however deep it is."""
+    todo = [folder]
+    while todo:
+        one = todo.pop()
+        with suppress(NotADirectoryError, FileNotFoundError), os.scandir(one) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                yield (path := Path(entry.path))
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(path)
+
+
 class Disk:
     """Durable changes to the files below one folder.
 
-    A path may be a symbolic link as long as what it leads to is below `root`: the change is then made there.
+    A path may be a symbolic link as long as what it leads to is below `root` and not hidden: the change is then made
+    there.
     Every method raises StorageError with a line that says what to do, and NotFoundError for a missing file.
     """
 
@@ -47,21 +88,23 @@ class Disk:
         self.system = system or System()
 
     def target(self, path: Path) -> Path:
-        """The path with every link followed. Raises StorageError when it leaves the folder."""
+        """The path with every link followed. Raises StorageError when it leaves the folder, or `leads_elsewhere`."""
         real, root = Path(os.path.realpath(path)), Path(os.path.realpath(self.root))
         if not real.is_relative_to(root):
             raise StorageError(f"{path} leads to {real}, outside {root}; replace the link by the file itself")
+        if leads_elsewhere(path, self.root):
+            raise StorageError(f"{path} leads to {real}, which is not its own; replace the link by the file itself")
         return real
 
-    def read_bytes(self, path: Path) -> bytes:
+    def read_bytes(self, path: Path, longest: int = LONGEST_FILE) -> bytes:
         """The whole file. Raises NotFoundError when there is none."""
         with told(path), opened(self.target(path)) as file:
-            return file.read()
+            return read_whole(file, path, longest)
 
-    def read_if_there(self, path: Path) -> bytes | None:
+    def read_if_there(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
         """The whole file, or None when there is none."""
         with suppress(NotFoundError):
-            return self.read_bytes(path)
+            return self.read_bytes(path, longest)
         return None
 
     def write_atomic(self, path: Path, content: bytes, mode: int = 0o600) -> None:

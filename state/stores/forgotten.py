@@ -18,7 +18,7 @@ from state.digests import FIRST, LAST, PART, digest_of_part, digest_of_run, dige
 from state.errors import StorageError
 from state.forgetting import RUN_WORDS, Span, Target, parts, readings, runs, worded
 from state.respelt import Row, is_respelt, respelt, rows
-from state.stores.database import require_plain, to_text, transaction
+from state.stores.database import require_ours, require_plain, to_text, transaction
 from state.unescaping import unescaped
 
 _SALT = "forgotten_salt"
@@ -179,6 +179,7 @@ def buried_in(database: Path) -> Buried:
             require_plain(database)
             uri = f"file:{quote(str(database))}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+                require_ours(connection, database)
                 return Forgotten(connection).buried()
     return NOTHING
 

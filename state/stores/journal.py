@@ -104,7 +104,10 @@ class Journal:
     def _decided(self, number: int, content: bytes) -> Dream:
         path = self._path(number)
         try:
-            return decode(Dream, content, str(path))
+            dream = decode(Dream, content, str(path))
+            if dream.number != number:
+                raise StorageError(f"{path}: it says that it is version {dream.number}")  # noqa: TRY301 - advised below
+            return dream  # noqa: TRY300 - see above
         except StorageError as error:
             advice = "put it back from a backup"
             if self._disk.read_if_there(self._path(number + 1)) is None:

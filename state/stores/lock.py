@@ -25,6 +25,7 @@ from state.stores.workspace import Workspace
 _POLL_SECONDS = 0.02
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST_RECORD = 4096
+_MOST_OWNERS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +197,11 @@ def _read_fence(workspace: Workspace, disk: Disk) -> int:
     if written is None:
         return 0
     try:
-        return int(written)
+        counted = int(written)
     except ValueError:
-        # Damaged by hand. The seconds since 1970 are more than any number that was counted up to.
-        return int(time.time())
+        counted = -1
+    # Damaged by hand. The seconds since 1970 are more than any number that was counted up to.
+    return counted if 0 <= counted < _MOST_OWNERS else int(time.time())
 
 
 def _flock(fd: int) -> bool:
@@ -227,6 +229,18 @@ def _process(pid: int) -> tuple[str, int]:
 
 def _busy(workspace: Workspace) -> str:
     who = holder(workspace)
-    if who is None:
-        return f"{workspace.root} is held by another process; wait, or find it with 'fuser {workspace.lock}'"
-    return f"{workspace.root} is held by {who}; wait for it, or end it with 'kill {who.pid}'"
+    if who is not None and _is_locking(who, workspace.lock):
+        return f"{workspace.root} is held by {who}; wait for it, or end it with 'kill {who.pid}'"
+    # Anybody may have written another process's number there.
+    return f"{workspace.root} is held by another process; wait, or find it with 'fuser {workspace.lock}'"
+
+
+def _is_locking(who: Holder, path: Path) -> bool:
+    """Whether the kernel says that this process has this file locked (proc(5), /proc/locks); not knowing is no."""
+    try:
+        wanted = (str(who.pid), str(path.stat().st_ino))
+        rows = Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return False
+    locks = (row.split() for row in rows if " FLOCK " in row and "->" not in row)
+    return any((lock[4], lock[5].rpartition(":")[2]) == wanted for lock in locks)

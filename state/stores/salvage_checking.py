@@ -3,14 +3,13 @@
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 from state.errors import StorageError
-from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, make_schema
+from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, made_by, require_plain, things
 from state.stores.salvage_pages import read_pages
 from state.stores.salvage_shapes import Row, is_altered, mended, tables_of
 
@@ -57,6 +56,7 @@ def _damage_inside(database: Path) -> list[str]:
 @contextmanager
 def looked_into(database: Path) -> Iterator[sqlite3.Connection]:
     """The database as it is: it is not created, and not brought to another schema."""
+    require_plain(database)
     name = f"file:{quote(str(database))}?mode=rw"
     with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
@@ -67,13 +67,13 @@ def looked_into(database: Path) -> Iterator[sqlite3.Connection]:
 def faults(connection: sqlite3.Connection) -> Iterator[str]:
     """What is wrong with an open database. Reads all of it. Raises StorageError for that of a newer dreamd."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    things = _things(connection)
-    if not things and not version:
+    found = things(connection)
+    if not found and not version:
         return  # it was created, and nothing more
-    if "crystals" not in things:
+    if "crystals" not in found:
         yield "is another program's database"
         return
-    if version > SCHEMA_VERSION and things != _made(SCHEMA_VERSION):
+    if version > SCHEMA_VERSION and found != made_by(SCHEMA_VERSION):
         raise StorageError(
             f"state.db was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION}); upgrade"
         )
@@ -81,8 +81,8 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if not 1 <= version <= SCHEMA_VERSION:
         yield f"{WRONG_SCHEMA} {version}"
         return
-    wanted = _made(version)
-    wrong = sorted(name for name in wanted.keys() | things.keys() if wanted.get(name) != things.get(name))
+    wanted = made_by(version)
+    wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
     if wrong:
         yield f"its schema is not ours: {', '.join(wrong[:_MOST])}"
         return
@@ -110,25 +110,11 @@ def _is_sound(table: str, row: Row) -> bool:
     return mended(table, row) == row and not (table == "crystals" and is_altered(row))
 
 
-def _things(connection: sqlite3.Connection) -> dict[str, str]:
-    """Tables, indexes and the like, and how each was made; white space aside."""
-    rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'")
-    return {str(name): " ".join(str(statement).split()) for name, statement in rows.fetchall()}
-
-
-@cache
-def _made(version: int) -> Mapping[str, str]:
-    """The same, of a new database of this schema."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        make_schema(connection, version)
-        return _things(connection)
-
-
 def likeliest_version(statements: dict[str, str], said: int) -> int:
     """The schema of a database of which these statements are left: the likest; of equals the one that it names."""
 
     def alike(version: int) -> tuple[int, bool, int]:
-        made = _made(version)
+        made = made_by(version)
         same = sum(made.get(name) == " ".join(statement.split()) for name, statement in statements.items())
         return same, version == said, version
 

@@ -27,7 +27,7 @@ from state.errors import NotFoundError, UsageError
 from state.forgetting import Finder
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
 from state.secret_policy import DEFAULT, Redaction
-from state.stores.files import Disk, opened
+from state.stores.files import LONGEST_LOG, Disk, opened, read_whole
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
@@ -35,9 +35,9 @@ KEEP_DAYS = 30.0
 QUIET_SECONDS = 1.0
 _LEFTOVER_AGE = timedelta(hours=1)
 _HEAD = f"{HEADER}\n\n".encode()
-_STANDING = re.compile(r"(\d{6,})\.md")
-_SIDECAR = re.compile(r"(\d{6,})\.json")
-_RETIRED = re.compile(r"(\d{6,})\.(\d+)\.md")
+_STANDING = re.compile(r"([0-9]{6,12})\.md")
+_SIDECAR = re.compile(r"([0-9]{6,12})\.json")
+_RETIRED = re.compile(r"([0-9]{6,12})\.([0-9]{1,18})\.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Segments:
             if not scratch.exists():
                 return None
         with self._disk.locked(scratch, _HEAD) as fd:
-            if not parse_notes(decode(self._disk.read_bytes(scratch)), datetime.fromtimestamp(0, UTC)):
+            if not parse_notes(decode(self._disk.read_bytes(scratch, LONGEST_LOG)), datetime.fromtimestamp(0, UTC)):
                 return None
             with told(scratch):
                 self._disk.system.fsync(fd)  # a plain `>>` synced nothing
@@ -175,10 +175,10 @@ class Segments:
         Whoever appends meanwhile loses nothing: spaces take its place, and the file keeps its length.
         """
         with suppress(NotFoundError), told(file.path):
-            fd = self._disk.system.open(self._disk.target(file.path), os.O_RDWR)
+            fd = self._disk.system.open(self._disk.target(file.path), os.O_RDWR | os.O_NONBLOCK)
             try:
                 # Before a note is read whole it may be blanked whole: half of a last line is none of it.
-                content = os.pread(fd, os.fstat(fd).st_size, 0)
+                content = os.pread(fd, min(os.fstat(fd).st_size, LONGEST_LOG), 0)
                 notes = _notes(content, file.start, os.fstat(fd))
                 held = [note for note in notes if found(note.text)]
                 new = blanked(content, held, found)
@@ -293,7 +293,7 @@ class Segments:
         written = self._disk.read_if_there(self._sidecar(number))
         try:
             return max(0, int(json.loads(written or b"null")["consumed"]))
-        except (ValueError, KeyError, TypeError, OverflowError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return 0
 
     def _read_on(self, kept: _Kept) -> tuple[bytes, int, os.stat_result]:
@@ -304,7 +304,7 @@ class Segments:
         """The file's bytes, as many as its status says. Raises NotFoundError."""
         with told(path), opened(self._disk.target(path)) as file:
             status = os.fstat(file.fileno())
-            return file.read(status.st_size), status
+            return read_whole(file, path, LONGEST_LOG)[: status.st_size], status
 
     def _status(self, path: Path) -> os.stat_result:
         with told(path):

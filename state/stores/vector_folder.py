@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from state.errors import DreamdError
-from state.stores.files import Disk
+from state.stores.files import Disk, below
 from state.stores.system import told
 from state.stores.vector_rest import blank_rest
 
@@ -59,7 +59,7 @@ class IndexFolder:
         """Make these files, which nobody is writing, durable, and say that they are the index."""
         with told(build):
             blank_rest(build)
-            for file in [*_files(build), *(path for path in build.rglob("*") if path.is_dir()), build]:
+            for file in [*_files(build), *(path for path in below(build) if path.is_dir()), build]:
                 _sync(file)
             content = json.dumps({"build": build.name, "files": _state(build)}, indent=1)
         self._disk.write_atomic(self._seal, content.encode())
@@ -71,7 +71,7 @@ class IndexFolder:
 
 
 def _files(build: Path) -> list[Path]:
-    return sorted(path for path in build.rglob("*") if not path.is_dir())
+    return sorted(path for path in below(build) if path.is_symlink() or not path.is_dir())
 
 
 def _state(build: Path) -> dict[str, list[int]]:

@@ -16,7 +16,7 @@ from daemon.config import Config
 from state.errors import StorageError
 from state.hormones import Feeling, Hormone
 from state.scratch import Note
-from state.stores.files import Disk
+from state.stores.files import LONGEST_FILE, Disk
 from state.stores.segments import Segments
 from state.stores.system import System
 from tests.crash.faults import Fault, FaultySystem
@@ -32,9 +32,9 @@ class Watched(Disk):
         super().__init__(root, System())
         self.read: list[str] = []
 
-    def read_if_there(self, path: Path) -> bytes | None:
+    def read_if_there(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
         self.read.append(path.name)
-        return super().read_if_there(path)
+        return super().read_if_there(path, longest)
 
 
 @pytest.fixture

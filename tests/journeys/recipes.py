@@ -105,10 +105,11 @@ def follower(home: Home) -> Follower:
     program = home.folder / "bin" / "dreamd"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m daemon "$@"\n')
     program.chmod(0o755)
-    return Follower(home, home.workspace(), _free_port())
+    return Follower(home, home.workspace(), free_port())
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port at which nobody listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

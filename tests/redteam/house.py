@@ -1,0 +1,212 @@
+"""Where hostile workspaces are tried: a home with secrets, other folders beside, and a good workspace to spoil.
+
+What must never happen is looked for after every command (`Watch`): code has run, a text from outside shows, a byte
+outside (or in a foreign workspace) has changed, a command did not end or ate the memory, a person is told to kill.
+"""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from daemon.absorbing import absorb_transcripts
+from daemon.adoption import init_workspace
+from daemon.compose import clock, owned
+from daemon.config import Config
+from daemon.dreaming import Mode, dream_now
+from daemon.indexing import Embedding
+from daemon.operations.forget import FORGET, Forget
+from daemon.sessions import add
+from state.dream import Reason
+from state.scratch import Note
+from state.stores.embeddings import Unavailable
+from state.stores.segments import Segments
+from state.stores.workspace import Workspace
+from tests.redteam.forking import Done
+
+OUTSIDE = "zebra-of-the-other-house-7731"
+MOST_KIB = 400 * 1024
+_LONG = 16 << 20
+# Names with mode, size, time and content.
+Found = dict[str, tuple[int, int, int, bytes]]
+_ADVICE = re.compile(r"\bkill\b(?! -CONT)[^\n]*\d")
+_WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A folder of one test: `home` of the user, `outside` it, `ran` appears when code of a workspace runs."""
+
+    folder: Path
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def outside(self) -> Path:
+        return self.folder / "outside"
+
+    @property
+    def secret(self) -> Path:
+        return self.outside / "secret.md"
+
+    @property
+    def key(self) -> Path:
+        return self.home / ".ssh" / "id_rsa"
+
+    @property
+    def session(self) -> Path:
+        """A transcript that an agent's hook names."""
+        return self.home / "session.md"
+
+    @property
+    def ran(self) -> Path:
+        return self.folder / "ran"
+
+    @property
+    def workspace(self) -> Path:
+        return self.folder / "w"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {
+            "HOME": str(self.home),
+            "PATH": "/usr/bin:/bin",
+            "XDG_RUNTIME_DIR": str(self.folder / "run"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "XDG_CACHE_HOME": str(self.folder / "no-cache"),
+            "OPENAI_API_KEY": "sk-of-a-test",
+            "NO_PROXY": "127.0.0.1",
+            **more,
+        }
+
+
+@contextmanager
+def house() -> Iterator[House]:
+    """A new one, until the end of the block."""
+    one = House(Path(tempfile.mkdtemp(prefix="dreamd-house-", dir="/tmp")))
+    for path in (one.home / ".ssh", one.outside / "folder", one.home / "another", one.folder / "run"):
+        path.mkdir(parents=True, mode=0o700)
+    one.secret.write_text(f"- {OUTSIDE} of a file\n\n- Another line of the {OUTSIDE}\n", encoding="utf-8")
+    (one.outside / "folder" / "talk.md").write_text(f"The {OUTSIDE} sleeps\n\nIt woke\n", encoding="utf-8")
+    one.key.write_text(f"-----BEGIN {OUTSIDE}-----\nThe {OUTSIDE} is a key\n", encoding="utf-8")
+    (one.home / "another" / "MEMORY.md").write_text(f"- The {OUTSIDE} of another workspace\n", encoding="utf-8")
+    one.session.write_text("The session of the owner was about a stove\n", encoding="utf-8")
+    (one.folder / "no-cache").touch()  # no model of embeddings: it takes a second, and a file in its place none
+    try:
+        yield one
+    finally:  # deeper than `shutil.rmtree` can go
+        subprocess.run(["rm", "-rf", one.folder], check=True)
+
+
+def grown(folder: Path) -> Workspace:
+    """A workspace that has lived, with one of everything; nobody has it open."""
+    workspace = init_workspace(folder)
+    (folder / "transcripts").mkdir()
+    talk = folder / "transcripts" / "talk.md"
+    talk.write_text("Ada said that the kettle of house 4 sings\n\nGrace oils the bicycle\n", encoding="utf-8")
+    (folder / "GENOME.md").write_text("- Never write in capitals\n", encoding="utf-8")
+    with owned(workspace, Config(), "test", embedding=_WORDS_ONLY) as store:
+        for text in ("The kettle of house 4 was repaired by Ada", "The garden gate squeaks", "Call the plumber"):
+            store.segments.append(Note(text, clock(), 0.8))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        absorb_transcripts(store, [talk], clock())
+        for text in ("The piano was tuned by Grace", "The password hint was the second ship"):
+            store.segments.append(Note(text, clock(), 0.8))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        add(store, "talk", "The carpet is to be cleaned", "medium", clock())
+        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    _forgotten(workspace)
+    Segments(workspace).append(Note("The ladder stands behind the shed", clock(), 0.8))
+    return workspace
+
+
+def _forgotten(workspace: Workspace) -> None:
+    from daemon.desk import OwnDesk
+
+    with OwnDesk(workspace, Config(), "test", embedding=_WORDS_ONLY) as desk:
+        FORGET.run(desk, Forget(text="The password hint was the second ship", confirm=True))
+
+
+def put(good: Path, house: House) -> Path:
+    """A copy of it in this house, as it comes with a repository."""
+    return Path(shutil.copytree(good, house.workspace, symlinks=True))
+
+
+def everything(folder: Path) -> Found:
+    """Names, kinds, modes, sizes, times and (of short files) bytes of all that is below a folder."""
+    found: Found = {}
+    todo = [os.fsencode(folder)]
+    while todo:
+        for entry in os.scandir(todo.pop()):
+            status, content = entry.stat(follow_symlinks=False), b""
+            if entry.is_dir(follow_symlinks=False):
+                todo.append(entry.path)
+            elif stat.S_ISLNK(status.st_mode):
+                content = os.readlink(entry.path)  # noqa: PTH115 - a name of bytes
+            elif stat.S_ISREG(status.st_mode) and status.st_size < _LONG:
+                with open(entry.path, "rb") as file:  # noqa: PTH123 - a name of bytes
+                    content = file.read()
+            found[os.fsdecode(entry.path)] = (status.st_mode, status.st_size, status.st_mtime_ns, content)
+    return found
+
+
+class Watch:
+    """What must not happen in a house, looked for from its making on."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._before = self._outside()
+        self._began = time.monotonic()
+
+    def after(self, done: Done) -> list[str]:
+        """What has happened that must not; empty when all is well."""
+        faults = []
+        if done.killed:
+            faults.append("did not end")
+        if done.kib > MOST_KIB:
+            faults.append(f"took {done.kib // 1024} MiB")
+        if done.status < 0:
+            faults.append(f"died of signal {-done.status}")
+        for what, text in (("stdout", done.out), ("stderr", done.err)):
+            if OUTSIDE in text:
+                faults.append(f"a text from outside on {what}")
+            # What an agent reads at its start is not written for terminals, unless stdout is one.
+            if "\x1b" in text and (what, done.words[0]) != ("stdout", "bootstrap"):
+                faults.append(f"an escape sequence on {what}")
+        faults += [word for word in ("Traceback", "a defect") if word in done.err]
+        if (advice := _ADVICE.search(done.err + done.out)) is not None:
+            faults.append(f"told to kill: {advice.group()}")
+        return [f"dreamd {' '.join(done.words)}: {fault}: {done.err[-600:]}" for fault in [*faults, *self.now()]]
+
+    def now(self) -> list[str]:
+        """The same, of the disk."""
+        faults = [] if not self._house.ran.exists() else ["code has run"]
+        changed = _differences(self._before, self._outside())
+        return [*faults, *(f"outside: {one}" for one in changed)]
+
+    def _outside(self) -> Found:
+        return everything(self._house.outside) | everything(self._house.home)
+
+
+def _differences(before: Found, after: Found) -> list[str]:
+    names = sorted(before.keys() | after.keys())
+    return [f"{name} changed" for name in names if before.get(name) != after.get(name)]
+
+
+def changes(before: Found, folder: Path) -> list[str]:
+    """What is not as it was below a folder."""
+    return _differences(before, everything(folder))
+
+
+def holding(folder: Path) -> set[str]:
+    """The files below a folder in which a text from outside stands."""
+    return {name for name, one in everything(folder).items() if OUTSIDE.encode() in one[3]}
