@@ -26,7 +26,8 @@ def _own(home: Home, root: Path) -> Workspace:
 
 def test_a_daemon_keeps_no_foreign_workspace_and_outlives_its_own_ones(good: Path) -> None:
     with at_home() as home, house() as one:
-        foreign, planted = [], []
+        foreign: list[Path] = []
+        planted: list[Path] = []
         for number, name in enumerate(_NAMES):
             for group, roots in (("foreign", foreign), ("own", planted)):
                 root = put(good, one).rename(_made(home.folder / group) / f"w{number}")
