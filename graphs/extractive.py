@@ -17,7 +17,7 @@ from state.curiosity import questions_in
 from state.document import SectionName
 from state.dream import Draft, Evidence, Kind, Snapshot, Standing
 from state.hormones import section_weight
-from state.injection import defang
+from state.injection import defang, unquoted
 from state.update import Action, Operation
 from state.words import content_terms, jaccard, normalise
 
@@ -235,4 +235,4 @@ def folded_in(snapshot: Snapshot, draft: Draft, kept: Collection[str] = (), leas
 
 
 def _counted(text: str) -> str:
-    return re.split(r"→|:", text, maxsplit=1)[0].strip().casefold()
+    return re.split(r"→|:", unquoted(text)[0], maxsplit=1)[0].strip().casefold()

@@ -98,8 +98,8 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     unheard = {cite for one in (*too_many, *more) if one.operation for cite in one.operation.cites}
     consumed = tuple(name for name in draft.consumed if name not in unheard)
     # Whom it was laid in the mouth of is heard all the same.
-    kept = {cite for one in more if one.guard == LAUNDERED and one.operation for cite in one.operation.cites}
-    said = folded_in(snapshot, Draft(accepted, consumed, author=draft.author), kept)
+    misquoted = {cite for one in more if one.guard == LAUNDERED and one.operation for cite in one.operation.cites}
+    said = folded_in(snapshot, Draft(accepted, consumed, author=draft.author), misquoted)
     new = said.operations[len(accepted) :]
     folded, more = scrutinise(snapshot, new, by_code=False, after=(*counted, *accepted))
     refused += (*more, *worse)

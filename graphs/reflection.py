@@ -99,7 +99,7 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
 
 
 def _trust(text: str, cited: Sequence[Evidence], clusters: Sequence[Sequence[Evidence]], snapshot: Snapshot) -> Trust:
-    """The least trust of what an insight cites, of what was shown together with it, and of those whose words it has."""
+    """The least trust of what an insight cites, of what was shown with that, and of whom its words are."""
     beside = [piece for cluster in clusters if not set(cited).isdisjoint(cluster) for piece in cluster]
     trusts = [spoken_trust(piece.text, piece.trust) for piece in (*cited, *beside)]
     named = {piece.id for piece in cited}

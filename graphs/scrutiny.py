@@ -51,7 +51,7 @@ class Case:
     @property
     def sources(self) -> tuple[Trust, ...]:
         """The trust of everything that is cited or touched."""
-        said = (*self.cited, *self.cited_lines, *self.touched)
+        said: tuple[Evidence | Standing, ...] = (*self.cited, *self.cited_lines, *self.touched)
         return tuple(spoken_trust(one.text, one.trust) for one in said)
 
     @property
@@ -307,12 +307,12 @@ CHECKS: tuple[Callable[[Case], Refusal | None], ...] = (
     _empty,
     _vetoed,
     _injected,
-    _laundered,
     _contradictory,
     _repeated,
     _careless,
     _ungrounded,
     _unsupported,
+    _laundered,
 )
 
 

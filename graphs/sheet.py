@@ -168,8 +168,8 @@ class Sheet:
         pieces, lines = self._cited(operation)
         touched = [line for line in self.lines if line.id in operation.lines]
         importance = max([piece.importance for piece in pieces] + [line.importance for line in touched], default=0.5)
-        sources = [spoken_trust(one.text, one.trust) for one in (*pieces, *lines, *touched)]
-        trust = trust_of_line(operation.text, sources)
+        said: list[Evidence | Standing] = [*pieces, *lines, *touched]
+        trust = trust_of_line(operation.text, [spoken_trust(one.text, one.trust) for one in said])
         evidence = tuple(dict.fromkeys(piece.crystal for piece in pieces if piece.crystal))
         born = self._write(operation.section, operation.text, importance, trust, evidence, operation.lines)
         self._written.append((operation, self.births[-1]))

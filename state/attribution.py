@@ -1,9 +1,9 @@
 """Attribution: whose words a new line is made of, whatever it cites, and how it may stand in MEMORY.md.
 
-A line is read as passages, each taken from one text in that text's order. The cheapest such reading that uses vouchers
-alone (texts of the agent or the owner) is compared with the cheapest one that may use strangers' texts too: where the
-stranger explains a passage better, it is the stranger's. So the wording of one voucher counts, its order, its
-denials and what it only reports, not a bag of words that many vouchers have together.
+A line is read as passages, each taken from one text in that text's order. The cheapest such reading that uses
+vouchers alone (texts of the agent or the owner) is compared with the cheapest one that may use strangers' texts too:
+where the stranger explains a passage better, it is the stranger's. So the wording of one voucher counts, its order,
+its denials and what it only reports, not a bag of words that many vouchers have together.
 """
 
 import re
@@ -16,6 +16,7 @@ from itertools import groupby
 from state.crystal import Trust, least_trust
 from state.injection import quote, reads_as_instruction, unquoted
 from state.wording import CONTENT, NOT, Word, key_of, same_word, wording
+from state.words import normalise
 
 # What a reading costs: to leave words out in between, to turn the order round, to go on in another text.
 _GAP, _BACK, _OTHER, _OTHER_CLAUSE = 0.15, 0.5, 0.8, 0.3
@@ -52,7 +53,7 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """What in a line is not its vouchers': the words, the least trust of who said them, and whether it is all of it."""
+    """What in a line is not its vouchers': the words, the least trust of who said them, and whether it is all."""
 
     words: str
     trust: Trust
@@ -90,11 +91,14 @@ _STRANGE = (_STRANGER_FIRST, _STRANGER_CLAUSE, _STRANGER)
 _CITED = (0.05, 0.1, 0.2)
 
 
-def foreign(text: str, vouchers: Iterable[str], strangers: Iterable[Voice]) -> Foreign | None:
+def foreign(text: str, vouchers: Sequence[str], strangers: Sequence[Voice]) -> Foreign | None:
     """What in this text is not the vouchers' although strangers are about; None when nothing is."""
-    line, others = wording(text), list(strangers)
+    line, others = wording(text), strangers
     if not others:
         return None
+    if not any(word.meaning for word in line):
+        said = any(normalise(text) == normalise(one) for one in vouchers)
+        return None if said else Foreign(text[:80], least_trust([one.trust for one in others]), all_of_it=True)
     own = _nearest(line, [_source(one, _VOUCHED) for one in dict.fromkeys(vouchers)])
     near = {_source(one.text, _CITED if one.cited else _STRANGE): one for one in others}
     strange = _nearest(line, list(near))
@@ -115,6 +119,17 @@ def foreign(text: str, vouchers: Iterable[str], strangers: Iterable[Voice]) -> F
             every = [at for at, word in enumerate(line) if word.meaning]
             return _found(line, every, alone, len(own), least_trust([one.trust for one in rivals]))
     return None
+
+
+def repeated(text: str, strangers: Sequence[Voice]) -> Trust | None:
+    """The least trust of those whose words most of a text is; None when it is said in other words."""
+    line = wording(text)
+    near = {_source(one.text, _STRANGE): one for one in strangers}
+    sources = _nearest(line, list(near))
+    theirs = [(word.weight, step) for word, step in zip(line, _reading(line, sources), strict=True) if step.explained]
+    if not theirs or sum(weight for weight, _ in theirs) < _RIVAL * sum(word.weight for word in line):
+        return None
+    return least_trust([near[sources[step.source]].trust for _, step in theirs])
 
 
 def attributed(text: str, trust: Trust) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from state.injection_decoding import folded
+from state.wording_lists import DOUBTED, LIGHT, NEGATORS, SAYING, SOURCES
 from state.words import STOP_WORDS, stem, terms, visible
 
 # What it costs to leave a word unexplained.
@@ -26,7 +27,8 @@ _MANY_CAPITALS = 0.3
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+| · ")
 _CLAUSE = re.compile(
-    r"(?<=[^\x00-\x7f])[,;:!?]|[,;:!?](?=[^\x00-\x7f])|[,;:!?)\]|][\s\"']|[.,;:!?]$|\.[\s\"']|[(\[|「」『』“”«»\"。！？；：、，—–]| - "
+    r"(?<=[^\x00-\x7f])[,;:!?]|[,;:!?](?=[^\x00-\x7f])|[,;:!?)\]|][\s\"']|[.,;:!?]$|\.[\s\"']|"
+    r"[(\[|「」『』“”«»\"。！？；：、，—–]| - "
 )
 _CONJUNCTION = re.compile(
     r"(?<=\s)(?:and|but|or|und|aber|sondern|oder|et|mais|ou|y|e|pero|sino|o|mas|ma|ed|и|а|но|или)(?=\s)"
@@ -39,44 +41,13 @@ _OVER = re.compile(r"(\bprefer\w*\b.{1,60}?) over\b")
 _NAME = re.compile(r"\w*\d\w*|\w+(?:[.@/_\\-]\w+)+|\w+[A-Z]\w*")
 _CAPITAL = re.compile(r"(?<=[^\W_] )[^\W\d_][\w'’-]*|(?<=[,;] )[^\W\d_][\w'’-]*")
 
-_NEGATORS = """
-not no never none without neither nor cannot nothing nobody avoid avoids avoided refuse refuses refused forbid forbids
-forbidden prohibit prohibits prohibited ban bans banned stop stops stopped skip skips reject rejects rejected ignore
-ignores dislike dislikes hate hates except
-nicht nie niemals kein keine keinen keiner keinem keines keinesfalls keinerlei nichts niemand ohne weder vermeide
-vermeiden vermeidet verboten verbietet sperrt
-pas jamais aucun aucune rien sans eviter evite evitez interdit interdite refuse
-nunca jamás jamas ningún ningun ninguna nada nadie tampoco sin evita evitar prohibido prohíbe prohibe
-não nao sem ninguém ninguem nenhum nenhuma evite proibido
-non mai nessun nessuno nessuna niente nulla senza evitare vietato
-не нет никогда ни без нельзя ничего никто избегать избегает запрещено запрещает
-"""
-# Said of whoever is spoken of, or so often that it tells nothing.
-_LIGHT = """
-is say says said tell tells told ask asks asked want wants wanted user owner agent note notes noted
-ist sagt sagte will soll est dit dice dijo diz disse ha detto nutzer usuario utente utilisateur пользователь сказал
-"""
 _UNSPACED_NOT = re.compile(
     "不(?!同|过|過|错|錯|断|斷|仅|僅|但|管|如)|[没沒無无勿]|(?<![特区區分])[别別](?!的|の|途|人)|禁止|避免|避け|拒"
     "|未(?!来|來)|ない|なし|なく|ません|ずに"
 )
-# A sentence with one of these tells what somebody says who is not believed, or not known.
-_REPORTED = re.compile(
-    r"\b(?:claim(?:s|ed|ing)?|alleg\w+|purport\w*|pretend\w*|warn(?:s|ed|ing)?|inject\w*|phish\w*|scam\w*|malicious\w*|"
-    r"suspicious\w*|fake\w*|untrusted|spoof\w*|hoax\w*|poison\w*|attack\w*|bogus|spam\w*|trap\w*|forged?|supposed\w*|"
-    r"angeblich\w*|behaupt\w*|warnt\w*|warnung|gefalscht\w*|betrug\w*|schadlich\w*|pretend\w*|pretendu\w*|avert\w*|"
-    r"arnaque\w*|hameconn\w*|afirma\w*|advert\w*|estafa\w*|falso|falsa|alega\w*|alerta\w*|golpe\w*|sostien\w*|avvert\w*|"
-    r"truffa\w*|якобы|утвержда\w*|предупре\w*|мошенн\w*|поддельн\w*)\b"
-    r"|\b(?:page|website|site|article|blog|post|readme|issue|comment|thread|mail|email|message|tool|output|log|pdf|file|"
-    r"document|docs?|forum|banner|ad|advert\w*|vendor|snippet|text|it|seite|webseite|artikel|kommentar|nachricht|comentario|comentarista|foro|forum|fil|datei|"
-    r"dokument|text|article|fichier|message|pagina|sitio|articulo|archivo|correo|mensaje|artigo|arquivo|mensagem|sito|"
-    r"articolo|messaggio|страниц\w+|сайт\w*|стат\w+|письм\w+|файл\w*|комментар\w+|\w+\.(?:example|com|org|net|io|test))"
-    r"(?:,? \w+){0,4}?,? (?:say|says|said|saying|tell|tells|told|ask|asks|asked|want|wants|wanted|recommend\w*|suggest\w*|"
-    r"instruct\w*|order\w*|demand\w*|urg\w*|promis\w*|read|reads|state|states|sagt\w*|will|wollte|fordert\w*|empfiehlt|"
-    r"behauptet|verlangt\w*|dit|disait|demande\w*|veut|recommande\w*|pretend|dice|decia|pide|pidio|quiere|recomienda|diz|"
-    r"dizia|pede|pediu|quer|recomenda|chiede|vuole|consiglia|dichiara|говорит\w*|просит\w*|требует\w*|советует|хочет)\b"
-    r"|自称|声称|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|(?:页面|网页|网站|文章|邮件|ページ|サイト|記事|メール)"
-    r".{0,12}(?:说|称|要求|让|叫|建议|言|求|書|勧)"
+_REPORTED_UNSPACED = (
+    "自称|声称|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|"
+    "(?:页面|网页|网站|文章|邮件|ページ|サイト|記事|メール).{0,12}(?:说|称|要求|让|叫|建议|言|求|書|勧)"
 )
 
 
@@ -103,7 +74,7 @@ def wording(text: str) -> tuple[Word, ...]:
     clause, begins = -1, 0
     for sentence in _SENTENCE.split(unicodedata.normalize("NFKC", visible(text))):
         plain, before = folded(sentence), len(found)
-        reported = bool(_REPORTED.search(plain))
+        reported = bool(_reported().search(plain))
         for part in _clauses(plain):
             clause += 1
             for phrase in _CONJUNCTION.split(part):
@@ -135,12 +106,24 @@ def key_of(word: str) -> str:
 
 @cache
 def _negators() -> frozenset[str]:
-    return frozenset(map(folded, _NEGATORS.split()))
+    return frozenset(map(folded, NEGATORS.split()))
+
+
+@cache
+def _reported() -> re.Pattern[str]:
+    doubted, sources, saying = (_listed(words) for words in (DOUBTED, SOURCES, SAYING))
+    domain = r"\w+\.(?:example|com|org|net|io|dev|test)"
+    told = rf"\b(?:{sources}|{domain})(?:,? \w+){{0,4}}?,? (?:{saying})\b"
+    return re.compile(rf"\b(?:{doubted})\b|{told}|{_REPORTED_UNSPACED}")
+
+
+def _listed(words: str) -> str:
+    return "|".join(folded(word).replace("*", r"\w*") for word in words.split())
 
 
 @cache
 def _light() -> frozenset[str]:
-    return frozenset(map(folded, (*STOP_WORDS, *_LIGHT.split())))
+    return frozenset(map(folded, (*STOP_WORDS, *LIGHT.split())))
 
 
 def _only_denies(sentence: Sequence[Word]) -> bool:
