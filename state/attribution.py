@@ -31,7 +31,7 @@ _RIVAL, _OTHERWISE = 0.75, 0.9
 # A voucher only mentions that of whose sentence so much is left out.
 _MENTIONED = 0.3
 # Nobody's is a clause of whose words so many, and such a share, no voucher has; or so many in a row.
-_UNSAID, _UNSAID_SHARE, _UNSAID_ROW = 2.0, 0.6, 3.0
+_UNSAID, _UNSAID_SHARE, _UNSAID_ROW = 2.0, 0.7, 3.0
 # Who explains less of a line than this has no part in it.
 _PART = 0.34
 _NEAR = 3
@@ -112,7 +112,8 @@ def foreign(text: str, vouchers: Sequence[str], strangers: Sequence[Voice]) -> F
     whole = _whole_clauses(line, theirs)
     if theirs and gain >= (_CLAUSE_MARGIN if whole or any(one.cited for one in voices) else _MARGIN):
         return _found(line, theirs, both, len(own), least_trust([one.trust for one in voices]))
-    unsaid = _unsaid(line, own)
+    unsaid = _unsaid(line[len(_heading(text)) :], own)
+    unsaid = [at + len(_heading(text)) for at in unsaid]
     if unsaid:
         return _found(line, unsaid, alone, len(own), least_trust([one.trust for one in others]))
     for source, voice in near.items():
@@ -170,6 +171,13 @@ def _whole_clauses(line: Sequence[Word], theirs: Sequence[int]) -> bool:
     clauses = {line[at].clause for at in theirs}
     there = [at for at, word in enumerate(line) if word.clause in clauses and word.meaning]
     return there == list(theirs) and sum(line[at].weight for at in there) >= _UNSAID
+
+
+def _heading(text: str) -> tuple[Word, ...]:
+    """A word or two before a colon, by which a line that gathers several things is called."""
+    head = wording(text.partition(":")[0]) if ":" in text else ()
+    weight = sum(word.weight for word in head if word.meaning)
+    return head if weight <= _UNSAID and len({word.clause for word in head}) == 1 else ()
 
 
 def _disputed(line: Sequence[Word], steps: Sequence[_Step], own: Sequence[_Source], stranger: _Source) -> list[int]:
@@ -297,11 +305,12 @@ def _sentences(source: _Source) -> tuple[_Source, ...]:
 
 
 def _nearest(line: Sequence[Word], sources: Sequence[_Source]) -> list[_Source]:
-    """Those that have most of the words of a line, and at least one."""
+    """Those that have most of the words of a line, and of each word the one that has most of the others too."""
     weights = {key_of(word.text): word.weight for word in line if word.meaning}
     shares = [(sum(weight for key, weight in weights.items() if key in one.places), one) for one in sources]
-    ranked = sorted((pair for pair in shares if pair[0]), key=lambda pair: -pair[0])
-    return [one for _, one in ranked[:_MOST_VOICES]]
+    ranked = [one for share, one in sorted(shares, key=lambda pair: -pair[0]) if share]
+    of_words = (next((one for one in ranked if key in one.places), None) for key in weights)
+    return list(dict.fromkeys((*ranked[:_MOST_VOICES], *(one for one in of_words if one))))
 
 
 def _reading(line: Sequence[Word], sources: Sequence[_Source]) -> list[_Step]:
@@ -340,7 +349,7 @@ def _next(layer: Sequence[_Step], word: Word, sources: Sequence[_Source], *, ope
             fits = word.denied is there.denied
             for step in here:
                 offer(step, _move(step.at, at) + misfit, number, at, explained=True, fits=fits)
-            entry = source.entry[0 if cheapest.before is None else 1 if opens else 2]
+            entry = source.entry[0 if cheapest.source == _NOWHERE else 1 if opens else 2]
             if word.meaning:
                 offer(cheapest, entry + misfit, number, at, explained=True, fits=fits)
     return sorted(best.values(), key=lambda one: one.total)[:_STATES]

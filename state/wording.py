@@ -105,7 +105,7 @@ def same_word(one: str, other: str) -> bool:
 
 def key_of(word: str) -> str:
     """What all forms of a word have in common."""
-    return word[:_SHORT]
+    return word[:_SHORT] if word.isalpha() else word
 
 
 @cache
