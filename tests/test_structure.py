@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from state.attribution import attributed
 from state.crystal import Trust
-from state.injection import attributed, defang, is_quoted, quote
+from state.injection import defang, is_quoted, quote
 from tests.poison import POISONED, Poisoned
 
 _RENDERER = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable(["table", "strikethrough"])
@@ -143,4 +144,4 @@ def test_what_forges_structure_is_taken_apart_in_every_line(text: str, line: str
     ],
 )
 def test_ordinary_markdown_of_an_honest_note_stays(text: str) -> None:
-    assert attributed(text, Trust.AGENT, ()) == text
+    assert attributed(text, Trust.AGENT) == text

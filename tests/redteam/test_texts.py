@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from state.attribution import attributed
 from state.crystal import Trust
 from state.document import blank, parse, render
-from state.injection import attributed, defang, is_quoted, quote, reads_as_instruction
+from state.injection import defang, is_quoted, quote, reads_as_instruction
 from tests.poison.checking import escapes
 from tests.test_structure import elements
 
@@ -37,7 +38,7 @@ def test_no_poison_is_more_than_text_in_a_quotation(text: str) -> None:
 
 @pytest.mark.parametrize("text", POISON)
 def test_no_poison_that_an_agent_notes_forges_structure(text: str) -> None:
-    line = defang(attributed(defang(text), Trust.AGENT, ()))
+    line = defang(attributed(defang(text), Trust.AGENT))
     assert escapes(_document(line)) == []
     assert [block.text for block in parse(_document(line)).parts[1].lines] == [line]
     assert "html_inline" not in elements(line)

@@ -1,0 +1,266 @@
+"""Attribution: whose words a new line is made of, whatever it cites, and how it may stand in MEMORY.md.
+
+The cheapest reading of a line (state/passages.py) by vouchers alone, texts of the agent or the owner, is compared
+with the cheapest one that may use strangers' texts too: where a stranger explains a passage better, it is his. So the
+wording of one voucher counts, its order, its denials and what it only reports, not a bag of words that many vouchers
+have together. Words that nobody has said are the least trusted stranger's, for they may be a translation.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+
+from state.crystal import Trust, least_trust
+from state.injection import quote, reads_as_instruction, unquoted
+from state.passages import Entry, Source, Step, nearest, reading, sentences, source_of
+from state.wording import CONTENT, NAME, NOT, Word, key_of, wording
+from state.words import normalise
+
+_VOUCHED = Entry(0.0, 0.3, 0.8)
+_STRANGE = Entry(0.5, 0.6, 0.9)
+_CITED = Entry(0.05, 0.1, 0.2)
+# So much cheaper is a reading with strangers, at least, in which a passage is a stranger's; or whole clauses are.
+_MARGIN, _CLAUSE_MARGIN = 0.4, 0.1
+# Who has so much of the words of a part that the vouchers say otherwise by so much, disputes it.
+_RIVAL, _OTHERWISE = 0.75, 0.9
+# Of what vouchers only report that much is enough.
+_REPORTED_RIVAL = 0.3
+# A voucher only mentions that of whose sentence so much is left out.
+_MENTIONED = 0.3
+# Nobody's is a clause of whose words so many, and such a share, no voucher has; or so many in a row.
+_UNSAID, _UNSAID_SHARE, _UNSAID_ROW = 2.0, 0.7, 3.0
+# Who explains less of a line than this has no part in it.
+_PART = 0.34
+_SHOWN = 80
+
+_COUNTED = re.compile(
+    r"\s{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}(?=confidence[*_]{0,3}\s{0,9}:)", re.IGNORECASE
+)
+
+Line = Sequence[Word]
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """A text and who said it. `cited`: the line names it, and so may well repeat it."""
+
+    text: str
+    trust: Trust
+    cited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What in a line is not its vouchers': the words, the least trust of who said them, and whether it is all."""
+
+    words: str
+    trust: Trust
+    all_of_it: bool
+
+
+def foreign(text: str, vouchers: Sequence[str], strangers: Sequence[Voice]) -> Foreign | None:
+    """What in this text is not the vouchers' although strangers are about; None when nothing is."""
+    if not strangers or any(normalise(text) == normalise(one) for one in vouchers):
+        return None
+    line, least = wording(text), least_trust([one.trust for one in strangers])
+    own = nearest(line, (source_of(one, _VOUCHED) for one in dict.fromkeys(vouchers)))
+    if not own:
+        return Foreign(text[:_SHOWN], least, all_of_it=True)
+    # Of two who say the same the less trusted one counts.
+    ranked = sorted(strangers, key=lambda one: -one.trust.rank)
+    voices = {source_of(one.text, _CITED if one.cited else _STRANGE): one for one in ranked}
+    alone = reading(line, own)
+    better = _better_said(line, alone, own, voices)
+    if better is not None:
+        return better
+    unsaid = _unsaid(line, len(_heading(text)), own, cited=any(one.cited for one in strangers))
+    if unsaid:
+        return _found(line, unsaid, alone, len(own), least)
+    keys = {key_of(word.text) for word in line if word.meaning}
+    for source, voice in voices.items():
+        near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
+        disputed = next(filter(None, (_disputed(line, alone, own, said) for said in near)), None)
+        if disputed:
+            return _found(line, disputed, alone, len(own), voice.trust)
+    return None
+
+
+def repeated(text: str, strangers: Sequence[Voice]) -> Trust | None:
+    """The least trust of those whose words most of a text is; None when it is said in other words."""
+    line = wording(text)
+    voices = {source_of(one.text, _STRANGE): one for one in strangers}
+    sources = nearest(line, voices)
+    theirs = [(word.weight, step) for word, step in zip(line, reading(line, sources), strict=True) if step.explained]
+    if not theirs or sum(weight for weight, _ in theirs) < _RIVAL * sum(word.weight for word in line):
+        return None
+    return least_trust([voices[sources[step.source]].trust for _, step in theirs])
+
+
+def attributed(text: str, trust: Trust) -> str:
+    """How a line of this trust may stand in MEMORY.md: the owner's as it is, a stranger's as a quotation.
+
+    This does not ask whether a stranger's text looks like an order. What an agent said is quoted when it reads as an
+    order, or pretends to quote somebody else.
+    """
+    text = _COUNTED.sub(", ", text)  # only the program counts
+    if trust is Trust.OWNER:
+        return text
+    if trust is Trust.AGENT:
+        pretends = unquoted(text)[1] not in {None, trust}
+        return quote(text, trust) if pretends or reads_as_instruction(text) else text
+    return quote(text, trust)
+
+
+def spoken_trust(text: str, trust: Trust) -> Trust:
+    """The trust of a text: what stands as a quotation has its speaker's, if that is less."""
+    _, speaker = unquoted(text)
+    return least_trust([trust, speaker]) if speaker else trust
+
+
+def _found(line: Line, at: Sequence[int], steps: Sequence[Step], own: int, trust: Trust) -> Foreign:
+    words = " ".join(line[one].text for one in at)
+    pairs = [(word, step) for word, step in zip(line, steps, strict=True) if word.meaning]
+    vouched = sum(word.weight for word, step in pairs if step.fits and step.source < own)
+    all_of_it = vouched < _PART * sum(word.weight for word, _ in pairs)
+    return Foreign(words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…", trust, all_of_it)
+
+
+# A stranger says it better
+
+
+def _better_said(
+    line: Line, alone: Sequence[Step], own: Sequence[Source], voices: dict[Source, Voice]
+) -> Foreign | None:
+    """The passages that strangers explain better than the vouchers do."""
+    strange = nearest(line, voices)
+    both = reading(line, [*own, *strange])
+    theirs = [at for at, step in enumerate(both) if step.source >= len(own) and step.explained and line[at].meaning]
+    if all(line[at].text == NOT for at in theirs):
+        return None
+    speakers = [voices[strange[both[at].source - len(own)]] for at in theirs]
+    surely = any(one.cited for one in speakers) or _whole_clauses(line, theirs)
+    gain = sum(step.cost for step in alone) - sum(step.cost for step in both)
+    if gain < (_CLAUSE_MARGIN if surely else _MARGIN):
+        return None
+    return _found(line, theirs, both, len(own), least_trust([one.trust for one in speakers]))
+
+
+def _whole_clauses(line: Line, theirs: Sequence[int]) -> bool:
+    """Whether these are all the words of the clauses that they stand in, and those say something."""
+    clauses = {line[at].clause for at in theirs}
+    there = [at for at, word in enumerate(line) if word.clause in clauses and word.meaning]
+    return there == list(theirs) and sum(line[at].weight for at in there) >= _UNSAID
+
+
+# Nobody has said it
+
+
+def _heading(text: str) -> Line:
+    """A word or two before a colon, by which a line that gathers several things is called."""
+    head = wording(text.partition(":")[0]) if ":" in text else ()
+    weight = sum(word.weight for word in head if word.meaning)
+    return head if weight <= _UNSAID and len({word.clause for word in head}) == 1 else ()
+
+
+def _unsaid(line: Line, start: int, own: Sequence[Source], *, cited: bool) -> list[int]:
+    """The words from `start` on that no voucher has, where they are many; each, when a stranger is cited.
+
+    Numbers are looked at elsewhere; two characters that a voucher has, if not together, are another form of a word.
+    """
+    letters = set[str]().union(*(source.text for source in own))
+    words = [at for at in range(start, len(line)) if line[at].meaning]
+    lacking = [at for at in words if not _is_said(line[at], own, letters)]
+    if cited:
+        return lacking if sum(line[at].weight for at in lacking) >= CONTENT else []
+    found: list[int] = []
+    for _, group in groupby(words, key=lambda at: line[at].clause):
+        clause = list(group)
+        here = [at for at in clause if at in lacking]
+        lack = sum(line[at].weight for at in here)
+        if lack >= _UNSAID and lack >= _UNSAID_SHARE * sum(line[at].weight for at in clause):
+            found += here
+    for lacks, group in groupby(words, key=lambda at: at in lacking):
+        row = list(group)
+        if lacks and sum(line[at].weight for at in row) >= _UNSAID_ROW:
+            found += row
+    return sorted(set(found))
+
+
+def _is_said(word: Word, own: Sequence[Source], letters: set[str]) -> bool:
+    if word.text.isdecimal() or any(source.where(word) for source in own):
+        return True
+    return word.text >= "\u0e00" and letters.issuperset(word.text)
+
+
+# A stranger disputes it
+
+
+def _disputed(line: Line, steps: Sequence[Step], own: Sequence[Source], stranger: Source) -> list[int]:
+    """The words of which a stranger speaks too, and which the vouchers do not say like that; mostly there are none.
+
+    That is a word that no voucher has among others that the stranger has; a part in which the vouchers are turned
+    around, or of whose sentence they say more, when the stranger has most of it; partners that are exchanged.
+    """
+    theirs = [at for at, word in enumerate(line) if word.meaning and word.text != NOT and stranger.where(word)]
+    new = [at for at in theirs if not steps[at].explained]
+    names = any(_is_name(line[at], stranger) for at in new)
+    if names or (sum(line[at].weight for at in new) >= CONTENT and len(new) < len(theirs)):
+        return new
+    for part in _parts(line):
+        weight = sum(line[at].weight for at in part)
+        reported = _only_reported(line, part, steps, own)
+        rival = _REPORTED_RIVAL if reported else _RIVAL
+        if weight < _UNSAID or sum(line[at].weight for at in part if at in theirs) < rival * weight:
+            continue
+        otherwise = reported or sum(steps[at].cost for at in range(part[0], part[-1] + 1)) >= _OTHERWISE
+        if otherwise or _mentioned(part, steps, own):
+            return part
+    return next((crossed for one in own if set(crossed := _crossed(line, one)) & set(theirs)), [])
+
+
+def _is_name(word: Word, stranger: Source) -> bool:
+    weights = [word.weight, *(stranger.words[at].weight for at in stranger.where(word))]
+    return max(weights) >= NAME and not word.text.isdecimal()
+
+
+def _parts(line: Line) -> Iterator[list[int]]:
+    """The words of all of a line, and those of each of its clauses."""
+    words = [at for at, word in enumerate(line) if word.meaning]
+    yield words
+    for _, group in groupby(words, key=lambda at: line[at].clause):
+        yield list(group)
+
+
+def _only_reported(line: Line, part: Sequence[int], steps: Sequence[Step], own: Sequence[Source]) -> bool:
+    """Whether what the vouchers have of it is what somebody else says, and the line does not say so."""
+    there = [(line[at], own[steps[at].source].words[steps[at].at]) for at in part if steps[at].explained]
+    return bool(there) and all(said.reported and not word.reported for word, said in there)
+
+
+def _mentioned(part: Sequence[int], steps: Sequence[Step], own: Sequence[Source]) -> bool:
+    """Whether the vouchers only speak of it: their sentences say a good deal more than the line does."""
+    used = {(step.source, step.at) for step in steps if step.explained}
+    here = [(steps[at].source, steps[at].at) for at in part if steps[at].explained]
+    spoken_in = {(source, own[source].words[at].sentence) for source, at in here}
+    whole = unused = 0.0
+    for source, sentence in spoken_in:
+        for at, word in enumerate(own[source].words):
+            if word.meaning and word.sentence == sentence:
+                whole += word.weight
+                unused += word.weight if (source, at) not in used else 0.0
+    return unused > _MENTIONED * whole
+
+
+def _crossed(line: Line, own: Source) -> list[int]:
+    """The words of two phrases each of which has a part of the same two phrases of a voucher: roles are exchanged."""
+    drawn = defaultdict[int, set[int]](set)
+    for word in line:
+        phrases = {own.words[at].phrase for at in own.where(word)} if word.meaning else set()
+        if len(phrases) == 1:  # a word of both tells nothing
+            drawn[word.phrase] |= phrases
+    for one, other in combinations(drawn, 2):
+        if len(drawn[one] & drawn[other]) > 1:
+            return [at for at, word in enumerate(line) if word.meaning and word.phrase in {one, other}]
+    return []
