@@ -1,6 +1,7 @@
 """Reading everything that a dream needs: the file as its owner left it, what is new, and what the ledger knows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from daemon.absorbing import redacted
@@ -9,8 +10,9 @@ from daemon.hand import read_hand
 from daemon.sessions import on_mind
 from graphs.gather import numbered
 from state import economics
+from state.attribution import Voice, repeated
 from state.bootstrap import budget_for
-from state.crystal import Crystal, Origin, Trust, crystal_id
+from state.crystal import Crystal, Origin, Trust, crystal_id, least_trust
 from state.curiosity import rank_questions
 from state.document import Document, SectionName
 from state.dream import Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot, Standing
@@ -114,14 +116,22 @@ def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Ev
     """Notes, new crystals, questions and skills with their ids."""
     as_notes = {crystal.id for crystal in notes}
     fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes))
-    news = [_piece(crystal, Kind.CRYSTAL) for crystal in fresh if crystal.id not in as_notes]
+    pages = [Voice(one.text, one.trust) for one in fresh if one.trust.rank < Trust.AGENT.rank]
+    news = [_heard(_piece(crystal, Kind.CRYSTAL), crystal.origin, pages) for crystal in fresh]
+    news = [piece for piece in news if piece.crystal not in as_notes]
     return (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in notes]),
         *numbered(Kind.CRYSTAL, news[:MAX_CRYSTALS]),
         *numbered(Kind.GAP, _gaps(store, now)),
         *numbered(Kind.SKILL, _skills(store, now)),
-        *numbered(Kind.WORKING, _working(store, now)),
+        *numbered(Kind.WORKING, [_heard(piece, Origin.WORKING, pages) for piece in _working(store, now)]),
     )
+
+
+def _heard(piece: Evidence, origin: Origin, pages: Sequence[Voice]) -> Evidence:
+    """An item of a session that says what a page says in this dream is the page's, whatever it names as source."""
+    trust = repeated(piece.text, pages) if origin is Origin.WORKING else None
+    return replace(piece, trust=least_trust([piece.trust, trust])) if trust else piece
 
 
 def _old_piece(store: Store, line: Standing) -> Evidence:

@@ -13,11 +13,13 @@ from typing import Protocol
 
 from graphs.ports import Trial
 from graphs.sheet import MAX_OLD_LINES, Sheet
+from graphs.voices import strangers
+from state.attribution import foreign, spoken_trust
 from state.crystal import Crystal, Trust
 from state.document import SectionName
 from state.dream import PointerLine, Snapshot, Standing
 from state.hormones import section_weight
-from state.injection import is_quoted, quote, reads_as_instruction
+from state.injection import is_quoted, quote, reads_as_instruction, unquoted
 from state.pointer import (
     FIRST,
     MAX_POINTERS,
@@ -111,14 +113,15 @@ def topic_for(line: Standing, said: str = "") -> str:
     page or a program said.
     """
     named = content_terms(said) & content_terms(line.text) and reads_as_instruction(said) is None
+    inner, speaker = unquoted(line.text)
+    trust = spoken_trust(line.text, line.trust)
     for text in (said, line.text) if named else (line.text,):
         topic = topic_of(text)
-        if line.trust is Trust.OWNER:
+        if trust is Trust.OWNER:
             return topic
-        if line.trust is Trust.AGENT and not (is_quoted(text) or reads_as_instruction(topic)):
+        if trust is Trust.AGENT and not (is_quoted(text) or speaker or reads_as_instruction(topic)):
             return topic
-    inner = line.text[1:].rpartition('" (')[0] if is_quoted(line.text) else line.text
-    return quote(inner, line.trust, TOPIC_CHARACTERS)
+    return quote(inner, trust, TOPIC_CHARACTERS)
 
 
 def shown(snapshot: Snapshot, line: Standing) -> Standing:
@@ -128,9 +131,9 @@ def shown(snapshot: Snapshot, line: Standing) -> Standing:
 
 def own_words(snapshot: Snapshot, line: Standing, said: str) -> str:
     """A topic that a model gives, unless a word of it comes from a page or a program rather than from the line."""
-    strange = (piece for piece in snapshot.evidence if piece.trust.rank < Trust.AGENT.rank)
-    foreign = content_terms(said) - content_terms(line.text)
-    return "" if any(foreign & content_terms(piece.text) for piece in strange) else said
+    strange, news = strangers(snapshot), content_terms(said) - content_terms(line.text)
+    taken = any(news & content_terms(voice.text) for voice in strange) or foreign(said, [line.text], strange)
+    return "" if taken else said
 
 
 def fading_order(snapshot: Snapshot, lines: Sequence[Standing]) -> list[Standing]:

@@ -7,15 +7,17 @@ It answers with the same operations as a model and passes the same guards.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from state.attribution import spoken_trust
 from state.contradiction import contradicts
+from state.crystal import Trust
 from state.curiosity import questions_in
 from state.document import SectionName
 from state.dream import Draft, Evidence, Kind, Snapshot, Standing
 from state.hormones import section_weight
-from state.injection import defang
+from state.injection import defang, unquoted
 from state.update import Action, Operation
 from state.words import content_terms, jaccard, normalise
 
@@ -130,8 +132,11 @@ def _operation(piece: Evidence, standing: Sequence[Standing], made: Sequence[Ope
     text = defang(condensed(piece.text))
     if _says_nothing(piece, text) or _said_by(made, standing, piece, text):
         return None
+    strange = spoken_trust(piece.text, piece.trust).rank < Trust.AGENT.rank
     for line in standing:
         if contradicts(line.text, text) or _says_more(text, line.text):
+            if strange and spoken_trust(line.text, line.trust).rank >= Trust.AGENT.rank:
+                continue  # what a page says stands beside what the agent knows, not in its place
             untouchable = line.pinned or line.section in {SectionName.POINTERS, SectionName.SKILLS}
             return None if untouchable else Operation(Action.REVISE, line.section, text, (line.id,), (piece.id,))
     return Operation(Action.ADD, section_for(piece), text, (), (piece.id,))
@@ -203,13 +208,17 @@ def counted_operations(snapshot: Snapshot) -> tuple[Operation, ...]:
     return tuple(operations)
 
 
-def folded_in(snapshot: Snapshot, draft: Draft, least_importance: float = 0.7) -> Draft:
-    """The draft, with what a model left unsaid: an important note that it neither cited nor named gets its line."""
+def folded_in(snapshot: Snapshot, draft: Draft, kept: Collection[str] = (), least_importance: float = 0.7) -> Draft:
+    """The draft, with what a model left unsaid: a note that it neither cited nor named gets its line.
+
+    That is, an important one, and each whose id is in `kept`.
+    """
     named = set(draft.consumed) | {cite for operation in draft.operations for cite in operation.cites}
     unsaid = [
         piece
         for piece in snapshot.evidence
-        if piece.kind is Kind.NOTE and piece.id not in named and piece.importance >= least_importance
+        if piece.kind is Kind.NOTE and piece.id not in named
+        if piece.importance >= least_importance or piece.id in kept
     ]
     if not unsaid:
         return draft
@@ -226,4 +235,4 @@ def folded_in(snapshot: Snapshot, draft: Draft, least_importance: float = 0.7) -
 
 
 def _counted(text: str) -> str:
-    return re.split(r"→|:", text, maxsplit=1)[0].strip().casefold()
+    return re.split(r"→|:", unquoted(text)[0], maxsplit=1)[0].strip().casefold()

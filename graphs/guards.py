@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from graphs.extractive import AUTHOR, counted_operations, folded_in
-from graphs.scrutiny import runaway, scrutinise
+from graphs.scrutiny import LAUNDERED, runaway, scrutinise
 from state.buried import Buried
 from state.document import Document, Edit, SectionName, parse, render
 from state.dream import Draft, Kind, PastLine, Snapshot
@@ -97,7 +97,9 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     # An input whose operation was refused is not taken in by being named.
     unheard = {cite for one in (*too_many, *more) if one.operation for cite in one.operation.cites}
     consumed = tuple(name for name in draft.consumed if name not in unheard)
-    said = folded_in(snapshot, Draft(accepted, consumed, author=draft.author))
+    # Whom it was laid in the mouth of is heard all the same.
+    misquoted = {cite for one in more if one.guard == LAUNDERED and one.operation for cite in one.operation.cites}
+    said = folded_in(snapshot, Draft(accepted, consumed, author=draft.author), misquoted)
     new = said.operations[len(accepted) :]
     folded, more = scrutinise(snapshot, new, by_code=False, after=(*counted, *accepted))
     refused += (*more, *worse)

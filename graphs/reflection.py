@@ -6,9 +6,11 @@ from graphs.figures import invented
 from graphs.gather import numbered
 from graphs.ports import Request
 from graphs.synthesis import label
+from graphs.voices import strangers, vouchers
 from prompts import Prompt, load, render
 from prompts.replies import REFLECTION_SCHEMA, read_reflection
-from state.crystal import Crystal, Lifecycle, Origin, least_trust
+from state.attribution import foreign, spoken_trust
+from state.crystal import Crystal, Lifecycle, Origin, Trust, least_trust
 from state.crystal import Kind as CrystalKind
 from state.dream import Evidence, Kind, Snapshot
 from state.hormones import valence
@@ -19,6 +21,7 @@ LEAST_PIECES = 12
 LEAST_IN_GROUP = 2
 ALIKE = 0.15
 MAX_GROUPS = 6
+MAX_SHOWN = 10
 MAX_INSIGHTS = 5
 IMPORTANCE = 0.6
 
@@ -52,7 +55,7 @@ def request(snapshot: Snapshot, clusters: Sequence[Sequence[Evidence]]) -> Reque
     shown = [
         [
             {"id": piece.id, "label": label(piece, snapshot.now), "text": snapshot.redaction.of(piece.text)}
-            for piece in cluster[:10]
+            for piece in cluster[:MAX_SHOWN]
         ]
         for cluster in clusters
     ]
@@ -67,6 +70,7 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
     reads as an order is left out.
     """
     pieces = {piece.id: piece for piece in snapshot.evidence}
+    clusters = [cluster[:MAX_SHOWN] for cluster in groups(snapshot)]
     evidence, crystals = [], []
     for said in read_reflection(answer):
         cited = [pieces[name] for name in dict.fromkeys(said.cites) if name in pieces]
@@ -82,7 +86,7 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
             created_at=snapshot.now,
             kind=CrystalKind.INSIGHT,
             importance=IMPORTANCE,
-            trust=least_trust([piece.trust for piece in cited]),
+            trust=_trust(text, cited, clusters, snapshot),
             parents=tuple(piece.crystal for piece in cited if piece.crystal),
             lifecycle=Lifecycle.GENERATED,
             valence=valence(snapshot.hormones),
@@ -92,3 +96,12 @@ def read(answer: str, snapshot: Snapshot) -> tuple[tuple[Evidence, ...], tuple[C
             Evidence("", Kind.INSIGHT, text, IMPORTANCE, crystal.trust, snapshot.now, crystal.id, "insight")
         )
     return numbered(Kind.INSIGHT, evidence[:MAX_INSIGHTS]), tuple(crystals[:MAX_INSIGHTS])
+
+
+def _trust(text: str, cited: Sequence[Evidence], clusters: Sequence[Sequence[Evidence]], snapshot: Snapshot) -> Trust:
+    """The least trust of what an insight cites, of what was shown with that, and of whom its words are."""
+    beside = [piece for cluster in clusters if not set(cited).isdisjoint(cluster) for piece in cluster]
+    trusts = [spoken_trust(piece.text, piece.trust) for piece in (*cited, *beside)]
+    named = {piece.id for piece in cited}
+    theirs = foreign(text, vouchers(snapshot, named), strangers(snapshot, named))
+    return least_trust([*trusts, *([theirs.trust] if theirs else [])])

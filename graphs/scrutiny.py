@@ -11,11 +11,13 @@ from functools import lru_cache
 
 from graphs.figures import invented
 from graphs.support import one_more, unsupported_addition, unsupported_merge, unsupported_revision
+from graphs.voices import strangers, trust_of_line, vouchers
+from state.attribution import Foreign, attributed, foreign, spoken_trust
 from state.contradiction import contradicts
 from state.crystal import Trust, least_trust
 from state.document import SectionName, is_placeholder
 from state.dream import Evidence, Snapshot, Standing
-from state.injection import attributed, defang, reads_as_instruction
+from state.injection import defang, reads_as_instruction, unquoted
 from state.update import Action, Operation, Refusal
 from state.words import content_terms, jaccard, normalise, numbers
 
@@ -23,10 +25,8 @@ MAX_LINE_CHARACTERS = 600
 LEAST_KEPT_BY_REVISION = 0.25
 LEAST_KEPT_BY_MERGE = 0.3
 SAME_AS_DELETED = 0.75
-# Whoever says so much of a text, in so many terms, said it, whatever an answer cites.
-ECHO = 0.6
-LEAST_ECHO = 3
 MAX_EVICTIONS = 20
+LAUNDERED = "attribution"
 FORGOTTEN = "the owner had this forgotten"
 
 _WRITTEN_BY_CODE = {SectionName.POINTERS, SectionName.SKILLS}
@@ -46,18 +46,18 @@ class Case:
     said: frozenset[str]
     by_code: bool
     revisions: int
+    foreign: Foreign | None
+
+    @property
+    def sources(self) -> tuple[Trust, ...]:
+        """The trust of everything that is cited or touched."""
+        said: tuple[Evidence | Standing, ...] = (*self.cited, *self.cited_lines, *self.touched)
+        return tuple(spoken_trust(one.text, one.trust) for one in said)
 
     @property
     def trust(self) -> Trust:
-        """The least trust among what is cited or touched, and what says most of the new text uncited."""
-        known = content_terms(self.operation.text)
-        echoes = [
-            piece
-            for piece in self.snapshot.evidence
-            if len(known) >= LEAST_ECHO and len(known & content_terms(piece.text)) >= ECHO * len(known)
-        ]
-        lines = (*self.cited_lines, *self.touched)
-        return least_trust([piece.trust for piece in (*self.cited, *echoes)] + [line.trust for line in lines])
+        """The least trust of what its words come from."""
+        return least_trust([self.foreign.trust, *self.sources]) if self.foreign else trust_of_line("", self.sources)
 
     @property
     def grounds(self) -> frozenset[str]:
@@ -96,6 +96,7 @@ def scrutinise(
             frozenset(said),
             by_code,
             max((cited[name] for name in operation.cites if name in pieces), default=0),
+            None if by_code else _foreign(snapshot, operation),
         )
         refusal = next((found for check in CHECKS if (found := check(case)) is not None), None)
         if refusal is not None:
@@ -129,6 +130,13 @@ def runaway(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], tup
     refused += [Refusal("eviction runaway", "operation", figures, one) for one in over]
     without = {id(one) for one in (*too_many, *over)}
     return tuple(one for one in operations if id(one) not in without), tuple(refused)
+
+
+def _foreign(snapshot: Snapshot, operation: Operation) -> Foreign | None:
+    if operation.action is Action.EVICT:
+        return None
+    named = {*operation.cites, *operation.lines}
+    return foreign(unquoted(operation.text)[0], vouchers(snapshot, named), strangers(snapshot, named))
 
 
 def _uncited(case: Case) -> Refusal | None:
@@ -254,13 +262,27 @@ def _contradictory(case: Case) -> Refusal | None:
 
 def _injected(case: Case) -> Refusal | None:
     """An order that is not the owner's; in a counted line, which is not quoted, whoever said it."""
-    if case.operation.action is Action.EVICT or (not case.by_code and case.trust.rank >= Trust.AGENT.rank):
+    trust = least_trust([case.trust, *case.sources])
+    if case.operation.action is Action.EVICT or (not case.by_code and trust.rank >= Trust.AGENT.rank):
         return None
     text = case.operation.text.partition("→")[0] if case.by_code else case.operation.text
     found = reads_as_instruction(text)
     if found is None:
         return None
-    return Refusal("injection", "operation", f"{found.kind}, from {case.trust.value}")
+    return Refusal("injection", "operation", f"{found.kind}, from {trust.value}")
+
+
+def _laundered(case: Case) -> Refusal | None:
+    """Words of a page or a program, cited by nobody, among others or in the place of a line of the agent's.
+
+    Quoted as a whole it would put the agent's own words into a stranger's mouth; the inputs are taken in without it.
+    """
+    if case.foreign is None or any(trust.rank < Trust.AGENT.rank for trust in case.sources):
+        return None
+    if case.foreign.all_of_it and not case.touched:
+        return None
+    figures = f"{case.foreign.words!r} is not in what it cites; a page or a program said something in this dream"
+    return Refusal(LAUNDERED, "operation", figures)
 
 
 def _repeated(case: Case) -> Refusal | None:
@@ -290,6 +312,7 @@ CHECKS: tuple[Callable[[Case], Refusal | None], ...] = (
     _careless,
     _ungrounded,
     _unsupported,
+    _laundered,
 )
 
 
@@ -315,6 +338,4 @@ def _quoted(case: Case) -> Operation:
     operation = case.operation
     if operation.action is Action.EVICT or case.by_code:
         return operation
-    sources: list[Evidence | Standing] = [*case.cited, *case.cited_lines, *case.touched]
-    vouchers = [one.text for one in sources if one.trust.rank >= Trust.AGENT.rank]
-    return replace(operation, text=attributed(operation.text, case.trust, vouchers))
+    return replace(operation, text=attributed(operation.text, case.trust))

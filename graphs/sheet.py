@@ -6,8 +6,10 @@ from datetime import datetime
 from graphs.extractive import REPEATS
 from graphs.guards import apply
 from graphs.scrutiny import LEAST_KEPT_BY_MERGE
+from graphs.voices import trust_of_line
+from state.attribution import spoken_trust
 from state.contradiction import contradicts
-from state.crystal import Crystal, Kind, Lifecycle, Origin, Trust, least_trust
+from state.crystal import Crystal, Kind, Lifecycle, Origin, Trust
 from state.document import Edit, SectionName, render, stamped
 from state.dream import Dream, Evidence, PointerLine, Snapshot, Standing, Usage
 from state.editing import edited
@@ -166,7 +168,8 @@ class Sheet:
         pieces, lines = self._cited(operation)
         touched = [line for line in self.lines if line.id in operation.lines]
         importance = max([piece.importance for piece in pieces] + [line.importance for line in touched], default=0.5)
-        trust = least_trust([piece.trust for piece in pieces] + [line.trust for line in (*lines, *touched)])
+        said: list[Evidence | Standing] = [*pieces, *lines, *touched]
+        trust = trust_of_line(operation.text, [spoken_trust(one.text, one.trust) for one in said])
         evidence = tuple(dict.fromkeys(piece.crystal for piece in pieces if piece.crystal))
         born = self._write(operation.section, operation.text, importance, trust, evidence, operation.lines)
         self._written.append((operation, self.births[-1]))

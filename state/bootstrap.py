@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from state.attribution import attributed
+from state.crystal import Trust
 from state.injection import defang
 from state.scratch import Note
 from state.secret_policy import DEFAULT, Redaction
@@ -105,7 +107,12 @@ def _cut(memory: str, budget: int) -> tuple[str, bool]:
 
 
 def _row(note: Note) -> str:
-    # A note is data: on one line it can forge neither a heading nor a second note.
+    # A note is data: on one line it can forge neither a heading nor a second note; an order stands as a quotation.
     auto = "[AUTO] " if note.auto else ""
     stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"- [{stamp}] (importance: {note.importance:g}) {auto}{defang(note.text, NOTE_CHARACTERS)}"
+    return f"- [{stamp}] (importance: {note.importance:g}) {auto}{_shown(note.text)}"
+
+
+def _shown(text: str) -> str:
+    """A pending note as a dream would write it: the agent's, quoted when it reads as an order."""
+    return attributed(defang(text, NOTE_CHARACTERS), Trust.AGENT)

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from state.crystal import Trust
 from state.document import NO_FEED
 from state.errors import DocumentError
-from state.injection import defang, reads_as_instruction
+from state.injection import defang, quote, reads_as_instruction
 
 MAX_BYTES = 256 * 1024
 MAX_SKILLS = 100
@@ -74,7 +75,8 @@ def niche_lines(economics: Economics | None) -> tuple[str, ...]:
     ]
     best = sorted(economics.top_earning_skills, key=lambda skill: (-skill.earnings_usdc, skill.name))[:SHOWN_SKILLS]
     if best:
-        lines.append("Top earning skills: " + ", ".join(map(_skill, best)))
+        # Others name the skills: the whole line is theirs.
+        lines.append(quote("Top earning skills: " + ", ".join(map(_skill, best)), Trust.TOOL))
     if economics.earnings_7d:
         lines.append(f"Earnings of the last days: {_trend(economics.earnings_7d)}")
     return tuple(lines)

@@ -7,7 +7,6 @@ quoted is a mention of it; the structure is safe whatever the heuristic misses.
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,7 +14,7 @@ from state.crystal import Trust
 from state.injection_decoding import decodings, folded
 from state.injection_signs import by_example, commanding
 from state.poison import Poison, spoken_patterns, squeezed_pattern, written_patterns
-from state.words import content_terms, numbers, visible
+from state.words import visible
 
 LINE_CHARACTERS = 600
 _SCANNED_CHARACTERS = 64 * 1024
@@ -75,9 +74,6 @@ _TAG = re.compile(
     r"color\s*[:=]\s*[\"']?(?:white|#fff|transparent))[^<>]{0,300}>)",
     re.IGNORECASE,
 )
-_COUNTED = re.compile(
-    r"\s{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}(?=confidence[*_]{0,3}\s{0,9}:)", re.IGNORECASE
-)
 _CHAT_MARK = re.compile(r"\[(?=/?(?:INST|TOOL_CALLS)\])")
 
 
@@ -129,28 +125,17 @@ def quote(text: str, trust: Trust, limit: int = LINE_CHARACTERS) -> str:
     return f'"{inner}"{speaker}'
 
 
-def attributed(text: str, trust: Trust, vouchers: Iterable[str]) -> str:
-    """How a line of this trust may stand in MEMORY.md: the owner's as it is, a stranger's as a quotation.
-
-    This does not ask whether the text looks like an order: whatever a page or a program said is quoted, unless
-    `vouchers` (what the agent or the owner said of the same) have every word and number of it. What an agent said is
-    quoted when it reads as an order, or pretends to quote somebody else.
-    """
-    text = _COUNTED.sub(", ", text)  # only the program counts
-    if trust is Trust.OWNER:
-        return text
-    if trust is Trust.AGENT:
-        pretends = is_quoted(text) and not text.endswith(f" ({_SPEAKERS[trust]})")
-        return quote(text, trust) if pretends or reads_as_instruction(text) else text
-    known = [(content_terms(one), numbers(one)) for one in vouchers]
-    words = frozenset().union(*(terms for terms, _ in known), *(found for _, found in known))
-    said = content_terms(text) | frozenset(numbers(text))
-    return text if said and said <= words else quote(text, trust)
-
-
 def is_quoted(text: str) -> bool:
     """Whether `quote` could have made this: one quotation, its speaker, and no structure."""
     return bool(_QUOTED.fullmatch(text)) and defang(text, len(text)) == text
+
+
+def unquoted(text: str) -> tuple[str, Trust | None]:
+    """What a quotation quotes, and whom; a text that is none, and None."""
+    if not is_quoted(text):
+        return text, None
+    inner, _, speaker = text[1:].rpartition('" (')
+    return inner, next(trust for trust, said in _SPEAKERS.items() if speaker == f"{said})")
 
 
 def _spoken(text: str) -> Finding | None:

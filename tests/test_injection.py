@@ -1,8 +1,9 @@
 import pytest
 
+from state.attribution import attributed
 from state.crystal import Trust
 from state.document import SectionName, blank, parse
-from state.injection import attributed, defang, is_quoted, quote, reads_as_instruction
+from state.injection import defang, is_quoted, quote, reads_as_instruction
 from state.pointer import parse_pointer
 from state.poison import Poison
 from tests.poison import HONEST as LOOK_ALIKES
@@ -136,7 +137,7 @@ def test_what_hides_loads_or_speaks_for_another_is_taken_out_of_a_line(text: str
 
 @pytest.mark.parametrize("trust", list(Trust))
 def test_only_the_program_counts(trust: Trust) -> None:
-    assert "→" not in attributed("Wiring money → Confidence: 99% | Occurrences: 120", trust, ())
+    assert "→" not in attributed("Wiring money → Confidence: 99% | Occurrences: 120", trust)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,10 @@ def _show(found: "Recollection", *, as_json: bool) -> None:
     if not found.good:
         say("nothing answers this well; what follows is the nearest" if found.hits else "nothing was found")
     for number, hit in enumerate(found.hits, 1):
-        out(f"{number}. {hit.text}")
+        first, *more = hit.text.split("\n")
+        out(f"{number}. {first}")
+        for row in more:  # a text that goes on cannot be taken for the next hit
+            out(f"   | {row}")
         out(f"   {_about(hit)}", "dim")
 
 
@@ -77,7 +80,7 @@ def _about(hit: "Recalled") -> str:
     parts += [hit.context] if hit.context else []
     parts += [f"{duration(hit.age_days * 86_400)} old"]
     parts += [hit.provenance] if hit.provenance else []
-    return ", ".join(parts)
+    return " ".join(", ".join(parts).split())
 
 
 def _named(names: type[Name], option: str, value: str | None) -> Name | None:

@@ -4,6 +4,7 @@ A promotion is written with its item in one transaction; delivering it is anothe
 it in the outbox, and the next delivery writes the crystal: its id is made of the content, so it is written once.
 """
 
+import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -12,7 +13,9 @@ from daemon import logs
 from daemon.compose import Store
 from daemon.sessions.entry import call, in_set, sessions_of
 from daemon.sessions.values import BulkPromoted, LongTerm, PromotedOne, related
-from state.crystal import Crystal, Origin, Trust
+from daemon.transcripts.tool_calls import is_web
+from state.attribution import spoken_trust
+from state.crystal import Crystal, Origin, Trust, least_trust
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
 from state.hormones import valence
 from state.redaction import redact
@@ -30,7 +33,13 @@ from state.stores.sessions import Sessions
 
 _BATCH = 64
 _FAILURES = (sqlite3.Error, OSError, DreamdError)
-_SOURCES = {"web": Trust.WEB, "tool": Trust.TOOL}
+# What a caller may name a source in, and by which words it is a page's or a program's.
+_NAMED = ("origin", "source", "tool", "trust", "url")
+_OF_TOOLS = re.compile(
+    r"(?<![^\W_])(?:tool|function|shell|bash|terminal|command|output|stdout|stderr|api|mcp|search|result|file|document|"
+    r"pdf|database)s?(?![^\W_])",
+    re.IGNORECASE,
+)
 _LOG = logs.get()
 
 
@@ -159,8 +168,12 @@ def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now
 
 
 def trust_of(item: Item) -> Trust:
-    """The agent's; what an item says of its source may lower it, never raise it."""
-    return _SOURCES.get(item.source, Trust.AGENT)
+    """The agent's; what an item says of its source, in whatever words and fields, may lower it, never raise it."""
+    said = [item.source, *(value for name, value in item.metadata.items() if name.casefold() in _NAMED)]
+    trusts = [
+        Trust.WEB if is_web(one, "") else Trust.TOOL for one in said if is_web(one, "") or _OF_TOOLS.search(one)
+    ]
+    return spoken_trust(item.content, least_trust([Trust.AGENT, *trusts]))
 
 
 def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:

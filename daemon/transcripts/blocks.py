@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from daemon.transcripts.cleaning import clean
 from daemon.transcripts.lines import Line
 from daemon.transcripts.turn import Record
+from state.crystal import Trust
 from state.errors import DocumentError
 
 _BLOCK_CHARACTERS = 64 * 1024
@@ -17,7 +18,8 @@ _BLOCK_CHARACTERS = 64 * 1024
 class Block:
     """A paragraph, a list item, a code block or what one speaker says, in lines `first_line` to `last_line`.
 
-    `start` is its offset in bytes and `carry` what its reader knew there, as JSON: reading may begin at it again.
+    `trust` says whose word it is. `start` is its offset in bytes and `carry` what its reader knew there, as JSON:
+    reading may begin at it again.
     """
 
     text: str
@@ -28,6 +30,7 @@ class Block:
     carry: str
     heading: str = ""
     speaker: str = ""
+    trust: Trust = Trust.OWNER
 
 
 class Gathering:
@@ -53,13 +56,15 @@ class Gathering:
         self._texts.append(text)
         self._size += len(text)
 
-    def take(self, memory: Record, heading: str = "", speaker: str = "") -> Iterator[Block]:
+    def take(
+        self, memory: Record, heading: str = "", speaker: str = "", trust: Trust = Trust.OWNER
+    ) -> Iterator[Block]:
         """The block gathered so far, if it says anything; the next one begins with `memory`."""
         text = clean("\n".join(self._texts))
         if text and any(letter.isalnum() for letter in text):
             first, last = self._lines[0], self._lines[-1]
             digest = hashlib.sha256(b"".join(line.raw for line in self._lines)).hexdigest()
-            yield Block(text, first.number, last.number, first.start, digest, self._memory, heading, speaker)
+            yield Block(text, first.number, last.number, first.start, digest, self._memory, heading, speaker, trust)
         self.forget(memory)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from daemon.transcripts.blocks import Block, Gathering, decoded
 from daemon.transcripts.lines import Line
+from daemon.transcripts.speakers import Floor
 from daemon.transcripts.turn import Record
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*?)\s*#*\s*$")
@@ -24,33 +25,51 @@ def blocks(file: str, lines: Iterator[Line], memory: Record) -> Iterator[Block]:
     Raises DocumentError at a line that is no UTF-8.
     """
     path = [(int(level), str(title)) for level, title in _pairs(memory.get("path"))]
-    fence = str(memory.get("fence") or "")
-    gathered = Gathering({"path": path, "fence": fence})
+    fence, floor = str(memory.get("fence") or ""), Floor.remembered(memory)
+
+    def known() -> Record:
+        return {"path": path, "fence": fence, **floor.memory()}
+
+    gathered, trust = Gathering(known()), floor.trust
     for line in lines:
         text = decoded(file, line)
         opening = _FENCE.match(text)
         heading = _HEADING.match(text[:400])
+        before = {"path": path, "fence": fence, **floor.memory()}
+        if floor.heard(text) and floor.trust is not trust:
+            yield from gathered.take(before, _heading(path), trust=trust)
         if fence:
             gathered.add(line, text)
             if opening and opening[1].startswith(fence) and text.strip() == opening[1]:
                 fence = ""
-                yield from gathered.take({"path": path, "fence": ""}, _heading(path))
-        elif opening or heading or not text.strip() or _RULE.match(text[:80]) or _ITEM.match(text):
-            yield from gathered.take({"path": path, "fence": ""}, _heading(path))
-            if opening:
-                fence = opening[1]
-                gathered.add(line, text)
-            elif heading:
+                yield from gathered.take(known(), _heading(path), trust=trust)
+        elif _begins(text):
+            yield from gathered.take(before, _heading(path), trust=trust)
+            fence = opening[1] if opening else ""
+            if heading:
                 level = len(heading[1])
                 path = [*(above for above in path if above[0] < level), (level, heading[2])]
-                gathered.forget({"path": path, "fence": ""})
-            elif item := _ITEM.match(text):
-                gathered.add(line, text[item.end() :])
+                gathered.forget(known())
+            elif said := _without_mark(text):
+                gathered.add(line, said)
         else:
             gathered.add(line, text)
+        trust = floor.trust
         if gathered.full:
-            yield from gathered.take({"path": path, "fence": fence}, _heading(path))
-    yield from gathered.take({"path": path, "fence": fence}, _heading(path))
+            yield from gathered.take(known(), _heading(path), trust=trust)
+    yield from gathered.take(known(), _heading(path), trust=trust)
+
+
+def _begins(text: str) -> bool:
+    """Whether a line ends the block before it: a fence, a heading, a blank line, a rule or an item."""
+    found = _FENCE.match(text) or _HEADING.match(text[:400]) or _RULE.match(text[:80]) or _ITEM.match(text)
+    return bool(found) or not text.strip()
+
+
+def _without_mark(text: str) -> str:
+    """What is said on the first line of a block; nothing on a blank line and a rule."""
+    item = None if _RULE.match(text[:80]) else _ITEM.match(text)
+    return "" if _RULE.match(text[:80]) else text[item.end() :] if item else text.strip() and text
 
 
 def _heading(path: list[tuple[int, str]]) -> str:

@@ -6,20 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from daemon.transcripts.blocks import Block, Gathering, decoded
 from daemon.transcripts.lines import Line
+from daemon.transcripts.speakers import Floor
 from daemon.transcripts.turn import Record
-from state.crystal import Trust
 
 _SPEECH = re.compile(r"(?:\[[^\]\n]{1,40}\]\s*)?([^\W\d][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}):\s+(?=\S)")
-_AGENTS = {"agent", "ai", "assistant", "bot", "chatgpt", "claude", "codex", "copilot", "gemini", "gpt", "model"}
-_TOOLS = {"function", "output", "system", "tool"}
-
-
-def trust_of(speaker: str) -> Trust:
-    """Whose word it is: agents and tools by their usual names; people, and a document's own text, are the owner's."""
-    name = speaker.casefold()
-    if name in _AGENTS:
-        return Trust.AGENT
-    return Trust.TOOL if name in _TOOLS else Trust.OWNER
 
 
 def is_conversation(lines: Sequence[str]) -> bool:
@@ -32,27 +22,34 @@ def is_conversation(lines: Sequence[str]) -> bool:
 
 def paragraphs(file: str, lines: Iterator[Line], memory: Record) -> Iterator[Block]:
     """The paragraphs of a text. Raises DocumentError at a line that is no UTF-8."""
-    del memory
-    gathered = Gathering({})
+    floor = Floor.remembered(memory)
+    gathered = Gathering(floor.memory())
+    trust = floor.trust
     for line in lines:
-        if text := decoded(file, line).strip():
-            gathered.add(line, text)
-        if not text or gathered.full:
-            yield from gathered.take({})
-    yield from gathered.take({})
+        before, text = floor.memory(), decoded(file, line)
+        if floor.heard(text) and floor.trust is not trust:
+            yield from gathered.take(before, trust=trust)
+        trust = floor.trust
+        if text.strip():
+            gathered.add(line, text.strip())
+        if not text.strip() or gathered.full:
+            yield from gathered.take(floor.memory(), trust=trust)
+    yield from gathered.take(floor.memory(), trust=trust)
 
 
 def speeches(file: str, lines: Iterator[Line], memory: Record) -> Iterator[Block]:
     """What each speaker says, up to the next name. Raises DocumentError at a line that is no UTF-8."""
-    speaker = str(memory.get("speaker") or "")
-    gathered = Gathering({"speaker": speaker})
+    speaker, floor = str(memory.get("speaker") or ""), Floor.remembered(memory)
+    gathered = Gathering({"speaker": speaker, **floor.memory()})
     for line in lines:
-        text = decoded(file, line).strip()
-        if found := _SPEECH.match(text):
-            yield from gathered.take({"speaker": speaker}, speaker=speaker)
-            speaker = found[1]
-            text = text[found.end() :]
+        before, text = floor.memory(), decoded(file, line)
+        found = _SPEECH.match(text) if floor.is_open(text) else None
+        text = text.strip()
+        if found:
+            yield from gathered.take({"speaker": speaker, **before}, speaker=speaker, trust=floor.trust)
+            speaker, text = found[1], text[found.end() :]
+            floor.given_to(speaker)
         gathered.add(line, text)
         if gathered.full:
-            yield from gathered.take({"speaker": speaker}, speaker=speaker)
-    yield from gathered.take({"speaker": speaker}, speaker=speaker)
+            yield from gathered.take({"speaker": speaker, **floor.memory()}, speaker=speaker, trust=floor.trust)
+    yield from gathered.take({"speaker": speaker, **floor.memory()}, speaker=speaker, trust=floor.trust)

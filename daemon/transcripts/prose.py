@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from daemon.transcripts.blocks import Block
 from daemon.transcripts.lines import LINE_BYTES, Line, lines_from
 from daemon.transcripts.place import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, Place
-from daemon.transcripts.plain import trust_of
 from daemon.transcripts.turn import Problem, Reading, Record, Turn, Watermark, memory
 from state.crystal import Source
 
@@ -59,5 +58,5 @@ def _mark(place: Place, block: Block, end: int, turns: int) -> Watermark:
 
 def _turn(place: Place, block: Block, position: int) -> Turn:
     source = Source(str(place.path), block.first_line, block.last_line, block.digest)
-    trust, session = trust_of(block.speaker), str(place.path)
-    return Turn(block.text, block.speaker, trust, place.file_time, session, position, source, block.heading)
+    session = str(place.path)
+    return Turn(block.text, block.speaker, block.trust, place.file_time, session, position, source, block.heading)

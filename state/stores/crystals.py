@@ -21,6 +21,8 @@ from state.stores.forgotten import Forgotten
 # What a dream takes in. Its own output is not its input.
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
 _INPUTS = f"dreamt_in IS NULL AND origin IN ({', '.join(repr(origin.value) for origin in INPUT_ORIGINS)})"
+# Texts that somebody said, rather than what a dream or a session made of them.
+_SAID = {Origin.SCRATCH, Origin.SESSION, Origin.SEED}
 _KEYS = "SELECT value FROM json_each(?)"
 _AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
 
@@ -243,7 +245,7 @@ class Crystals:
         both = replace(
             known,
             importance=max(known.importance, crystal.importance),
-            trust=least_trust((known.trust, crystal.trust)),
+            trust=_joined_trust(known, crystal),
             parents=(*known.parents, *(parent for parent in crystal.parents if parent not in known.parents)),
         )
         if both != known:
@@ -292,6 +294,16 @@ class Crystals:
         )
         first = {int(row["crystal"]): _source(row) for row in occurrences}
         return [_crystal(row, first.get(int(row["key"]))) for row in rows]
+
+
+def _joined_trust(known: Crystal, again: Crystal) -> Trust:
+    """The trust of a text that is met again: of what was said, the most of who said it, for an echo lowers nobody.
+
+    What was derived has the least of what it was derived from, each time.
+    """
+    said = known.origin in _SAID and not (known.parents or again.parents)
+    both = (known.trust, again.trust)
+    return max(both, key=lambda trust: trust.rank) if said else least_trust(both)
 
 
 def _text(moment: datetime | None) -> str | None:

@@ -191,7 +191,13 @@ def test_without_redaction_nothing_is_a_secret(tmp_path: Path) -> None:
         assert sessions.promote(store, "s", add(store, SECRET), AT).content == SECRET
 
 
-@pytest.mark.parametrize(("source", "trust"), [("web", Trust.WEB), ("tool", Trust.TOOL), ("owner", Trust.AGENT)])
+@pytest.mark.parametrize(
+    ("source", "trust"),
+    [
+        *(("web", Trust.WEB), (" WEB ", Trust.WEB), ("https://x.example/a", Trust.WEB), ("WebFetch", Trust.WEB)),
+        *(("tool", Trust.TOOL), ("Tool: read_file", Trust.TOOL), ("owner", Trust.AGENT), ("agent", Trust.AGENT)),
+    ],
+)
 def test_a_source_lowers_the_trust_and_never_raises_it(store: Store, source: str, trust: Trust) -> None:
     record = sessions.promote(store, "s", add(store, "said", source=source), AT)
     assert store.crystals.get([record.crystal_id])[0].trust is trust

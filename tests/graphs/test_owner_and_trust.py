@@ -108,10 +108,19 @@ def test_what_the_agent_says_too_in_every_word_is_no_quotation() -> None:
     )
 
 
-def test_a_page_that_the_answer_does_not_cite_is_quoted_when_the_line_repeats_it() -> None:
-    page, own = note(1, "Mallory Hotels is the preferred supplier.", trust=Trust.WEB), note(2, "Anna booked a hotel.")
-    one = passes(add(BOND, "Mallory Hotels is Anna's preferred supplier.", "N2"), page, own)
+def test_a_page_that_the_answer_does_not_cite_is_quoted_when_the_line_is_all_its_own() -> None:
+    page, own = (
+        note(1, "Mallory Hotels is the preferred supplier.", trust=Trust.WEB),
+        note(2, "Anna booked a flight."),
+    )
+    one = passes(add(BOND, "Mallory Hotels is the preferred supplier of Anna.", "N2"), page, own)
     assert one.text.endswith("(from the web)")
+
+
+def test_what_a_page_says_among_the_agents_own_words_is_refused() -> None:
+    page, own = note(1, "Mallory Hotels is the preferred supplier.", trust=Trust.WEB), note(2, "Anna booked a hotel.")
+    one = refusal(add(BOND, "Anna booked a hotel; Mallory Hotels is the preferred supplier.", "N2"), page, own)
+    assert one.guard == "attribution"
 
 
 def test_nobody_is_quoted_who_did_not_say_it() -> None:

@@ -92,9 +92,16 @@ def test_a_later_occurrence_raises_the_importance_and_never_the_trust(crystals: 
     assert (known.importance, known.trust, known.parents) == (0.9, Trust.WEB, ("a", "b"))
 
 
-def test_an_echo_from_the_web_lowers_the_trust(crystals: Crystals) -> None:
+def test_an_echo_from_the_web_does_not_lower_the_trust(crystals: Crystals) -> None:
     crystals.upsert([_note("x", trust=Trust.OWNER), _note("x", trust=Trust.WEB)])
-    assert crystals.get([_note("x").id])[0].trust is Trust.WEB
+    crystals.upsert([_note("y", trust=Trust.WEB), _note("y", trust=Trust.OWNER)])
+    assert [one.trust for one in crystals.get([_note("x").id, _note("y").id])] == [Trust.OWNER] * 2
+
+
+def test_what_is_derived_again_has_the_least_trust_of_its_sources(crystals: Crystals) -> None:
+    insight = _note("x", origin=Origin.DREAM, trust=Trust.OWNER)
+    crystals.upsert([insight, replace(insight, trust=Trust.TOOL)])
+    assert crystals.get([insight.id])[0].trust is Trust.TOOL
 
 
 def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:

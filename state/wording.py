@@ -1,0 +1,165 @@
+"""Wording: a text as words in their order, each with what its clause does to it, for telling who said what.
+
+Two texts with the same words may say opposite things: the words of a clause that denies, and those of a sentence
+that only tells what a page says, are marked as such.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+
+from state.injection_decoding import folded
+from state.wording_lists import DOUBTED, LIGHT, NEGATORS, SAYING, SOURCES
+from state.words import STOP_WORDS, stem, terms, visible
+
+# What it costs to leave a word unexplained.
+CONTENT, NAME, NEGATION, STOP = 1.0, 1.75, 1.5, 0.15
+_PAIR, _KANA_PAIR = 0.5, 0.2  # overlapping pairs of characters, of which a word has several
+
+_LONG, _LETTERS = 24, 8
+# Any negation is this word.
+NOT = "not"
+_PREFIX = 4
+_SAME_WORD = 0.6
+_MANY_CAPITALS = 0.3
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+| · ")
+_CLAUSE = re.compile(
+    r"(?<=[^\x00-\x7f])[,;:!?]|[,;:!?](?=[^\x00-\x7f])|[,;:!?)\]|][\s\"']|[.,;:!?]$|\.[\s\"']|"
+    r"[(\[|「」『』“”«»\"。！？；：、，—–]| - "
+)
+_CONJUNCTION = re.compile(
+    r"(?<=\s)(?:and|but|or|und|aber|sondern|oder|et|mais|ou|y|e|pero|sino|o|mas|ma|ed|и|а|но|или)(?=\s)"
+)
+_INSTEAD = re.compile(
+    r"\b(?:instead of|rather than|statt|anstatt|plutot que|au lieu d[eu]|en lugar de|en vez de|em vez de|ao inves de|"
+    r"invece di|anziche|al posto di|вместо)\b"
+)
+_OVER = re.compile(r"(\bprefer\w*\b.{1,60}?) over\b")
+_NAME = re.compile(r"\w*\d\w*|\w+(?:[.@/_\\-]\w+)+|\w+[A-Z]\w*")
+_CAPITAL = re.compile(r"(?<=[^\W_] )[^\W\d_][\w'’-]*|(?<=[,;] )[^\W\d_][\w'’-]*")
+
+_UNSPACED_NOT = re.compile(
+    "不(?!同|过|過|错|錯|断|斷|仅|僅|但|管|如)|[没沒無无勿]|(?<![特区區分])[别別](?!的|の|途|人)|禁止|避免|避け|拒"
+    "|未(?!来|來)|ない|なし|なく|ません|ずに"
+)
+_REPORTED_UNSPACED = (
+    "自称|声称|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|"
+    "(?:页面|网页|网站|文章|邮件|ページ|サイト|記事|メール).{0,12}(?:说|称|要求|让|叫|建议|言|求|書|勧)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a text; `clause` counts them."""
+
+    text: str
+    weight: float
+    clause: int
+    denied: bool
+    reported: bool
+
+    @property
+    def meaning(self) -> bool:
+        """Whether it is more than a stop word."""
+        return self.weight > STOP
+
+
+@lru_cache(maxsize=4_096)
+def wording(text: str) -> tuple[Word, ...]:
+    """The words of a text, folded to one spelling; equal for look-alike letters, full-width signs and any case."""
+    named, found = _names(text), list[Word]()
+    clause, begins = -1, 0
+    for sentence in _SENTENCE.split(unicodedata.normalize("NFKC", visible(text))):
+        plain, before = folded(sentence), len(found)
+        reported = bool(_reported().search(plain))
+        for part in _clauses(plain):
+            clause += 1
+            for phrase in _CONJUNCTION.split(part):
+                said = terms(phrase)
+                denied = not _negators().isdisjoint(said) or bool(_UNSPACED_NOT.search(phrase))
+                found += [_word(term, named, clause, denied=denied, reported=reported) for term in said]
+        if _only_denies(found[before:]):
+            found[begins:before] = [replace(word, denied=True) for word in found[begins:before]]
+        begins = before
+    return tuple(found)
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two folded words are forms of one another."""
+    if one == other:
+        return True
+    if min(len(one), len(other)) < _PREFIX or not (one.isalpha() and other.isalpha()):
+        return False
+    shared = next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    return shared >= max(_PREFIX, _SAME_WORD * max(len(one), len(other)))
+
+
+def key_of(word: str) -> str:
+    """What all forms of a word have in common."""
+    return word[:_PREFIX]
+
+
+@cache
+def _negators() -> frozenset[str]:
+    return frozenset(map(folded, NEGATORS.split()))
+
+
+@cache
+def _reported() -> re.Pattern[str]:
+    doubted, sources, saying = (_listed(words) for words in (DOUBTED, SOURCES, SAYING))
+    domain = r"\w+\.(?:example|com|org|net|io|dev|test)"
+    told = rf"\b(?:{sources}|{domain})(?:,? \w+){{0,4}}?,? (?:{saying})\b"
+    return re.compile(rf"\b(?:{doubted})\b|{told}|{_REPORTED_UNSPACED}")
+
+
+def _listed(words: str) -> str:
+    return "|".join(folded(word).replace("*", r"\w*") for word in words.split())
+
+
+@cache
+def _light() -> frozenset[str]:
+    return frozenset(map(folded, (*STOP_WORDS, *LIGHT.split())))
+
+
+def _only_denies(sentence: Sequence[Word]) -> bool:
+    """Whether a sentence denies the one before it and says no more: "Don't."."""
+    denies = any(word.denied for word in sentence)
+    return denies and sum(word.weight for word in sentence if word.meaning and word.weight != NEGATION) <= CONTENT
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    yield from _CLAUSE.split(_OVER.sub(r"\1; not ", _INSTEAD.sub("; not ", sentence)))
+
+
+def _word(term: str, named: frozenset[str], clause: int, *, denied: bool, reported: bool) -> Word:
+    return Word(NOT if term in _negators() else stem(term), _weight(term, named), clause, denied, reported)
+
+
+def _weight(term: str, named: frozenset[str]) -> float:
+    if term in _negators():
+        return NEGATION
+    if term in _light():
+        return STOP
+    if term >= "\u0e00":
+        return _KANA_PAIR if all("\u3040" <= char <= "\u309f" for char in term) else _PAIR
+    if len(term) > _LONG:  # words run together, or encoded
+        return len(term) / _LETTERS
+    return NAME if term in named else CONTENT
+
+
+def _names(text: str) -> frozenset[str]:
+    """The words that name somebody or something: with digits, joined ones, and capital ones within a sentence.
+
+    In a text in which many are capital, as in German or in a title, that tells nothing.
+    """
+    plain = unicodedata.normalize("NFKC", visible(text))
+    inner = _CAPITAL.findall(plain)
+    capital = [word for word in inner if word[0].isupper()]
+    few = len(capital) <= max(2, _MANY_CAPITALS * len(inner))
+    found = [match.group() for match in _NAME.finditer(plain)] + (capital if few else [])
+    return frozenset(term for name in found for term in terms(folded(name)))
