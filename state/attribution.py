@@ -8,7 +8,7 @@ its denials and what it only reports, not a bag of words that many vouchers have
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -113,11 +113,10 @@ def foreign(text: str, vouchers: Sequence[str], strangers: Sequence[Voice]) -> F
     unsaid = _unsaid(line, alone, own)
     if unsaid:
         return _found(line, unsaid, alone, len(own), least_trust([one.trust for one in others]))
-    if sum(step.cost for step in alone) >= _OTHERWISE:
-        rivals = [one for source, one in near.items() if _share(line, source) >= _RIVAL]
+    for disputed in _disputed(line, alone):
+        rivals = [one for source, one in near.items() if _share([line[at] for at in disputed], source) >= _RIVAL]
         if rivals:
-            every = [at for at, word in enumerate(line) if word.meaning]
-            return _found(line, every, alone, len(own), least_trust([one.trust for one in rivals]))
+            return _found(line, disputed, alone, len(own), least_trust([one.trust for one in rivals]))
     return None
 
 
@@ -169,6 +168,16 @@ def _whole_clauses(line: Sequence[Word], theirs: Sequence[int]) -> bool:
     clauses = {line[at].clause for at in theirs}
     there = [at for at, word in enumerate(line) if word.clause in clauses and word.meaning]
     return there == list(theirs) and sum(line[at].weight for at in there) >= _UNSAID
+
+
+def _disputed(line: Sequence[Word], steps: Sequence[_Step]) -> Iterator[list[int]]:
+    """The words of all that is said, and of each clause, which the vouchers say otherwise."""
+    parts = [list(range(len(line)))]
+    parts += [list(group) for _, group in groupby(range(len(line)), key=lambda at: line[at].clause)]
+    for part in parts:
+        words = [at for at in part if line[at].meaning]
+        if sum(steps[at].cost for at in part) >= _OTHERWISE and sum(line[at].weight for at in words) >= _UNSAID:
+            yield words
 
 
 def _share(line: Sequence[Word], source: _Source) -> float:
