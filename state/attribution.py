@@ -9,13 +9,13 @@ its denials and what it only reports, not a bag of words that many vouchers have
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import combinations, groupby
 
 from state.crystal import Trust, least_trust
 from state.injection import quote, reads_as_instruction, unquoted
-from state.wording import CONTENT, NOT, Word, key_of, same_word, wording
+from state.wording import CONTENT, NAME, NOT, Word, key_of, same_word, wording
 from state.words import normalise
 
 # What a reading costs: to leave words out in between, to turn the order round, to go on in another text.
@@ -28,8 +28,10 @@ _MARGIN = 0.4
 _CLAUSE_MARGIN = 0.1  # where it is whole clauses
 # Who has so much of the words of a line that the vouchers say otherwise by so much, disputes it.
 _RIVAL, _OTHERWISE = 0.75, 0.9
+# A voucher only mentions that of whose sentence so much is left out.
+_MENTIONED = 0.3
 # Nobody's is a clause of whose words so many, and such a share, no voucher has; or so many in a row.
-_UNSAID, _UNSAID_SHARE, _UNSAID_ROW = 2.0, 0.6, 3.0
+_UNSAID, _UNSAID_SHARE, _UNSAID_ROW = 2.0, 0.7, 3.0
 # Who explains less of a line than this has no part in it.
 _PART = 0.34
 _NEAR = 3
@@ -110,13 +112,14 @@ def foreign(text: str, vouchers: Sequence[str], strangers: Sequence[Voice]) -> F
     whole = _whole_clauses(line, theirs)
     if theirs and gain >= (_CLAUSE_MARGIN if whole or any(one.cited for one in voices) else _MARGIN):
         return _found(line, theirs, both, len(own), least_trust([one.trust for one in voices]))
-    unsaid = _unsaid(line, alone, own)
+    unsaid = _unsaid(line[len(_heading(text)) :], own)
+    unsaid = [at + len(_heading(text)) for at in unsaid]
     if unsaid:
         return _found(line, unsaid, alone, len(own), least_trust([one.trust for one in others]))
-    for disputed in _disputed(line, alone):
-        rivals = [one for source, one in near.items() if _share([line[at] for at in disputed], source) >= _RIVAL]
-        if rivals:
-            return _found(line, disputed, alone, len(own), least_trust([one.trust for one in rivals]))
+    for source, voice in near.items():
+        disputed = next(filter(None, (_disputed(line, alone, own, said) for said in _sentences(source))), None)
+        if disputed:
+            return _found(line, disputed, alone, len(own), voice.trust)
     return None
 
 
@@ -170,23 +173,87 @@ def _whole_clauses(line: Sequence[Word], theirs: Sequence[int]) -> bool:
     return there == list(theirs) and sum(line[at].weight for at in there) >= _UNSAID
 
 
-def _disputed(line: Sequence[Word], steps: Sequence[_Step]) -> Iterator[list[int]]:
-    """The words of all that is said, and of each clause, which the vouchers say otherwise."""
-    parts = [list(range(len(line)))]
-    parts += [list(group) for _, group in groupby(range(len(line)), key=lambda at: line[at].clause)]
-    for part in parts:
-        words = [at for at in part if line[at].meaning]
-        if sum(steps[at].cost for at in part) >= _OTHERWISE and sum(line[at].weight for at in words) >= _UNSAID:
-            yield words
+def _heading(text: str) -> tuple[Word, ...]:
+    """A word or two before a colon, by which a line that gathers several things is called."""
+    head = wording(text.partition(":")[0]) if ":" in text else ()
+    weight = sum(word.weight for word in head if word.meaning)
+    return head if weight <= _UNSAID and len({word.clause for word in head}) == 1 else ()
 
 
-def _share(line: Sequence[Word], source: _Source) -> float:
-    """The share of the words of a line that a source has, in whatever order."""
-    weights = [(word.weight, key_of(word.text) in source.places) for word in line if word.meaning]
-    return sum(weight for weight, there in weights if there) / max(1.0, sum(weight for weight, _ in weights))
+def _disputed(line: Sequence[Word], steps: Sequence[_Step], own: Sequence[_Source], stranger: _Source) -> list[int]:
+    """The words of which a stranger speaks too, and which the vouchers do not say like that; mostly there are none.
+
+    That is a word that no voucher has among others that the stranger has; a part in which the vouchers are turned
+    around, or of whose sentence they say more, when the stranger has most of it; partners that are exchanged.
+    """
+    theirs = [at for at, word in enumerate(line) if word.meaning and word.text != NOT and _has(stranger, word)]
+    new = [at for at in theirs if not steps[at].explained]
+    names = [
+        at
+        for at in new
+        if not line[at].text.isdecimal() and max(line[at].weight, _weight_in(stranger, line[at])) >= NAME
+    ]
+    if names or (sum(line[at].weight for at in new) >= CONTENT and len(new) < len(theirs)):
+        return new
+    for part in _parts(line):
+        weight = sum(line[at].weight for at in part)
+        if weight < _UNSAID or sum(line[at].weight for at in part if at in theirs) < _RIVAL * weight:
+            continue
+        otherwise = sum(steps[at].cost for at in range(part[0], part[-1] + 1)) >= _OTHERWISE
+        if otherwise or _mentioned(part, steps, own):
+            return part
+    crossed = _crossed(line, steps, own)
+    return crossed if set(crossed) & set(theirs) else []
 
 
-def _unsaid(line: Sequence[Word], steps: Sequence[_Step], sources: Sequence[_Source]) -> list[int]:
+def _parts(line: Sequence[Word]) -> Iterator[list[int]]:
+    """The words of all of a line, and those of each of its clauses."""
+    words = [at for at, word in enumerate(line) if word.meaning]
+    yield words
+    for _, group in groupby(words, key=lambda at: line[at].clause):
+        yield list(group)
+
+
+def _mentioned(part: Sequence[int], steps: Sequence[_Step], own: Sequence[_Source]) -> bool:
+    """Whether the vouchers only speak of it: their sentences say a good deal more than this."""
+    used = {(steps[at].source, steps[at].at) for at in range(len(steps)) if steps[at].explained}
+    sentences = {
+        (steps[at].source, own[steps[at].source].words[steps[at].at].sentence) for at in part if steps[at].explained
+    }
+    whole = unused = 0.0
+    for source, sentence in sentences:
+        for at, word in enumerate(own[source].words):
+            if word.meaning and word.sentence == sentence:
+                whole += word.weight
+                unused += word.weight if (source, at) not in used else 0.0
+    return unused >= _MENTIONED * whole
+
+
+def _crossed(line: Sequence[Word], steps: Sequence[_Step], own: Sequence[_Source]) -> list[int]:
+    """The words of two phrases each of which has a part of the same two phrases of a voucher: roles are exchanged."""
+    drawn = defaultdict[int, set[tuple[int, int]]](set)
+    for word, step in zip(line, steps, strict=True):
+        if not (word.meaning and step.explained):
+            continue
+        there = own[step.source]
+        phrases = {there.words[at].phrase for at in _places(word, there, ())}
+        if len(phrases) == 1:  # a word of both tells nothing
+            drawn[word.phrase].add((step.source, phrases.pop()))
+    for one, other in combinations(drawn, 2):
+        if len(drawn[one] & drawn[other]) > 1:
+            return [at for at, word in enumerate(line) if word.meaning and word.phrase in {one, other}]
+    return []
+
+
+def _has(source: _Source, word: Word) -> bool:
+    return any(True for _ in _places(word, source, ()))
+
+
+def _weight_in(source: _Source, word: Word) -> float:
+    return max((source.words[at].weight for at in _places(word, source, ())), default=0.0)
+
+
+def _unsaid(line: Sequence[Word], sources: Sequence[_Source]) -> list[int]:
     """The words that are nobody's, where they are many.
 
     Numbers are looked at elsewhere; two characters that a voucher has, if not together, are another form of a word.
@@ -194,8 +261,12 @@ def _unsaid(line: Sequence[Word], steps: Sequence[_Step], sources: Sequence[_Sou
     letters = set[str]().union(*(source.text for source in sources))
     unsaid = {
         at
-        for at, (word, step) in enumerate(zip(line, steps, strict=True))
-        if not (step.explained or word.text.isdecimal() or (word.text >= "\u0e00" and letters.issuperset(word.text)))
+        for at, word in enumerate(line)
+        if not (
+            any(_has(source, word) for source in sources)
+            or word.text.isdecimal()
+            or (word.text >= "\u0e00" and letters.issuperset(word.text))
+        )
     }
     found: list[int] = []
     for _, group in groupby(range(len(line)), key=lambda at: line[at].clause):
@@ -214,19 +285,32 @@ def _unsaid(line: Sequence[Word], steps: Sequence[_Step], sources: Sequence[_Sou
 
 @lru_cache(maxsize=1_024)
 def _source(text: str, entry: tuple[float, float, float]) -> _Source:
-    words, places = wording(text), defaultdict[str, list[int]](list)
+    words = wording(text)
+    return _Source(text, words, _places_of(words), entry)
+
+
+def _places_of(words: Sequence[Word]) -> Mapping[str, tuple[int, ...]]:
+    places = defaultdict[str, tuple[int, ...]](tuple)
     for at, word in enumerate(words):
         if word.meaning:
-            places[key_of(word.text)].append(at)
-    return _Source(text, words, {key: tuple(found) for key, found in places.items()}, entry)
+            places[key_of(word.text)] += (at,)
+    return dict(places)
+
+
+@lru_cache(maxsize=1_024)
+def _sentences(source: _Source) -> tuple[_Source, ...]:
+    """The sentences of a text by themselves."""
+    groups = [tuple(group) for _, group in groupby(source.words, key=lambda word: word.sentence)]
+    return tuple(replace(source, words=words, places=_places_of(words)) for words in groups)
 
 
 def _nearest(line: Sequence[Word], sources: Sequence[_Source]) -> list[_Source]:
-    """Those that have most of the words of a line, and at least one."""
+    """Those that have most of the words of a line, and of each word the one that has most of the others too."""
     weights = {key_of(word.text): word.weight for word in line if word.meaning}
     shares = [(sum(weight for key, weight in weights.items() if key in one.places), one) for one in sources]
-    ranked = sorted((pair for pair in shares if pair[0]), key=lambda pair: -pair[0])
-    return [one for _, one in ranked[:_MOST_VOICES]]
+    ranked = [one for share, one in sorted(shares, key=lambda pair: -pair[0]) if share]
+    of_words = (next((one for one in ranked if key in one.places), None) for key in weights)
+    return list(dict.fromkeys((*ranked[:_MOST_VOICES], *(one for one in of_words if one))))
 
 
 def _reading(line: Sequence[Word], sources: Sequence[_Source]) -> list[_Step]:
@@ -265,7 +349,7 @@ def _next(layer: Sequence[_Step], word: Word, sources: Sequence[_Source], *, ope
             fits = word.denied is there.denied
             for step in here:
                 offer(step, _move(step.at, at) + misfit, number, at, explained=True, fits=fits)
-            entry = source.entry[0 if cheapest.before is None else 1 if opens else 2]
+            entry = source.entry[0 if cheapest.source == _NOWHERE else 1 if opens else 2]
             if word.meaning:
                 offer(cheapest, entry + misfit, number, at, explained=True, fits=fits)
     return sorted(best.values(), key=lambda one: one.total)[:_STATES]

@@ -21,7 +21,7 @@ _PAIR, _KANA_PAIR = 0.5, 0.2  # overlapping pairs of characters, of which a word
 _LONG, _LETTERS = 24, 8
 # Any negation is this word.
 NOT = "not"
-_PREFIX = 4
+_SHORT, _PREFIX = 3, 4
 _SAME_WORD = 0.6
 _MANY_CAPITALS = 0.3
 
@@ -53,11 +53,13 @@ _REPORTED_UNSPACED = (
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a text; `clause` counts them."""
+    """A word of a text. `sentence`, `clause` and `phrase` number what it stands in; a clause may have two phrases."""
 
     text: str
     weight: float
+    sentence: int
     clause: int
+    phrase: int
     denied: bool
     reported: bool
 
@@ -71,16 +73,17 @@ class Word:
 def wording(text: str) -> tuple[Word, ...]:
     """The words of a text, folded to one spelling; equal for look-alike letters, full-width signs and any case."""
     named, found = _names(text), list[Word]()
-    clause, begins = -1, 0
-    for sentence in _SENTENCE.split(unicodedata.normalize("NFKC", visible(text))):
+    clause = phrase = begins = 0
+    for number, sentence in enumerate(_SENTENCE.split(unicodedata.normalize("NFKC", visible(text)))):
         plain, before = folded(sentence), len(found)
         reported = bool(_reported().search(plain))
         for part in _clauses(plain):
             clause += 1
-            for phrase in _CONJUNCTION.split(part):
-                said = terms(phrase)
-                denied = not _negators().isdisjoint(said) or bool(_UNSPACED_NOT.search(phrase))
-                found += [_word(term, named, clause, denied=denied, reported=reported) for term in said]
+            for said in _CONJUNCTION.split(part):
+                phrase += 1
+                denied = not _negators().isdisjoint(terms(said)) or bool(_UNSPACED_NOT.search(said))
+                place = (number, clause, phrase)
+                found += [_word(term, named, place, denied=denied, reported=reported) for term in terms(said)]
         if _only_denies(found[before:]):
             found[begins:before] = [replace(word, denied=True) for word in found[begins:before]]
         begins = before
@@ -92,7 +95,8 @@ def same_word(one: str, other: str) -> bool:
     if one == other:
         return True
     if min(len(one), len(other)) < _PREFIX or not (one.isalpha() and other.isalpha()):
-        return False
+        short, long = sorted((one, other), key=len)
+        return len(short) == _SHORT and short.isascii() and long.startswith(short) and len(long) <= 2 * _SHORT
     shared = next(
         (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
@@ -101,7 +105,7 @@ def same_word(one: str, other: str) -> bool:
 
 def key_of(word: str) -> str:
     """What all forms of a word have in common."""
-    return word[:_PREFIX]
+    return word[:_SHORT] if word.isalpha() else word
 
 
 @cache
@@ -136,8 +140,8 @@ def _clauses(sentence: str) -> Iterator[str]:
     yield from _CLAUSE.split(_OVER.sub(r"\1; not ", _INSTEAD.sub("; not ", sentence)))
 
 
-def _word(term: str, named: frozenset[str], clause: int, *, denied: bool, reported: bool) -> Word:
-    return Word(NOT if term in _negators() else stem(term), _weight(term, named), clause, denied, reported)
+def _word(term: str, named: frozenset[str], place: tuple[int, int, int], *, denied: bool, reported: bool) -> Word:
+    return Word(NOT if term in _negators() else stem(term), _weight(term, named), *place, denied, reported)
 
 
 def _weight(term: str, named: frozenset[str]) -> float:

@@ -19,6 +19,7 @@ non mai nessun nessuno nessuna niente nulla senza evitare vietato
 """
 # Said of whoever is spoken of, or so often that it tells nothing.
 LIGHT = """
+every each somebody someone anybody else everything something one ones thing things
 is say says said tell tells told ask asks asked want wants wanted user owner agent note notes noted
 ist sagt sagte will soll est dit dice dijo diz disse ha detto nutzer usuario utente utilisateur пользователь сказал
 """
