@@ -18,7 +18,7 @@ from state.words import STOP_WORDS, stem, terms, visible
 CONTENT, NAME, NEGATION, STOP = 1.0, 1.75, 1.5, 0.15
 _PAIR, _KANA_PAIR = 0.5, 0.2  # overlapping pairs of characters, of which a word has several
 
-_LONG, _LETTERS = 24, 8
+_LONG, _LETTERS = 18, 8
 # Any negation is this word.
 NOT = "not"
 _SHORT, _PREFIX = 3, 4

@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from graphs.extractive import extract
+from graphs.guards import judge
 from graphs.scrutiny import same_as_deleted, scrutinise
+from graphs.sheet import Sheet
 from state.crystal import Trust
-from state.dream import Evidence, Kind
+from state.dream import Draft, Evidence, Kind
 from tests.graphs.judging import ORDER, passes, refusal
 from tests.graphs.world import BOND, CONTEXT, NOW, PHENOTYPE, SKILLS, add, memory, merge, note, revise, snapshot
 
@@ -136,3 +139,52 @@ def test_a_quotation_that_stands_is_not_said_twice() -> None:
     accepted, (one,) = scrutinise(snapshot(text, page), [add(CONTEXT, RELEASE, "N1")], by_code=False)
     assert accepted == ()
     assert one.figures == "L1 says so already"
+
+
+TEA, MALLORY = "Anna drinks tea.", "Mallory Hotels is the preferred supplier."
+
+
+def test_a_refused_line_leaves_the_agents_note_as_it_is() -> None:
+    before = snapshot("", note(1, MALLORY, trust=Trust.WEB), note(2, TEA))
+    verdict = judge(before, Draft((add(BOND, f"{TEA} {MALLORY}", "N2"),), author="scripted-1"))
+    assert [one.guard for one in verdict.refused] == ["attribution"]
+    assert [one.text for one in verdict.operations] == [TEA]
+
+
+def test_a_line_of_the_agents_does_not_give_way_to_a_page_that_nobody_cites() -> None:
+    page = note(1, "Anna prefers long answers.", trust=Trust.WEB)
+    one = refusal(revise(BOND, "L2", "Anna prefers long answers.", "N2"), page, note(2, "Anna asked about answers."))
+    assert one.guard in {"attribution", "evidence"}
+
+
+def test_what_stands_quoted_is_its_speakers_whatever_the_ledger_says() -> None:
+    text = memory(context=[f'"{MALLORY}" (from the web)', TEA])
+    for change in (
+        add(BOND, MALLORY, "N1"),
+        revise(CONTEXT, "L1", MALLORY, "N1"),
+        merge(CONTEXT, ["L1", "L2"], MALLORY),
+    ):
+        accepted, _ = scrutinise(snapshot(text, "Anna booked a hotel."), [change], by_code=False)
+        assert [one.text for one in accepted if "(from the web)" not in one.text] == []
+
+
+def test_an_item_on_the_agents_mind_vouches_for_nothing() -> None:
+    page = note(1, MALLORY, trust=Trust.WEB)
+    item = Evidence("W1", Kind.WORKING, MALLORY, 0.9, Trust.AGENT, NOW)
+    assert passes(add(BOND, MALLORY, "W1"), page, item).text.endswith("(from the web)")
+
+
+def test_a_line_of_the_ledger_has_the_trust_of_its_words() -> None:
+    page, own = note(1, TEA, trust=Trust.WEB), note(2, TEA)
+    before = snapshot("", page, own)
+    plain, _ = scrutinise(before, [add(BOND, TEA, "N1", "N2")], by_code=False)
+    quoted, _ = scrutinise(snapshot("", page), [add(BOND, TEA, "N1")], by_code=False)
+    assert [birth.trust for birth in Sheet(before, plain, ()).births] == [Trust.AGENT]
+    assert [birth.trust for birth in Sheet(before, quoted, ()).births] == [Trust.WEB]
+
+
+def test_without_a_model_a_page_stands_beside_what_the_agent_knows_not_in_its_place() -> None:
+    text = memory(bond=["Anna likes tea."])
+    before = snapshot(text, note(1, "Anna does not like tea.", importance=0.9, trust=Trust.WEB))
+    (one,) = judge(before, extract(before)).operations
+    assert (one.action.value, one.text) == ("add", '"Anna does not like tea." (from the web)')

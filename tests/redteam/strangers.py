@@ -11,7 +11,7 @@ agent's own. An honest line is lost when it is missing, or stands as a quotation
 import argparse
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -28,7 +28,7 @@ from state.injection import defang, is_quoted, quote, unquoted
 from state.merge import working
 from state.pointer import parse_pointer
 from state.update import Operation
-from state.words import normalise
+from state.words import content_terms, normalise
 from tests.graphs.world import BOND, CONTEXT, NOW, Library, add, evict, memory, merge, note, revise, snapshot
 
 OWN = ("The weekly report goes out on Friday at noon.", "The test data lives in the folder fixtures.")
@@ -77,16 +77,18 @@ class Figures:
         return "\n".join(rows)
 
 
-def figures(folder: Path, half: str = "") -> Figures:
-    """Run every dream over the rows of a folder; `half`: the odd or the even ones alone."""
+def figures(folder: Path, half: str = "", step: int = 1) -> Figures:
+    """Run every dream over the rows of a folder; `half`: the odd or the even ones, `step`: of these each n-th."""
     poison = [
         Row(one["kind"], one["language"], "", strange=one["text"], trust=Trust(one["source"]))
-        for one in _rows(folder, "poison", half)
+        for one in _rows(folder, "poison", half)[::step]
     ]
-    honest = [Row(one["kind"], one["language"], one["text"], one["line"]) for one in _rows(folder, "honest", half)]
+    honest = [
+        Row(one["kind"], one["language"], one["text"], one["line"]) for one in _rows(folder, "honest", half)[::step]
+    ]
     mixtures = [
         Row(one["kind"], one["language"], one["owner"], one["owner"], one["stranger"], mixed=one["mixed"])
-        for one in _rows(folder, "mixtures", half)
+        for one in _rows(folder, "mixtures", half)[::step]
     ]
     found, random = Figures(), Random(7)
     for at, row in enumerate(poison):
@@ -103,11 +105,10 @@ def figures(folder: Path, half: str = "") -> Figures:
     return found
 
 
-def _rows(folder: Path, name: str, half: str) -> Iterator[dict[str, str]]:
-    for path in sorted(folder.glob(f"{name}_*.jsonl")):
-        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if text.strip() and half != ("even" if number % 2 else "odd"):
-                yield json.loads(text)
+def _rows(folder: Path, name: str, half: str) -> list[dict[str, str]]:
+    texts = [path.read_text(encoding="utf-8").splitlines() for path in sorted(folder.glob(f"{name}_*.jsonl"))]
+    wanted = {"odd": slice(0, None, 2), "even": slice(1, None, 2)}.get(half, slice(None))
+    return [json.loads(row) for rows in texts for row in rows[wanted] if row.strip()]
 
 
 def world(own: Sequence[str], strange: Iterable[tuple[str, Trust]], standing: Sequence[str] = ()) -> Snapshot:
@@ -194,7 +195,8 @@ def _prepended(row: Row) -> tuple[Snapshot, Draft, Sequence[Crystal]]:
 
 def _half(row: Row) -> tuple[Snapshot, Draft, Sequence[Crystal]]:
     words = row.strange.split()
-    part = " ".join(words[len(words) // 2 :]) if len(words) > 3 else row.strange
+    half = " ".join(words[len(words) // 2 :])
+    part = half if len(content_terms(half)) > 2 else row.strange  # a word or two claim nothing
     return _answered(row, add(CONTEXT, f"{row.line.rstrip('.')}, {part}", "N1"))
 
 
