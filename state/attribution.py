@@ -25,6 +25,8 @@ _CITED = Entry(0.05, 0.1, 0.2)
 _MARGIN, _CLAUSE_MARGIN = 0.4, 0.1
 # Who has so much of the words of a part that the vouchers say otherwise by so much, disputes it.
 _RIVAL, _OTHERWISE = 0.75, 0.9
+# Of what vouchers only report that much is enough.
+_REPORTED_RIVAL = 0.3
 # A voucher only mentions that of whose sentence so much is left out.
 _MENTIONED = 0.3
 # Nobody's is a clause of whose words so many, and such a share, no voucher has; or so many in a row.
@@ -206,9 +208,11 @@ def _disputed(line: Line, steps: Sequence[Step], own: Sequence[Source], stranger
         return new
     for part in _parts(line):
         weight = sum(line[at].weight for at in part)
-        if weight < _UNSAID or sum(line[at].weight for at in part if at in theirs) < _RIVAL * weight:
+        reported = _only_reported(line, part, steps, own)
+        rival = _REPORTED_RIVAL if reported else _RIVAL
+        if weight < _UNSAID or sum(line[at].weight for at in part if at in theirs) < rival * weight:
             continue
-        otherwise = sum(steps[at].cost for at in range(part[0], part[-1] + 1)) >= _OTHERWISE
+        otherwise = reported or sum(steps[at].cost for at in range(part[0], part[-1] + 1)) >= _OTHERWISE
         if otherwise or _mentioned(part, steps, own):
             return part
     return next((crossed for one in own if set(crossed := _crossed(line, one)) & set(theirs)), [])
@@ -225,6 +229,12 @@ def _parts(line: Line) -> Iterator[list[int]]:
     yield words
     for _, group in groupby(words, key=lambda at: line[at].clause):
         yield list(group)
+
+
+def _only_reported(line: Line, part: Sequence[int], steps: Sequence[Step], own: Sequence[Source]) -> bool:
+    """Whether what the vouchers have of it is what somebody else says, and the line does not say so."""
+    there = [(line[at], own[steps[at].source].words[steps[at].at]) for at in part if steps[at].explained]
+    return bool(there) and all(said.reported and not word.reported for word, said in there)
 
 
 def _mentioned(part: Sequence[int], steps: Sequence[Step], own: Sequence[Source]) -> bool:

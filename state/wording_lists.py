@@ -26,9 +26,10 @@ ist sagt sagte will soll est dit dice dijo diz disse ha detto nutzer usuario ute
 # What a text is that is not believed.
 DOUBTED = """
 claim claims claimed claiming alleg* purport* pretend* warn warns warned warning inject* phish* scam* malicious*
-suspicious* fake* untrusted spoof* hoax* poison* attack* bogus spam* trap* forged supposed* wrong wrongly false
+suspicious* dangerous* nonsense advice fake* untrusted spoof* hoax* poison* attack* bogus spam* trap* forged
+supposed* wrong wrongly false
 falsely
-angeblich* behaupt* warnt* warnung gefälscht* betrug* betrüg* schädlich* falsch
+angeblich* behaupt* warnt* warnung gefälscht* betrug* betrüg* schädlich* falsch* unsinn gefährlich*
 prétend* avert* arnaque* hameçon* faux fausse
 afirma* advert* estafa* falso falsa supuest* engañ*
 alega* alerta* golpe* avisei suposto suposta
@@ -50,10 +51,10 @@ SAYING = """
 say says said saying tell tells told ask asks asked want wants wanted recommend* suggest* instruct* order* demand*
 urg*
 promis* read reads state states
-sagt* will wollte fordert* empfiehlt behauptet verlangt* bittet
+sagt* steht stand heißt rät will wollte fordert* empfiehlt behauptet verlangt* bittet
 dit disait demand* veut recommand* affirme*
 dice decía pide pidió quiere recomienda exige
 diz dizia pede pediu quer recomenda manda
 chiede chiedeva vuole consiglia dichiara
-говорит* просит* требует* советует хочет предлагает* пишет*
+говорит* просит* требует* советовал* советует хочет предлагает* пишет*
 """
