@@ -15,7 +15,7 @@ from itertools import combinations, groupby
 from state.crystal import Trust, least_trust
 from state.injection import quote, reads_as_instruction, unquoted
 from state.passages import Entry, Source, Step, nearest, reading, sentences, source_of
-from state.wording import CONTENT, NAME, NOT, Word, wording
+from state.wording import CONTENT, NAME, NOT, Word, key_of, wording
 from state.words import normalise
 
 _VOUCHED = Entry(0.0, 0.3, 0.8)
@@ -78,8 +78,10 @@ def foreign(text: str, vouchers: Sequence[str], strangers: Sequence[Voice]) -> F
     unsaid = _unsaid(line, len(_heading(text)), own, cited=any(one.cited for one in strangers))
     if unsaid:
         return _found(line, unsaid, alone, len(own), least)
+    keys = {key_of(word.text) for word in line if word.meaning}
     for source, voice in voices.items():
-        disputed = next(filter(None, (_disputed(line, alone, own, said) for said in sentences(source))), None)
+        near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
+        disputed = next(filter(None, (_disputed(line, alone, own, said) for said in near)), None)
         if disputed:
             return _found(line, disputed, alone, len(own), voice.trust)
     return None

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 
 from state.wording import CONTENT, Word, key_of, same_word, wording
 
@@ -20,6 +20,7 @@ _GAP, _BACK = 0.15, 0.5
 _DENIED, _REPORTED = 0.75, 0.75
 _NEAR = 3
 _MOST_SOURCES = 12
+_MOST_PLACES = 24
 _STATES = 48
 
 
@@ -42,9 +43,9 @@ class Source:
     places: Mapping[str, tuple[int, ...]] = field(compare=False)
 
     def where(self, word: Word) -> list[int]:
-        """The places of a word, or of another form of it."""
+        """The first places of a word, or of another form of it."""
         near = self.places.get(key_of(word.text), ())
-        return [at for at in near if same_word(word.text, self.words[at].text)]
+        return list(islice((at for at in near if same_word(word.text, self.words[at].text)), _MOST_PLACES))
 
 
 @dataclass(frozen=True, slots=True)
