@@ -26,15 +26,15 @@ def _own(home: Home, root: Path) -> Workspace:
 
 def test_a_daemon_keeps_no_foreign_workspace_and_outlives_its_own_ones(good: Path) -> None:
     with at_home() as home, house() as one:
-        foreign: list[Path] = []
-        planted: list[Path] = []
+        foreign = list[Path]()
         for number, name in enumerate(_NAMES):
-            for group, roots in (("foreign", foreign), ("own", planted)):
+            for group in ("foreign", "own"):
                 root = put(good, one).rename(_made(home.folder / group) / f"w{number}")
                 if group == "own":
                     add(home.registry, _own(home, root).root)
+                else:
+                    foreign.append(root)
                 kinds()[name](one, root)
-                roots.append(root)
         before = {root: everything(root) for root in foreign}
         watch = Watch(one)
         home.configure(
