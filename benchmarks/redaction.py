@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 
 from benchmarks.redaction_harmless import harmless
 from benchmarks.redaction_wild import cases, is_left
-from state.redaction import redact
+from state.secrets.redaction import redact
 
 
 def alone(line: str) -> bool:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daemon.layers import layers
 from state.errors import ConfigError
-from state.secret_policy import Redaction
+from state.secrets.policy import Redaction
 
 # A list in the file is a tuple here.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]

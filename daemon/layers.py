@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from state.errors import ConfigError
-from state.secret_policy import Redaction
+from state.secrets.policy import Redaction
 
 PREFIX = "DREAMD_"
 # Variables that are not keys of the configuration.

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.redaction import redact
+from state.secrets.redaction import redact
 
 ALNUM = string.ascii_letters + string.digits
 
@@ -204,9 +204,9 @@ def test_detect_secrets_is_imported_only_when_there_is_something_to_look_at() ->
     import subprocess
     import sys
 
-    before = "import sys, state.redaction; assert 'detect_secrets' not in sys.modules; "
-    harmless = "state.redaction.redact('a long enough text'); assert 'detect_secrets' not in sys.modules; "
-    after = "state.redaction.redact('the id is 4f9d1c0a7be24a6d8c21'); assert 'detect_secrets' in sys.modules"
+    before = "import sys, state.secrets.redaction; assert 'detect_secrets' not in sys.modules; "
+    harmless = "state.secrets.redaction.redact('a long enough text'); assert 'detect_secrets' not in sys.modules; "
+    after = "state.secrets.redaction.redact('the id is 4f9d1c0a7be24a6d8c21'); assert 'detect_secrets' in sys.modules"
     subprocess.run([sys.executable, "-c", before + harmless + after], check=True)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.redaction_harmless import harmless
 from benchmarks.redaction_wild import SURROUNDINGS, cases, is_left
-from state.redaction import redact
+from state.secrets.redaction import redact
 from tests.long_variants import variants
 
 LEAST_RECALL, LEAST_OF_A_KIND, MOST_CHANGED = 0.99, 0.8, 0.01

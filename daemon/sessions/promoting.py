@@ -15,8 +15,8 @@ from daemon.sessions.values import BulkPromoted, LongTerm, PromotedOne, related
 from state.crystal import Crystal, Origin, Trust
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
 from state.hormones import valence
-from state.redaction import redact
 from state.salience import salience
+from state.secrets.redaction import redact
 from state.sessions.item import Item, State
 from state.sessions.settings import shown
 from state.stores.carrying import MANUAL, put_in_outbox

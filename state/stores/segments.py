@@ -25,7 +25,7 @@ from pathlib import Path
 from state.blanking import Finder, blanked
 from state.errors import NotFoundError, StorageError, UsageError
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
-from state.secret_policy import DEFAULT, Redaction
+from state.secrets.policy import DEFAULT, Redaction
 from state.stores.files import Disk, is_regular, opened
 from state.stores.system import told
 from state.stores.workspace import Workspace

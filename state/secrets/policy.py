@@ -1,6 +1,6 @@
 """What the owner wants done about secrets: `secrets.redact` and `secrets.allow` of the configuration, as a value.
 
-Apart from `state.redaction`, whose patterns take a while to compile: a dream's snapshot carries this one.
+Apart from `state.secrets.redaction`, whose patterns take a while to compile: a dream's snapshot carries this one.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class Redaction:
         """The text as it may be remembered or sent: without its secrets, unless the owner switched that off."""
         if not self.on:
             return text
-        from state.redaction import redact
+        from state.secrets.redaction import redact
 
         return redact(text, self.allow).text
 
@@ -29,7 +29,7 @@ class Redaction:
     def _named(self, name: str, value: str) -> str:
         if not self.on:
             return value
-        from state.redaction import redact
+        from state.secrets.redaction import redact
 
         head = f"{name}: "
         text = head + value
