@@ -35,7 +35,8 @@ _ABOUT = re.compile(
 _NO_ABOUT = frozenset({"s", "_id", "_access_key", "_file_password"})
 _BEFORE_ABOUT = re.compile(
     r"(?<![a-z])(?:next|page|continuation|cancel\w*|pad|eos|bos|unk|mask|sep|special|stop|max|min|num|total|sort|partition"
-    r"|prompt|completion|input|output|public|cache|foreign|reset|forgot|no|primary[ _-]foreign|idempotency|map|hot|short"
+    r"|prompt|completion|input|output|public|cache|foreign|reset|forgot|no|primary[ _-]foreign"
+    r"|idempotency|map|hot|short"
     r"|arrow|error|country|postal|zip|status|exit|qr|bar|product|source|area|dial|color|colour|language|currency|promo|discount"
     r"|coupon|voucher|response|http|return|state|error|order|booking|tracking|reference|article|item|gate|airport|type)"
     r"[ _-]?$",
@@ -187,7 +188,7 @@ def is_elsewhere(value: Value) -> bool:
     )
 
 
-def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:
+def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Whether what is assigned to this name is its secret."""
     text = value.text
     if len(text) < 4 or is_placeholder(text) or _is_reference(value, shouted=name.isupper()):
@@ -227,7 +228,7 @@ def _is_reference(value: Value, *, shouted: bool) -> bool:
     return bool(_CALLS.match(text)) or (bool(dotted) and not looks_drawn(text) and not shouted)
 
 
-def _is_password(value: Value, name: str) -> bool:
+def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Whether someone chose this as a password. Names in capitals stand in a file of settings."""
     text, shouted = value.text, name.isupper()
     if (value.form == "flag" or "phrase" in name.lower()) and value.quote and 2 <= len(text.split()) <= 10:

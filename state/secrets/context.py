@@ -80,7 +80,7 @@ class _Once:
         return False
 
 
-def _of(
+def _of(  # noqa: C901, PLR0911 - one kind of noun after the other
     text: str, mention: Mention, place: Place, found: Sequence[Mention], number: int, judged: _Once
 ) -> Iterator[tuple[int, int]]:
     noun = place.noun

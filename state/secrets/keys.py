@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 _HEAD = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d"
+    r"|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )
 _END = re.compile(
     r"(?P<end>-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-(?:MAC|Hash): {0,4}[0-9a-f]{0,128}"
@@ -12,7 +13,9 @@ _END = re.compile(
 )
 # What follows a head whose end is missing: header lines and base64, with line ends of a file or escaped ones of JSON.
 _BODY = re.compile(
-    r"(?:(?:\s|\\{1,3}[nr]|[>+|]{1,2} )+(?:[A-Z][\w-]{1,30}: [^\n\\]{0,200}|[A-Za-z0-9+/=]{16,}))+(?:(?:\s|\\{1,3}[nr])+[A-Za-z0-9+/=]{2,15}(?![\w.]))?"
+    r"(?:(?:\s|\\{1,3}[nr]"
+    r"|[>+|]{1,2} )+(?:[A-Z][\w-]{1,30}: [^\n\\]{0,200}|[A-Za-z0-9+/=]{16,}))+"
+    r"(?:(?:\s|\\{1,3}[nr])+[A-Za-z0-9+/=]{2,15}(?![\w.]))?"
 )
 _MATERIAL = re.compile(r"[A-Za-z0-9+/=]{32}")
 _CHARACTERS = 16 * 1024

@@ -17,7 +17,7 @@ from state.errors import ConfigError
 class Noun(Enum):
     """What a noun announces."""
 
-    PASSWORD = "password"
+    PASSWORD = "password"  # noqa: S105 - the name of a row
     PIN = "pin"
     KEY = "key"
     PHRASE = "phrase"

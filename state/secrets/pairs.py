@@ -1,4 +1,4 @@
-"""Logins written as a pair: `ada@shop.test / Tr0ub4dor`, "root, Tr0ub4dor" in brackets, `ops:Tr0ub4dor` beside "accounts"."""
+"""Logins written as a pair: `ada@shop.test / Tr0ub4dor`, and `ops:Tr0ub4dor` beside "accounts"."""
 
 import re
 from bisect import bisect_left
@@ -11,7 +11,8 @@ from state.secrets.value import CHOSEN, UNUSUAL, is_code, strength
 _WITH = r"(?: ?[/|] ?|, ?|、|，| (?:with|mit|avec|con|com|с|und|and|et|y|e|и|pw|pass) )"
 _BY_MAIL = re.compile(rf"[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,5}}{_WITH}(?P<secret>[^\s,;|]{{5,64}})")
 _USER = re.compile(
-    r"(?<![\w./:@-])(?P<user>[A-Za-z][\w.-]{1,40}|\d{3}[\d ]{3,12}\d)(?: / | ?: ?|/)(?P<secret>[^\s,;|/]{5,64})(?=[\s,;.)]|$|[\u3000-\u9fff])"
+    r"(?<![\w./:@-])(?P<user>[A-Za-z][\w.-]{1,40}|\d{3}[\d ]{3,12}\d)(?: / | ?: ?"
+    r"|/)(?P<secret>[^\s,;|/]{5,64})(?=[\s,;.)]|$|[\u3000-\u9fff])"
 )
 _BEFORE, _AFTER = 60, 90
 _TRAILING = ".,;:)]}\"'`*"

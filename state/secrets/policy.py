@@ -22,6 +22,14 @@ class Redaction:
 
         return redact(text, self.allow).text
 
+    def kinds(self, text: str) -> tuple[str, ...]:
+        """The kinds of the secrets in a text, each once; none where the owner switched that off."""
+        if not self.on:
+            return ()
+        from state.secrets.redaction import redact
+
+        return tuple(dict.fromkeys(one.kind for one in redact(text, self.allow).found))
+
     def of_table(self, table: Mapping[str, str]) -> dict[str, str]:
         """The same of each value, whose name may say that it is one."""
         return {self.of(name): self._named(name, value) for name, value in table.items()}

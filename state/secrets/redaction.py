@@ -19,6 +19,7 @@ from state.secrets.value import forget
 _PASSES = 4
 _SHORTEST = 8
 # The shortest token with a shape has a run of so many characters, a digit among them.
+_MARKED = re.compile(re.escape(MARK) + r"[^\]\n]{1,60}\]?")
 _RUN = re.compile(r"[\w+/=.~:$-]{12,}")
 
 
@@ -63,11 +64,18 @@ def redact(text: str, allow: Sequence[str] = ()) -> Redacted:
 
 def _findings(text: str, allow: Sequence[str]) -> list[Finding]:
     candidates = chain(private_keys(text), _shaped(text), addresses(text), in_context(text))
-    found = [Finding(kind, start, end) for kind, start, end in candidates if MARK not in text[start:end]]
+    marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
+    found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]
     if not (allow and found):
         return found
     allowed = [match.span() for one in allow if one for match in re.finditer(re.escape(one), text)]
     return [one for one in found if not any(start <= one.start and one.end <= end for start, end in allowed)]
+
+
+def _touches(marks: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether a place lies on what was redacted before."""
+    after = bisect_right(marks, (start, len(MARK) + end))
+    return (after > 0 and marks[after - 1][1] > start) or (after < len(marks) and marks[after][0] < end)
 
 
 def _shaped(text: str) -> Iterator[tuple[str, int, int]]:

@@ -24,7 +24,7 @@ _UNUSED = re.compile(
 )
 # Rules that know a token only by a word before it; any word of its length would do.
 _BESIDE = re.compile(r"(?:\(\?i\))?\[\\w\.-\]\{0,50\}\?")
-# The end of a token in gitleaks' rules: in a sentence a full stop, a bracket or a letter of another script ends it too.
+# The end of a token in gitleaks' rules: in a sentence a full stop, a bracket, a letter of another script ends it too.
 _THEIR_END = "(?:[\\x60'\"\\s;]|\\\\[nr]|$)"
 _OUR_END = r"(?:[^A-Za-z0-9]|$)"
 
@@ -36,7 +36,7 @@ _REST_OF_TOKEN = re.compile(r"[\w-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Finds secrets of a kind: see the head of shapes.toml. `entropy`: of the secret, in bits a character, at least."""
+    """Finds secrets of a kind: see the head of shapes.toml. `entropy`: its bits a character, at least."""
 
     kind: str
     keywords: tuple[str, ...]
@@ -165,7 +165,7 @@ def _entropy(secret: str) -> float:
     return -sum(n / len(secret) * math.log2(n / len(secret)) for n in Counter(secret).values())
 
 
-def _looks(secret: str, look: str) -> bool:
+def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Whether a secret looks as its rule asks for."""
     if not look:
         return True

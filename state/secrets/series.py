@@ -12,7 +12,9 @@ _BETWEEN = re.compile(
 _LEAD = re.compile(r"(?:[^\n:：]{0,80}[:：=→]|[^\n\d:：]{0,40})")
 _CODE = re.compile(
     r"(?=[^\s]{0,12}\d|\S{4,5} \S{0,5}\d|[A-Z]{4,6}-[A-Z]{4,6}\b|[a-z]{4,6}-[a-z]{4,6}\b)"
-    r"(?:[0-9A-Za-z]{3,8}(?:-[0-9A-Za-z]{3,8}){1,7}|\d{3,6}(?: \d{3,6}){1,7}|(?=\S{0,5}\d|\S{4,5} \S{0,5}\d)(?:[0-9a-z]{4} [0-9a-z]{4}|[0-9a-z]{5} [0-9a-z]{5})|\d{6,12}|[0-9a-z]{8,24}|[0-9A-Z]{6,24}|[0-9A-Za-z]{8,24})(?![\w.-]*\w)"
+    r"(?:[0-9A-Za-z]{3,8}(?:-[0-9A-Za-z]{3,8}){1,7}|\d{3,6}(?: \d{3,6}){1,7}|(?=\S{0,5}\d"
+    r"|\S{4,5} \S{0,5}\d)(?:[0-9a-z]{4} [0-9a-z]{4}|[0-9a-z]{5} [0-9a-z]{5})|\d{6,12}|[0-9a-z]{8,24}"
+    r"|[0-9A-Z]{6,24}|[0-9A-Za-z]{8,24})(?![\w.-]*\w)"
 )
 _DATE = re.compile(r"(?:19|20)\d\d-\d\d-\d\d|\d\d-\d\d-(?:19|20)\d\d")
 _ITEM = r"(?:[^\W\d_]{2,12}|[\u3400-\u9fff])"
@@ -48,7 +50,7 @@ def phrase(text: str, end: int) -> Iterator[tuple[int, int]]:
         if run is None or run.start() >= stop:
             return
         words = re.findall(_ITEM, run[0])
-        start = _first(text, run, words)
+        start = _first(run, words)
         if start is not None:
             yield start, run.end()
             return
@@ -58,7 +60,7 @@ def phrase(text: str, end: int) -> Iterator[tuple[int, int]]:
         at = following.end()
 
 
-def _first(text: str, run: re.Match[str], words: list[str]) -> int | None:
+def _first(run: re.Match[str], words: list[str]) -> int | None:
     """Where the words of a wallet begin in a run of words, if they do."""
     small = vocabulary().small
     if _SENTENCE.search(run[0]) and not _NUMBERED.search(run[0]):

@@ -102,7 +102,7 @@ def _behind(text: str, place: Place, limit: int) -> Iterator[tuple[int, int]]:
         count += any(map(str.isalnum, piece["word"]))
         start, end, quoted = _body(text, piece)
         word = text[start:end]
-        tie = _tie(text[lead_from : piece.start()], place, bool(piece["open"]), count)
+        tie = _tie(text[lead_from : piece.start()], place, count, opened=bool(piece["open"]))
         lead = text[lead_from : piece.start()]
         if tie is _SAID and (words := _PHRASE.match(text, start)) and _is_phrase(words[0], lead, place, text):
             yield words.span()
@@ -161,7 +161,7 @@ def _is_far(lead: str, noun: Noun) -> bool:
     return noun is Noun.KEY and "\n" in lead and not lead.rstrip(" \t\n\r>*`").endswith((":", "："))
 
 
-def _tie(lead: str, place: Place, opened: bool, count: int) -> str:
+def _tie(lead: str, place: Place, count: int, *, opened: bool) -> str:  # noqa: C901 - each tie is one line
     """How a word is tied to the noun, by what stands between them."""
     words = vocabulary()
     bare = lead.rstrip(" \t\n\r>*_`\"'“„«「『(（[{")
@@ -207,7 +207,7 @@ def _ends(bare: str, words: frozenset[str]) -> bool:
     return bool(tail) and not tail[-1].isascii() and any(tail[-size:] in words for size in range(1, len(tail) + 1))
 
 
-def _fits(word: str, tie: str, noun: Noun, *, quoted: bool, alone: bool = False) -> bool:
+def _fits(word: str, tie: str, noun: Noun, *, quoted: bool, alone: bool = False) -> bool:  # noqa: PLR0911
     if noun is Noun.KEY:
         return _is_key(word, tie)
     if any(character.isspace() for character in word):
@@ -255,7 +255,7 @@ def _is_key(word: str, tie: str) -> bool:
 
 
 def _ahead(text: str, place: Place, floor: int) -> Iterator[tuple[int, int]]:
-    """ "Tr0ub4dor&3 is the password": of the words before a noun the last one that looks like it."""
+    """As in "Tr0ub4dor&3 is the password": of the words before a noun the last one that looks like it."""
     words = vocabulary()
     pieces = list(_PIECE.finditer(text, floor, place.start))
     for piece in reversed(pieces[-8:]):
@@ -291,7 +291,7 @@ def pins(text: str, place: Place, key: str) -> Iterator[tuple[int, int]]:
         return
     digits = sum(map(str.isdigit, number[0]))
     lead = text[place.end : number.start()]
-    tie = _tie(lead, place, lead.rstrip().endswith(("(", "`", '"', "„", "“", "「")), 1)
+    tie = _tie(lead, place, 1, opened=lead.rstrip().endswith(("(", "`", '"', "„", "“", "「")))
     three = key in {"cvv", "cvc", "prüfnummer", "cryptogramme"}
     if digits < (3 if three else 4) or digits > 10:
         return

@@ -21,20 +21,23 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _CAMEL = re.compile(r"(?=(?:[^a-z]*[a-z]{2,}){2})[a-z]*(?:[A-Z]\d{0,2}|[A-Z][a-z]{2,}\d{0,2})+(?:\[.*)?")
 
 _TEMPLATE = re.compile(
-    r"<[^<>]{1,80}>|\{\{.{0,80}\}\}|\{[\w. -]{0,60}\}|\$\{.{0,120}\}?|\$\(.{0,200}\)?|\$\{\{.{0,120}|\$[A-Za-z_]\w*|%\(?[A-Za-z_]\w*\)?[%sd]?"
+    r"<[^<>]{1,80}>|\{\{.{0,80}\}\}|\{[\w. -]{0,60}\}|\$\{.{0,120}\}?|\$\(.{0,200}\)?|\$\{\{.{0,120}"
+    r"|\$[A-Za-z_]\w*|%\(?[A-Za-z_]\w*\)?[%sd]?"
     r"|@[A-Za-z_]+@|\[[^\]]{0,80}\]|__\w{2,60}__|#\{.{0,80}\}?|\{\{.{0,120}|<[^<>]{1,80}|%[sd@v]|:[a-z_]{2,30}|env\(.{0,60}\)?"
     r"|(?:vault|op|ssm|secretsmanager|awskms|keyring|env|file|sops|enc|doppler|bw|pass)(?:\+\w+)?:[/\w]?.{0,200}|ENC\[.*|!(?:vault|secret|Ref|Sub|env).{0,100}"
-    r"|[A-Za-z_-]{0,20}[xX*]{8,}|(.)\1{3,}|[*•.…xX_·#–-]{3,}|(?:[xX*•…]{2,}[-_ :./]?){2,}|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY",
+    r"|[A-Za-z_-]{0,20}[xX*]{8,}|(.)\1{3,}|[*•.…xX_·#–-]{3,}|(?:[xX*•…]{2,}[-_ :./]?){2,}"
+    r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY",
     re.DOTALL,
 )
 _PARTS = re.compile(r"[\s_.:/-]+|(?<=[a-z])(?=[A-Z])")
 _PLAIN_WORDS = """
-password passwd passphrase pass secret token apikey api key credential credentials none null nil undefined user client
-true false required optional string str bool int bytes object any unknown default empty missing invalid wrong hidden
-masked sensitive admin root username test testing todo tbd n/a unset disabled enabled text hash hashed encrypted access
-decoded encoded self server request response return await async function const let var generated rotated auth id app
-expired expires revoked stored needed correct incorrect strong weak foobar foo bar baz xxx abc db database private
-random string long very super generate generated public account service secrets env name login email mail db number varchar blank same confidential classified redacted
+password passwd passphrase pass secret token apikey api key credential credentials none null nil undefined user
+client true false required optional string str bool int bytes object any unknown default empty missing invalid
+wrong hidden masked sensitive admin root username test testing todo tbd n/a unset disabled enabled text hash
+hashed encrypted access decoded encoded self server request response return await async function const let var
+generated rotated auth id app expired expires revoked stored needed correct incorrect strong weak foobar foo bar
+baz xxx abc db database private random long very super generate public account service secrets env name login
+email mail number varchar blank same confidential classified redacted
 """
 _NO_SECRETS = frozenset(_PLAIN_WORDS.split())
 _TEMPLATE_HEADS = frozenset(
@@ -44,7 +47,8 @@ _TEMPLATE_HEADS = frozenset(
 _NO_LOOK = re.compile(
     r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+[.,;:]?|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*|\\\\.*"
     r"|\d{1,4}[-./:]\d{1,2}(?:[-./:T]\d{1,4})*(?:Z|\+\d\d.*)?|v?\d+(?:\.\d+)+[\w.-]*|[A-Z]{2,10}-\d{1,7}|#\d+|[>)]?@[\w.:/-]+|h1:.*|&\w+;"
-    r"|[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,6}(?::\d+)?|\d[\d.,x×-]*(?:[ _-]?(?:[a-z]{1,12}|[A-Z]{1,3}|%|°C?))?|--?[\w-]+(?:=.*)?"
+    r"|[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,6}(?::\d+)?|\d[\d.,x×-]*(?:[ _-]?(?:[a-z]{1,12}|[A-Z]{1,3}|%"
+    r"|°C?))?|--?[\w-]+(?:=.*)?"
     r"|[€$£]?\d[\d.,]*[kKmM€$%]?|\d+(?:st|nd|rd|th|er|e|º|ª)|(?:SHA|sha|MD|md|crc|CRC)\d*[:-].*|data:.*|arn:.*|(?:[0-9A-Fa-f]{2}[:-]){3,}[0-9A-Fa-f]{2}|#[0-9A-Fa-f]{3,8}|#L\d.*|.*\.tgz#.*|[0-9a-f]{7,}\.\.\.?[0-9a-f]{7,}",
     re.DOTALL,
 )
@@ -54,17 +58,19 @@ _TECHNICAL = re.compile(
     r"|python|py|ubuntu|postgres|mysql|v|vault|level|step|phase|part|type|day|week|item|line|page|user|admin|test|option|port|gpio"
     r"|version|room|error|ticket|issue|build|order|server|host|srv|db|vm|pc|q|kw|windows|win|office|java|es|css|html|php|ios|android"
     r"|gpt|claude|llama|gemini|mp|h|p|ps|usb|m|a|b|c|i|ean|isbn|din|vpn|nas|r|s|z|covid|eu|us|ap|area|gate|flight|bus|pin|pr|bug)"
-    r"[ _-]?\d[\w.-]*|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d|[a-z]{1,3}\d{1,2}|k8s|i18n|l10n|a11y|b2[bc]|s3|e2e",
+    r"[ _-]?\d[\w.-]*|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d|[a-z]{1,3}\d{1,2}|k8s|i18n|l10n|a11y"
+    r"|b2[bc]|s3|e2e",
     re.IGNORECASE,
 )
 _CODE_LIKE = re.compile(r"[(){}\[\]<>;|\\\"'`]|=[\w\"'=>]|::|->|&&|\w\.\w+\(|^[-+=/*]|,\w|\w=$")
 _JOINED = re.compile(r"[^\W\d_]{2,}(?:[-_.&+][^\W\d_]{2,}){1,6}[!?]?")
 _JOINT_WORDS = """
-base sensitive only free side factor sign in up less level term like specific driven re auto non pre self multi single two
-three case read write well co sub un anti user log end up cross open source server client web site page app mail name line
-data file key value text type mode code test unit on off out over under post get put delete http https api rest json yaml
-html css url uri uuid id ids max min long run real life full part high low top left right set add alpha beta gamma env dev
-prod staging config conf settings default session cache store model view index main util utils helper core common lib
+base sensitive only free side factor sign in up less level term like specific driven re auto non pre self multi
+single two three case read write well co sub un anti user log end cross open source server client web site page
+app mail name line data file key value text type mode code test unit on off out over under post get put delete
+http https api rest json yaml html css url uri uuid id ids max min long run real life full part high low top left
+right set add alpha beta gamma env dev prod staging config conf settings default session cache store model view
+index main util utils helper core common lib
 """
 _JOINTS = frozenset(_JOINT_WORDS.split())
 _CALL_LIKE = re.compile(
@@ -89,7 +95,10 @@ def is_placeholder(value: str) -> bool:
     known = [_is_stock(part.lower()) for part in parts]
     if all(known):
         return True
-    bare = [part.lower().rstrip("0123456789!") for part in parts]
+    bare = [
+        part.rstrip("0123456789") if part[:1].isalpha() and part.isalnum() and part.islower() else part
+        for part in parts
+    ]
     heads = _TEMPLATE_HEADS & set(bare)
     return bool(heads) and all(_is_stock(part) or not part for part in bare) and key_of(word) not in words.small
 
@@ -136,7 +145,7 @@ def is_technical(word: str) -> bool:
 
 
 @functools.lru_cache(_REMEMBERED)
-def strength(word: str) -> int:
+def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
     """How much a bare word looks like a password or a key, from NOTHING to EVIDENT."""
     if len(word) < 4 or is_placeholder(word):
         return NOTHING
@@ -165,7 +174,7 @@ def _are_odd(parts: list[str]) -> bool:
     return sum(map(len, parts)) >= 7 and (2 * stock < len(parts) or (2 * stock == len(parts) > 2))
 
 
-def _with_digits(word: str, symbols: int) -> int:
+def _with_digits(word: str, symbols: int) -> int:  # noqa: PLR0911 - one look after the other
     if len(word) >= 6 and symbols and not word.startswith(("#", "@", "$", "=", "+")):
         return EVIDENT
     if looks_drawn(word):

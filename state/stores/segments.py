@@ -27,6 +27,7 @@ from state.errors import NotFoundError, StorageError, UsageError
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.files import Disk, is_regular, opened
+from state.stores.originals import Originals
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
@@ -98,7 +99,8 @@ class Segments:
         size = len(stored.text.encode())
         if size > MAX_NOTE_BYTES:
             raise UsageError(f"the note has {size} bytes and {MAX_NOTE_BYTES} fit; split it, or ingest it as a file")
-        stored = replace(stored, text=redaction.of(stored.text))
+        text = Originals(self._workspace, self._disk).redacted(stored.text, redaction, "note", stored.at)
+        stored = replace(stored, text=text)
         self._disk.append_locked(self._workspace.scratch, render_note(stored).encode(), _HEAD)
         return stored
 

@@ -4,7 +4,6 @@ import json
 import random
 import re
 import string
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +23,9 @@ _ALPHABETS = {
 }
 _DRAWN = re.compile(r"\{(" + "|".join(_ALPHABETS) + r"):(\d+)\}|\{uuid\}")
 _SECRET = re.compile("⟦(.*?)⟧", re.DOTALL)
+
+
+CORPORA = Path(__file__).parent / "corpora"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,11 @@ def _random(rng: random.Random, match: re.Match[str]) -> str:
     return "".join(rng.choice(_ALPHABETS[match[1]]) for _ in range(int(match[2])))
 
 
-if __name__ == "__main__":
-    for entry in entries(Path(sys.argv[1])):
-        print(entry.kind, entry.language, entry.secrets, repr(entry.text[:160]))
+def is_left(entry: Entry, text: str) -> bool:
+    """Whether a secret, or a piece longer than half of it and than eight characters, is still in the text."""
+    for secret in entry.secrets:
+        size = max(9, len(secret) // 2 + 1)
+        pieces = (secret[at : at + size] for at in range(len(secret) - size + 1))
+        if secret in text or any(piece in text for piece in pieces):
+            return True
+    return False
