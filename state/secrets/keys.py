@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 _HEAD = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d"
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d|Private-Lines: \d"
     r"|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )
 _END = re.compile(
@@ -44,7 +44,7 @@ _PUBLIC = (
 
 def private_keys(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each private key, or of the piece of one."""
-    if "-----BEGIN" in text or "PuTTY-User" in text or "---- BEGIN" in text:
+    if "-----BEGIN" in text or "PuTTY-User" in text or "Private-Lines" in text or "---- BEGIN" in text:
         yield from _blocks(text)
     if "PRIVATE KEY" in text and "-----END" in text:
         yield from _tails(text)

@@ -11,7 +11,7 @@ from state.secrets.value import CHOSEN, UNUSUAL, is_code, strength
 _WITH = r"(?: ?[/|] ?|, ?|、|，| (?:with|mit|avec|con|com|с|und|and|et|y|e|и|pw|pass) )"
 _BY_MAIL = re.compile(rf"[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,5}}{_WITH}(?P<secret>[^\s,;|]{{5,64}})")
 _USER = re.compile(
-    r"(?<![\w./:@-])(?P<user>[A-Za-z][\w.-]{1,40}|\d{3}[\d ]{3,12}\d)(?: / | ?: ?"
+    r"(?<![^\s\"\'`(])(?P<user>[A-Za-z][\w.-]{1,40}|\d{3}[\d ]{3,12}\d)(?: / | ?: ?"
     r"|/)(?P<secret>[^\s,;|/]{5,64})(?=[\s,;.)]|$|[\u3000-\u9fff])"
 )
 _BEFORE, _AFTER = 60, 90

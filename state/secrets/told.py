@@ -49,9 +49,10 @@ _LAST_WORD = re.compile(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
 _TRAILING = ".,;:)]}*\\>\"'`?’"
 _HEX = re.compile(r"[0-9a-fA-F-]+")
 _SAID, _LED, _NEAR = "said", "led", "near"
-_NUMBER = re.compile(r"(?<![\w.,/+-])(?<!\d:)[*#]?\d(?:[ -]?\d){2,9}[#*]?(?![\w%°€$]|[.,:/-]\d)")
+_NUMBER = re.compile(r"(?<![\w.,/+-])(?<!\d:)[*#]?\d(?:[ -]?\d| – \d){2,9}[#*]?(?![\w%°€$]|[.,:/-]\d)")
 _CLOSED = re.compile(r"\\{0,3}[\"'`”“»」』*)\]]*")
-_ALONE = re.compile(r"[\"'`”“»*)]{0,3}\s*(?:$|\n|\\n|[,;、，。.)|/!](?:\s|$|\\n|[\u3000-\u9fff]))")
+_WIDE_NOUN = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")
+_ALONE = re.compile(r"(?=です|だ[。よ]|である|に変更|に設定|でお願)|[\"'`”“»*)]{0,3}\s*(?:$|\n|\\n|[,;、，。.)|/!](?:\s|$|\\n|[\u3000-\u9fff]))")
 _OTHER = re.compile(r"[\w)]\\{0,3}[\"'] ?[:=,]|[{};]|<\w")
 _ANSWER = re.compile(r"\?[^\n]{0,30}\n[^\n]{0,40}[:>,]\s*$")
 _PHRASE = re.compile(
@@ -107,7 +108,8 @@ def _behind(text: str, place: Place, limit: int) -> Iterator[tuple[int, int]]:
         if tie is _SAID and (words := _PHRASE.match(text, start)) and _is_phrase(words[0], lead, place, text):
             yield words.span()
             return
-        alone = (_is_label(lead) or word[:1].isupper()) and bool(_ALONE.match(text, end))
+        wide = not text[place.end - 1].isascii() and _WIDE_NOUN.match(text, place.end - 1)
+        alone = (_is_label(lead) or bool(wide)) and bool(_ALONE.match(text, end))
         if word and _fits(word, tie, place.noun, quoted=quoted, alone=alone):
             yield start, end
             lead_from = end
@@ -145,7 +147,7 @@ def _is_label(lead: str) -> bool:
 
 def _is_phrase(words: str, lead: str, place: Place, text: str) -> bool:
     """Whether all that follows on the line is a passphrase."""
-    if place.noun is not Noun.PASSWORD:
+    if place.noun is not Noun.PASSWORD or text[place.start - 1 : place.start] == "-":  # the help of a program
         return False
     parts = words.split()
     if _PHRASE_NOUN.search(text[place.start : place.end]):
@@ -196,6 +198,8 @@ def _tie(lead: str, place: Place, count: int, *, opened: bool) -> str:  # noqa: 
         tie = _SAID
     if _END.search(lead):
         tie = {_SAID: _LED, _LED: _NEAR}.get(tie, _NEAR)
+    if place.noun is Noun.LOGIN and count == 1:
+        return _NEAR  # the user, or the name of a network
     if place.about or place.noun is Noun.LOGIN:
         tie = {_SAID: _LED, _LED: _NEAR}.get(tie, _NEAR)
     return tie
@@ -279,10 +283,22 @@ def _ahead(text: str, place: Place, floor: int) -> Iterator[tuple[int, int]]:
             return
 
 
+def _number_ahead(text: str, place: Place) -> Iterator[tuple[int, int]]:
+    """As in "4711 is the alarm code": nothing but small words between the two."""
+    words = vocabulary()
+    for number in _NUMBER.finditer(text, max(place.floor, place.start - 40), place.start):
+        between = re.findall(r"[^\W_]+", text[number.end() : place.start].lower())
+        small = all(word in words.tells or word in words.leads or word in words.small for word in between)
+        if between and small and sum(map(str.isdigit, number[0])) >= 4:
+            yield number.span()
+
+
 def pins(text: str, place: Place, key: str) -> Iterator[tuple[int, int]]:
     """Start and end of the number of a PIN, or of the code of a door."""
     limit = min(place.limit, place.end + 60)
     number = _NUMBER.search(text, place.end, limit + 12)
+    if (number is None or number.start() > limit) and place.noun is Noun.PIN and key != "pin":
+        yield from _number_ahead(text, place)
     if (
         number is None
         or number.start() > limit
@@ -297,8 +313,8 @@ def pins(text: str, place: Place, key: str) -> Iterator[tuple[int, int]]:
         return
     if tie is _NEAR and (key == "pin" or place.about or _YEAR.fullmatch(number[0]) or _END.search(lead)):
         return
-    if tie is _LED and (_YEAR.fullmatch(number[0]) or place.noun is Noun.CODE) and lead.strip():
+    if tie is _LED and _YEAR.fullmatch(number[0]) and lead.strip():
         return
-    if place.noun is Noun.CODE and tie is not _SAID:
+    if place.noun is Noun.CODE and (tie is _NEAR or not lead.strip()):
         return
     yield number.span()

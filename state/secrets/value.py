@@ -54,12 +54,12 @@ _NO_LOOK = re.compile(
 )
 # base64, SHA-256, OAuth2, v1.2, 2FA, 8-character: words with digits.
 _TECHNICAL = re.compile(
-    r"(?:base|sha|md|utf|aes|rsa|oauth|http|ipv|tls|ssl|bcrypt|argon|hmac|rfc|iso|hs|rs|es|ec|oidc|saml|log|web|node|wpa|wep|x|ed"
-    r"|python|py|ubuntu|postgres|mysql|v|vault|level|step|phase|part|type|day|week|item|line|page|user|admin|test|option|port|gpio"
-    r"|version|room|error|ticket|issue|build|order|server|host|srv|db|vm|pc|q|kw|windows|win|office|java|es|css|html|php|ios|android"
-    r"|gpt|claude|llama|gemini|mp|h|p|ps|usb|m|a|b|c|i|ean|isbn|din|vpn|nas|r|s|z|covid|eu|us|ap|area|gate|flight|bus|pin|pr|bug)"
-    r"[ _-]?\d[\w.-]*|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d|[a-z]{1,3}\d{1,2}|k8s|i18n|l10n|a11y"
-    r"|b2[bc]|s3|e2e",
+    r"(?:base|sha|md|utf|aes|rsa|oauth|http|ipv|tls|ssl|bcrypt|argon|hmac|rfc|iso|hs|rs|es|ec|oidc|saml|log|web|node|wpa|wep"
+    r"|ed|python|py|ubuntu|postgres|mysql|vault|level|step|phase|part|type|day|week|item|line|page|user|admin|test|option"
+    r"|port|gpio|version|room|error|ticket|issue|build|order|server|host|srv|db|vm|pc|kw|windows|win|office|java|css|html"
+    r"|php|ios|android|gpt|claude|llama|gemini|mp|ps|usb|ean|isbn|din|vpn|nas|covid|eu|us|ap|area|gate|flight|bus|pin|pr|bug)"
+    r"[ _-]?\d{1,6}(?:[._-][\w.-]{1,12}|[a-z]{1,4}|\w)?|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d|[a-z]{1,3}\d{1,4}[a-z]?"
+    r"|k8s|i18n|l10n|a11y|b2[bc]|s3|e2e",
     re.IGNORECASE,
 )
 _CODE_LIKE = re.compile(r"[(){}\[\]<>;|\\\"'`]|=[\w\"'=>]|::|->|&&|\w\.\w+\(|^[-+=/*]|,\w|\w=$")
