@@ -13,6 +13,8 @@ from state.secrets.value import (
     EVIDENT,
     UNUSUAL,
     are_drawn,
+    is_call,
+    is_name,
     is_placeholder,
     is_technical,
     is_template,
@@ -35,7 +37,7 @@ _ABOUT = re.compile(
 _NO_ABOUT = frozenset({"s", "_id", "_access_key", "_file_password"})
 _BEFORE_ABOUT = re.compile(
     r"(?<![a-z])(?:next|page|continuation|cancel\w*|pad|eos|bos|unk|mask|sep|special|stop|max|min|num|total|sort|partition"
-    r"|prompt|completion|input|output|public|cache|foreign|reset|forgot|no|primary[ _-]foreign"
+    r"|prompt|completion|input|output|public(?:[ _-]?key)?|cache|foreign|reset|forgot|no|primary[ _-]foreign"
     r"|idempotency|map|hot|short"
     r"|arrow|error|country|postal|zip|status|exit|qr|bar|product|source|area|dial|color|colour|language|currency|promo|discount"
     r"|coupon|voucher|response|http|return|state|error|order|booking|tracking|reference|article|item|gate|airport|type)"
@@ -138,7 +140,7 @@ def is_about(text: str, start: int, end: int, stop: int) -> bool:
     if ending and ending.lower() not in _NO_ABOUT and _ABOUT.match(ending):
         return True
     before = text[max(0, start - 24) : start]
-    if text[stop : stop + 1] == "(" and _DOING.search(before):
+    if text[stop : stop + 1] == "(" and (_DOING.search(before) or "." in text[end:stop]):
         return True
     return bool(_BEFORE_ABOUT.search(before))
 
@@ -208,6 +210,8 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
         and not is_technical(text)
     ):
         return not _is_word(text) and len(text) >= 8
+    if (not value.quote and is_call(text)) or is_name(text):
+        return False
     return (len(text) >= 12 and looks_drawn(text)) or (
         bool(value.quote) and len(text) >= 8 and strength(text) == EVIDENT
     )

@@ -3,6 +3,7 @@
 import functools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from state.secrets.assigned import (
     BARE_KEYS,
@@ -14,7 +15,7 @@ from state.secrets.assigned import (
     name_start,
     value_of,
 )
-from state.secrets.languages import Noun, vocabulary
+from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.mentions import Mention, mentions
 from state.secrets.pairs import pairs
 from state.secrets.series import codes, phrase
@@ -34,6 +35,9 @@ _KINDS = {
 _NEXT_WORDS = re.compile(r"[\s_-]{0,2}([^\W\d_]+)(?:[\s_-]([^\W\d_]+))?")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{1,12}")
 _NEAR = 45
+_LABELLED = re.compile(r"[\"'`*)\]]{0,3}\s?(?::|=|is\b|→)")
+_OF = re.compile(r"[ \t][\w \t'’]*[ \t]")
+_WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
 _DOZEN = 36  # characters that twelve words have at least
 
@@ -51,15 +55,10 @@ def in_context(text: str) -> Iterator[tuple[str, int, int]]:
         if mention.start < done or _is_mark(text, mention.start):
             continue
         limit = found[number + 1].start if number + 1 < len(found) else len(text)
-        stop = (
-            name_end(text, mention.end)
-            if text[mention.end - 1].isascii() or text[mention.end - 1].isalpha()
-            else mention.end
-        )
-        wifi = mention.key in BARE_KEYS and number and _is_wifi(found[number - 1], mention)
-        place = Place(
-            Noun.PASSWORD if wifi else mention.noun, mention.start, stop, floor, limit, _is_talk(text, mention, stop)
-        )
+        stop = name_end(text, mention.end)
+        owner = _owner(text, found[number - 1], mention) if number else mention
+        about = _is_talk(text, mention, stop)
+        place = Place(owner.noun, owner.start, stop, min(floor, owner.start), limit, about)
         floor = stop
         for start, end in _of(text, mention, place, found, number, judged):
             yield _KINDS[place.noun], start, end
@@ -80,7 +79,7 @@ class _Once:
         return False
 
 
-def _of(  # noqa: C901, PLR0911 - one kind of noun after the other
+def _of(  # noqa: C901, PLR0911, PLR0912 - one kind of noun after the other
     text: str, mention: Mention, place: Place, found: Sequence[Mention], number: int, judged: _Once
 ) -> Iterator[tuple[int, int]]:
     noun = place.noun
@@ -93,7 +92,7 @@ def _of(  # noqa: C901, PLR0911 - one kind of noun after the other
         yield from codes(text, mention.end, len(text))
         return
     if noun is Noun.CODE:
-        if _is_lock(text, mention):
+        if mention.key in _locks() or _is_lock(text, mention):
             yield from pins(text, place, mention.key)
         return
     if noun is Noun.PIN:
@@ -112,14 +111,24 @@ def _of(  # noqa: C901, PLR0911 - one kind of noun after the other
             return
         if value and is_elsewhere(value):
             return
+    if mention.key == "pass" and not _LABELLED.match(text, place.end):  # a verb, or a word of Python
+        return
     yield from told(text, place)
 
 
-def _is_wifi(before: Mention, mention: Mention) -> bool:
-    """Whether the key is that of a wireless network."""
-    return mention.start - before.end <= _NEAR and any(
-        word in before.key for word in ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
-    )
+def _owner(text: str, before: Mention, mention: Mention) -> Mention:
+    """The noun that the value behind a mention is of: "the password of the key", "WLAN …, key" are of a password."""
+    between = text[before.end : mention.start]
+    if len(between) <= _NEAR and mention.noun in {Noun.KEY, Noun.LOGIN, Noun.CODE}:
+        if (
+            before.noun is Noun.PASSWORD
+            and _OF.fullmatch(between)
+            and between.split()[0].lower() in vocabulary().small
+        ):
+            return before
+        if mention.key in BARE_KEYS and any(word in before.key for word in _WIRELESS):
+            return replace(mention, noun=Noun.PASSWORD)
+    return mention
 
 
 def _is_part(text: str, mention: Mention) -> bool:
@@ -151,6 +160,11 @@ def _is_lock(text: str, mention: Mention) -> bool:
     return any(word in locked for word in re.findall(r"[^\W\d_]+", around)) or bool(
         _ideographs("locked").search(around)
     )
+
+
+@functools.cache
+def _locks() -> frozenset[str]:
+    return frozenset(map(key_of, vocabulary().locked))
 
 
 @functools.cache

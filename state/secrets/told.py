@@ -17,6 +17,7 @@ from state.secrets.value import (
     are_drawn,
     is_call,
     is_code,
+    is_name,
     is_placeholder,
     looks_drawn,
     strength,
@@ -49,10 +50,16 @@ _LAST_WORD = re.compile(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
 _TRAILING = ".,;:)]}*\\>\"'`?’"
 _HEX = re.compile(r"[0-9a-fA-F-]+")
 _SAID, _LED, _NEAR = "said", "led", "near"
-_NUMBER = re.compile(r"(?<![\w.,/+-])(?<!\d:)[*#]?\d(?:[ -]?\d| – \d){2,9}[#*]?(?![\w%°€$]|[.,:/-]\d)")
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.,/+А-яЁё-])(?<!\d:)[*#]?(?:\d(?:[ -]?\d| – \d){2,9}[#*]?"
+    r"|\d{4,6}[A-Z]|\d{2,4}[A-GJ-Za-gj-zА-я]\d{1,5})"
+    r"(?![A-Za-z0-9_%°€$А-яЁё]|[.,:/-]\d)"
+)
 _CLOSED = re.compile(r"\\{0,3}[\"'`”“»」』*)\]]*")
 _WIDE_NOUN = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")
-_ALONE = re.compile(r"(?=です|だ[。よ]|である|に変更|に設定|でお願)|[\"'`”“»*)]{0,3}\s*(?:$|\n|\\n|[,;、，。.)|/!](?:\s|$|\\n|[\u3000-\u9fff]))")
+_ALONE = re.compile(
+    r"(?=です|だ[。よ]|である|に変更|に設定|でお願)|[\"'`”“»*)]{0,3}\s*(?:$|\n|\\n|[,;、，。.)|/!](?:\s|$|\\n|[\u3000-\u9fff]))"
+)
 _OTHER = re.compile(r"[\w)]\\{0,3}[\"'] ?[:=,]|[{};]|<\w")
 _ANSWER = re.compile(r"\?[^\n]{0,30}\n[^\n]{0,40}[:>,]\s*$")
 _PHRASE = re.compile(
@@ -89,8 +96,10 @@ def told(text: str, place: Place) -> Iterator[tuple[int, int]]:
         for start, end in _behind(text, place, limit):
             found = True
             yield start, end
-    if not found and place.noun in {Noun.PASSWORD, Noun.KEY, Noun.PIN}:
-        floor = max(place.floor, place.start - _BEFORE)
+    if not found and place.noun in {Noun.PASSWORD, Noun.KEY, Noun.PIN, Noun.LOGIN}:
+        floor = max(
+            place.floor, place.start - _BEFORE, text.rfind("\n", max(0, place.start - _BEFORE), place.start) + 1
+        )
         if place.start - floor >= _SHORTEST:
             yield from _ahead(text, place, floor)
 
@@ -142,7 +151,8 @@ def _body(text: str, piece: re.Match[str]) -> tuple[int, int, bool]:
 
 
 def _is_label(lead: str) -> bool:
-    return lead.rstrip(" \t*_`\"'").endswith((":", "：", "=", "→", "->"))
+    bare = lead.rstrip(" \t\n*_`\"'")
+    return bare.endswith((":", "：", "=", "→", "->")) and "\n" not in bare and bare.count(":") <= 1
 
 
 def _is_phrase(words: str, lead: str, place: Place, text: str) -> bool:
@@ -170,6 +180,9 @@ def _tie(lead: str, place: Place, count: int, *, opened: bool) -> str:  # noqa: 
     tie = _NEAR
     last = _LAST_WORD.search(bare)
     word = last[1].lower() if last else ""
+    if last and word in words.small and word not in words.tells and word not in words.leads:  # "is the", "es el"
+        last = _LAST_WORD.search(bare[: last.start()].rstrip())
+        word = last[1].lower() if last else word
     if bare.endswith((":", "：", "=", "＝", "→", "->", "=>")) or word in words.tells or _ends(bare, words.tells):
         tie = _SAID
     elif (
@@ -182,7 +195,7 @@ def _tie(lead: str, place: Place, count: int, *, opened: bool) -> str:  # noqa: 
         tie = _LED
     if _ANSWER.search(lead):
         return _LED if place.about else _SAID
-    if _is_far(lead, place.noun):
+    if _is_far(lead, place.noun) or "\n" in lead.strip():
         return _NEAR
     if (
         tie is _LED
@@ -198,7 +211,7 @@ def _tie(lead: str, place: Place, count: int, *, opened: bool) -> str:  # noqa: 
         tie = _SAID
     if _END.search(lead):
         tie = {_SAID: _LED, _LED: _NEAR}.get(tie, _NEAR)
-    if place.noun is Noun.LOGIN and count == 1:
+    if place.noun is Noun.LOGIN and count == 1 and _is_label(lead):
         return _NEAR  # the user, or the name of a network
     if place.about or place.noun is Noun.LOGIN:
         tie = {_SAID: _LED, _LED: _NEAR}.get(tie, _NEAR)
@@ -216,7 +229,15 @@ def _fits(word: str, tie: str, noun: Noun, *, quoted: bool, alone: bool = False)
         return _is_key(word, tie)
     if any(character.isspace() for character in word):
         parts = word.split()
-        return quoted and tie is _SAID and 2 <= len(parts) <= 8 and not is_placeholder(word) and are_drawn(parts)
+        return (
+            quoted
+            and tie is _SAID
+            and not is_call(word)
+            and "--" not in word
+            and 2 <= len(parts) <= 8
+            and not is_placeholder(word)
+            and are_drawn(parts)
+        )
     level = strength(word)
     if key_of(word) in vocabulary().nouns:
         return False
@@ -251,7 +272,7 @@ def _is_odd(word: str) -> bool:
 
 
 def _is_key(word: str, tie: str) -> bool:
-    if is_placeholder(word) or is_code(word.rstrip("=")) or not looks_drawn(word):
+    if is_placeholder(word) or is_code(word.rstrip("=")) or is_name(word) or not looks_drawn(word):
         return False
     if tie is _SAID:
         return len(word) >= 12
@@ -269,6 +290,8 @@ def _ahead(text: str, place: Place, floor: int) -> Iterator[tuple[int, int]]:
         if end > place.start:
             continue
         between = text[end : place.start].lower()
+        if place.noun is Noun.LOGIN and between.strip():
+            return
         close = all(
             word in words.tells or word in words.leads or word in words.small
             for word in re.findall(r"[^\W_]+", between)
@@ -276,6 +299,8 @@ def _ahead(text: str, place: Place, floor: int) -> Iterator[tuple[int, int]]:
         if words.denies.intersection(re.findall(r"[^\W_]+", between)):
             return
         led = any(word in words.tells or word in words.leads for word in re.findall(r"[^\W_]+", between))
+        first = re.match(r"\W*([^\W_]+)", between)
+        close = close or bool(first and (first[1] in words.leads or first[1] in words.tells) and "," not in between)
         tie = (_SAID if led else _LED) if close and not _END.search(between) and not place.about else _NEAR
         word = text[start:end]
         if word and _fits(word, tie, place.noun, quoted=quoted) and not (tie is not _NEAR and place.noun is Noun.PIN):

@@ -20,13 +20,16 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 # CamelCase, as names of types and variables are: a run of capitals, or capitals with two small letters behind each.
 _CAMEL = re.compile(r"(?=(?:[^a-z]*[a-z]{2,}){2})[a-z]*(?:[A-Z]\d{0,2}|[A-Z][a-z]{2,}\d{0,2})+(?:\[.*)?")
 
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_NAME_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SNAKE = re.compile(r"_?[a-z]+(?:_[a-z]+)+")
 _TEMPLATE = re.compile(
     r"<[^<>]{1,80}>|\{\{.{0,80}\}\}|\{[\w. -]{0,60}\}|\$\{.{0,120}\}?|\$\(.{0,200}\)?|\$\{\{.{0,120}"
     r"|\$[A-Za-z_]\w*|%\(?[A-Za-z_]\w*\)?[%sd]?"
     r"|@[A-Za-z_]+@|\[[^\]]{0,80}\]|__\w{2,60}__|#\{.{0,80}\}?|\{\{.{0,120}|<[^<>]{1,80}|%[sd@v]|:[a-z_]{2,30}|env\(.{0,60}\)?"
-    r"|(?:vault|op|ssm|secretsmanager|awskms|keyring|env|file|sops|enc|doppler|bw|pass)(?:\+\w+)?:[/\w]?.{0,200}|ENC\[.*|!(?:vault|secret|Ref|Sub|env).{0,100}"
+    r"|(?:vault|op|ssm|secretsmanager|awskms|keyring|env|file|sops|enc|doppler|bw|pass)(?:\+\w+)?:[/\w]?.{0,200}|ENC\[.*|Ag[A-D][\w+/=]{80,}|!(?:vault|secret|Ref|Sub|env).{0,100}"
     r"|[A-Za-z_-]{0,20}[xX*]{8,}|(.)\1{3,}|[*•.…xX_·#–-]{3,}|(?:[xX*•…]{2,}[-_ :./]?){2,}"
-    r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY",
+    r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY|REDACTED.{0,3}",
     re.DOTALL,
 )
 _PARTS = re.compile(r"[\s_.:/-]+|(?<=[a-z])(?=[A-Z])")
@@ -58,7 +61,8 @@ _TECHNICAL = re.compile(
     r"|ed|python|py|ubuntu|postgres|mysql|vault|level|step|phase|part|type|day|week|item|line|page|user|admin|test|option"
     r"|port|gpio|version|room|error|ticket|issue|build|order|server|host|srv|db|vm|pc|kw|windows|win|office|java|css|html"
     r"|php|ios|android|gpt|claude|llama|gemini|mp|ps|usb|ean|isbn|din|vpn|nas|covid|eu|us|ap|area|gate|flight|bus|pin|pr|bug)"
-    r"[ _-]?\d{1,6}(?:[._-][\w.-]{1,12}|[a-z]{1,4}|\w)?|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d|[a-z]{1,3}\d{1,4}[a-z]?"
+    r"[ _-]?\d{1,6}(?:[._-][\w.-]{1,12}|[a-z]{1,4}|\w)?"
+    r"|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d|[a-z]{1,3}\d{1,4}[a-z]?"
     r"|k8s|i18n|l10n|a11y|b2[bc]|s3|e2e",
     re.IGNORECASE,
 )
@@ -114,15 +118,24 @@ def looks_drawn(text: str) -> bool:
     """Whether the text looks drawn at random: long, of letters and digits that change places often."""
     if _UUID.fullmatch(text):
         return True
+    if text.startswith(("SHA256:", "MD5:", "sha256:", "h1:")) or not text.isascii():
+        return False
     text = text[:_ENOUGH]
     letters = sum(character.isalpha() for character in text)
     digits = sum(character.isdigit() for character in text)
-    if letters + digits < 12 or not letters or _CAMEL.fullmatch(text):
+    if letters + digits < 12 or not letters or _CAMEL.fullmatch(text) or is_name(text):
         return False
     changes = sum(_class(a) != _class(b) for a, b in pairwise(text) if a.isalnum() and b.isalnum())
     if digits:
         return changes >= max(3, (letters + digits) // 8)
     return changes >= 4 and text.isalnum()
+
+
+def is_name(text: str) -> bool:
+    """Whether a program calls something so: V1LocalObjectReference, rust_openssl.kdf.Argon2d."""
+    words = _NAME_WORDS.findall(text)
+    letters = sum(map(len, words))
+    return bool(_NAME.fullmatch(text)) and sum(map(str.isdigit, text)) <= 4 and letters >= 3.5 * max(1, len(words))
 
 
 def _class(character: str) -> int:
@@ -147,23 +160,25 @@ def is_technical(word: str) -> bool:
 @functools.lru_cache(_REMEMBERED)
 def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
     """How much a bare word looks like a password or a key, from NOTHING to EVIDENT."""
-    if len(word) < 4 or is_placeholder(word):
+    if len(word) < (4 if word.isascii() else 2) or is_placeholder(word):
         return NOTHING
     word = word[: 2 * _ENOUGH]
     letter = any(character.isalpha() for character in word)
     digit = any(character.isdigit() for character in word)
     symbols = sum(character in SYMBOLS for character in word[1:])
     if _NO_LOOK.fullmatch(word) or is_technical(word):
-        return UNUSUAL if word.isdigit() and len(word) >= 6 and len(set(word)) > 2 else NOTHING
+        return UNUSUAL if word.isdigit() and len(word) >= 6 else NOTHING
     if not letter:
         return UNUSUAL if digit and symbols and len(word) >= 6 else NOTHING
     if digit:
         return _with_digits(word, symbols + (word[0] in SYMBOLS))
     if _INNER.search(word) and len(word) >= 6:
         return CHOSEN
+    if _SNAKE.fullmatch(word):
+        return PLAIN
     if (symbols and len(word) >= 6) or (_JOINED.fullmatch(word) and _are_odd(re.split(r"[-_.&+]", word.lower()))):
         return UNUSUAL
-    return PLAIN if len(word) >= 5 else NOTHING
+    return PLAIN if len(word) >= 5 or not word[0].isascii() else NOTHING
 
 
 def _are_odd(parts: list[str]) -> bool:
@@ -198,7 +213,7 @@ def are_drawn(words: list[str]) -> bool:
     lowered = [word.lower() for word in words]
     small = vocabulary().small
     commonplace = sum(word in COMMONPLACE or word in small for word in lowered)
-    known = sum(
+    known = sum(key_of(word) in vocabulary().nouns for word in words) or sum(
         vocabulary().nouns.get(word) in {Noun.PASSWORD, Noun.KEY} or word in vocabulary().about for word in lowered
     )
     return not known and 3 * commonplace <= len(words) and small.isdisjoint(lowered)
