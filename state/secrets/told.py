@@ -321,7 +321,9 @@ def _number_ahead(text: str, place: Place) -> Iterator[tuple[int, int]]:
 def pins(text: str, place: Place, key: str) -> Iterator[tuple[int, int]]:
     """Start and end of the number of a PIN, or of the code of a door."""
     limit = min(place.limit, place.end + 60)
-    number = _NUMBER.search(text, place.end, limit + 12)
+    least = 3 if key in {"cvv", "cvc", "prüfnummer", "cryptogramme"} else 4
+    found = _NUMBER.finditer(text, place.end, limit + 12)
+    number = next((one for one in found if least <= sum(map(str.isdigit, one[0])) <= 10), None)
     if (number is None or number.start() > limit) and place.noun is Noun.PIN and key != "pin":
         yield from _number_ahead(text, place)
     if (
@@ -330,12 +332,8 @@ def pins(text: str, place: Place, key: str) -> Iterator[tuple[int, int]]:
         or _CIRCUIT.search(text, max(0, place.start - 30), min(len(text), number.end() + 24))
     ):
         return
-    digits = sum(map(str.isdigit, number[0]))
     lead = text[place.end : number.start()]
     tie = _tie(lead, place, 1, opened=lead.rstrip().endswith(("(", "`", '"', "„", "“", "「")))
-    three = key in {"cvv", "cvc", "prüfnummer", "cryptogramme"}
-    if digits < (3 if three else 4) or digits > 10:
-        return
     if tie is _NEAR and (key == "pin" or place.about or _YEAR.fullmatch(number[0]) or _END.search(lead)):
         return
     if tie is _LED and _YEAR.fullmatch(number[0]) and lead.strip():

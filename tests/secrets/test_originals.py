@@ -24,6 +24,12 @@ def workspace(tmp_path: Path) -> Workspace:
     return init_workspace(tmp_path / "workspace")
 
 
+@pytest.fixture
+def dreamd(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Caller:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return Caller(capsys)
+
+
 def test_a_note_is_kept_as_it_was_given_and_stored_without(workspace: Workspace) -> None:
     stored = Segments(workspace).append(Note(SAID, NOW))
     assert stored.text == "the bike pin code is [redacted: pin]"
@@ -32,7 +38,9 @@ def test_a_note_is_kept_as_it_was_given_and_stored_without(workspace: Workspace)
     assert path_of(workspace).stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("text", ["GPIO pin is 1234 on the board", "use ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"])
+@pytest.mark.parametrize(
+    "text", ["GPIO pin is 1234 on the board", "use ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"]
+)
 def test_what_is_no_secret_or_one_by_its_shape_is_not_kept(workspace: Workspace, text: str) -> None:
     Segments(workspace).append(Note(text, NOW))
     assert Originals(workspace).all() == ()
