@@ -3,8 +3,14 @@
 Apart from `state.secrets.redaction`, whose patterns take a while to compile: a dream's snapshot carries this one.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+
+_WORDS = re.compile(r"[A-Za-z ,.!?\n]*")
+# Their secrets may be plain words.
+_SERIES = re.compile(r"phrase|seed|mnemonic|wallet|words|fras[ei]|satz|zin", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +22,7 @@ class Redaction:
 
     def of(self, text: str) -> str:
         """The text as it may be remembered or sent: without its secrets, unless the owner switched that off."""
-        if not self.on:
+        if not self.on or _are_words(text):
             return text
         from state.secrets.redaction import redact
 
@@ -24,7 +30,7 @@ class Redaction:
 
     def kinds(self, text: str) -> tuple[str, ...]:
         """The kinds of the secrets in a text, each once; none where the owner switched that off."""
-        if not self.on:
+        if not self.on or _are_words(text):
             return ()
         from state.secrets.redaction import redact
 
@@ -46,6 +52,11 @@ class Redaction:
             pieces += [text[at : max(at, one.start)], one.mark]
             at = max(at, one.end)
         return "".join([*pieces, text[at:]])
+
+
+def _are_words(text: str) -> bool:
+    """Whether a text is nothing but plain words: reading the rules for it would take longer than a short command."""
+    return bool(_WORDS.fullmatch(text)) and not _SERIES.search(text)
 
 
 DEFAULT = Redaction()
