@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-
 _WORDS = re.compile(r"[A-Za-z ,.!?\n]*")
 # Their secrets may be plain words.
 _SERIES = re.compile(r"phrase|seed|mnemonic|wallet|words|fras[ei]|satz|zin", re.IGNORECASE)
