@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daemon.layers import layers
+from daemon.places import allowed
 from state.errors import ConfigError
-from state.secret_policy import Redaction
+from state.secrets.policy import Redaction
 
 # A list in the file is a tuple here.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
@@ -140,11 +141,14 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
     `path` is the file named on the command line; without it `DREAMD_CONFIG`, else ~/.config/dreamd/config.yaml if
     there is one. Raises ConfigError naming the key and what it may be.
     """
-    merged, origins = layers(path, os.environ if environment is None else environment)
+    environment = os.environ if environment is None else environment
+    merged, origins = layers(path, environment)
     try:
-        return Config.model_validate(merged)
+        config = Config.model_validate(merged)
     except ValidationError as error:
         raise ConfigError(_explained(error, origins)) from error
+    allow = (*config.secrets.allow, *allowed(environment))  # and what 'dreamd secrets allow' was given
+    return config.model_copy(update={"secrets": config.secrets.model_copy(update={"allow": allow})})
 
 
 def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:

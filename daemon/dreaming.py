@@ -22,7 +22,7 @@ from graphs.steps import Dreaming
 from state.codec import decode, encode
 from state.dream import Dream, Reason
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
-from state.secret_policy import Redaction
+from state.secrets.policy import Redaction
 from state.spend import Limits
 from state.stores.archive import remove_unmoved
 from state.stores.forgotten_copy import keep_copy

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from daemon.places import allowed
 from state.errors import ConfigError
-from state.secret_policy import Redaction
+from state.secrets.policy import Redaction
 
 PREFIX = "DREAMD_"
 # Variables that are not keys of the configuration.
@@ -74,7 +75,7 @@ def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
     if not isinstance(allow, list | tuple) or not all(isinstance(text, str) for text in allow):
         origin = origins.get("secrets.allow", "the configuration")
         raise ConfigError(f"{origin}: secrets.allow is {allow!r}, but it is a list of texts; mend the configuration")
-    return Redaction(on, tuple(allow))
+    return Redaction(on, (*allow, *allowed(environment)))
 
 
 def _read(file: Path) -> dict[str, Any]:

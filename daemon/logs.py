@@ -192,7 +192,7 @@ def _short(text: str, longest: int) -> str:
     """One line of at most so many characters, that a terminal may be shown, without secrets."""
     text = text[: 4 * longest]
     if len(text) >= _SHORTEST_SECRET:
-        from state.redaction import redact
+        from state.secrets.redaction import redact
 
         text = redact(text).text
     text = re.sub(r"\s+", " ", text.encode(errors="replace").decode())

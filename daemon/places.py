@@ -57,6 +57,29 @@ def registry_path(environment: Mapping[str, str]) -> Path:
     return state_folder(environment) / "workspaces"
 
 
+def allow_path(environment: Mapping[str, str]) -> Path:
+    """The file of the texts that `dreamd secrets allow` was given: the user's, out of reach of any workspace."""
+    return state_folder(environment) / "allowed.json"
+
+
+def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """These texts; without a file there are none. Raises ConfigError for a file that is no list of texts."""
+    path = allow_path(environment)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return ()
+    import json
+
+    try:
+        texts = json.loads(content)
+    except ValueError:
+        texts = None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ConfigError(f"{path} is no list of texts; move it away, and 'dreamd secrets allow' makes a new one")
+    return tuple(texts)
+
+
 def token_path(environment: Mapping[str, str]) -> Path:
     """The file of the token that HTTP over TCP asks for."""
     return state_folder(environment) / "token"

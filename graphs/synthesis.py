@@ -20,7 +20,7 @@ from state.dream import Draft, Evidence, Kind, Snapshot, Standing
 from state.hormones import attention, mood
 from state.merge import working
 from state.pointer import parse_pointer, topic_of
-from state.secret_policy import Redaction
+from state.secrets.policy import Redaction
 from state.update import Action, Operation
 from state.words import content_terms, jaccard, normalise
 

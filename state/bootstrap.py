@@ -9,7 +9,7 @@ from state.attribution import attributed
 from state.crystal import Trust
 from state.injection import defang
 from state.scratch import Note
-from state.secret_policy import DEFAULT, Redaction
+from state.secrets.policy import DEFAULT, Redaction
 
 # Context window of the reading model, in tokens, and the characters that MEMORY.md may have for it.
 BUDGETS = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))

@@ -12,7 +12,7 @@ from state.buried import NOTHING, Buried
 from state.crystal import Crystal, Trust
 from state.document import Edit, SectionName
 from state.hormones import Hormones
-from state.secret_policy import DEFAULT, Redaction
+from state.secrets.policy import DEFAULT, Redaction
 from state.update import Birth, Death, Operation, Refusal
 
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "restore": "bring back an earlier version",
     "why": "show where a line comes from",
     "forget": "erase a text everywhere, with a receipt",
+    "secrets": "list what was redacted and may be no secret, and bring it back",
     "review": "show, approve or reject proposals",
     "feel": "raise a hormone event",
     "mood": "show the hormone levels",

@@ -33,7 +33,7 @@ def failure(error: Exception) -> Failure:
     """How this error is told."""
     if not isinstance(error, DreamdError):
         error = _understood(error)
-    from state.redaction import redact  # whoever failed may have quoted what it was given
+    from state.secrets.redaction import redact  # whoever failed may have quoted what it was given
 
     message = redact(" ".join(str(error).split())).text
     return Failure(message, error.code, error.exit_status, error.details)

@@ -5,7 +5,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from daemon.compose import Store
-from daemon.sessions.entry import call, carried, metadata_of, opened, policy, sessions_of, tags_of, whole
+from daemon.sessions.entry import (
+    call,
+    carried,
+    metadata_of,
+    opened,
+    policy,
+    sessions_of,
+    tags_of,
+    whole,
+    without_secret,
+)
 from daemon.sessions.promoting import deliver_soon
 from daemon.sessions.values import Added, Departure, Memorized, added, departure, memory_of
 from state.errors import UsageError
@@ -17,6 +27,7 @@ from state.sessions.moments import after
 from state.sessions.settings import MAX_COUNT, shown
 from state.stores.carrying import Carried
 from state.stores.database import transaction
+from state.stores.originals import Originals
 from state.stores.session_rows import Session
 from state.stores.sessions import Sessions
 
@@ -97,8 +108,9 @@ def memorize(
 
 
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Taken:
-    new = _item(session_id, _clean(store, draft), now)
+    new = _item(session_id, _clean(store, draft, now), now)
     sessions = sessions_of(store)
+    without_secret(store, sessions, session_id)
     with transaction(sessions.connection):
         session = opened(sessions, session_id, now)
         decides = policy(session)
@@ -120,12 +132,12 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
     return taken
 
 
-def _clean(store: Store, draft: Draft) -> Draft:
+def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
     """The draft without its secrets, checked: what is long or no text is refused before it is looked through."""
-    secrets = store.config.secrets.redaction
+    secrets, originals = store.config.secrets.redaction, Originals(store.workspace, store.disk)
     return replace(
         draft,
-        content=secrets.of(checked(draft.content)),
+        content=originals.redacted(checked(draft.content), secrets, "session", now),
         tags=tuple(secrets.of(tag) for tag in tags_of(draft.tags)),
         metadata=secrets.of_table(metadata_of(draft.metadata)),
         agent_id=secrets.of(whole("agent_id", draft.agent_id)),

@@ -55,6 +55,13 @@ def sessions_of(store: Store) -> Sessions:
     return Sessions(store.crystals.connection)
 
 
+def without_secret(store: Store, sessions: Sessions, session_id: str) -> None:
+    """Raises UsageError for the id of a new session that holds a secret: it is shown, sent and searched."""
+    kinds = store.config.secrets.redaction.kinds(session_id)
+    if kinds and sessions.find(session_id) is None:
+        raise UsageError(f"session_id: it holds a secret ({', '.join(kinds)}); give the session another name")
+
+
 def known(sessions: Sessions, session_id: str) -> Session | None:
     """The session; None: it was never opened, and so is an empty one of the default policy."""
     return sessions.find(named("session_id", session_id))

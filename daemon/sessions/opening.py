@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from daemon.compose import Store
-from daemon.sessions.entry import call, known, named, policy, sessions_of
+from daemon.sessions.entry import call, known, named, policy, sessions_of, without_secret
 from daemon.sessions.values import Cleared, Closed, Opened, SessionSummary
 from state.errors import NotFoundError, UsageError
 from state.sessions.policies import DEFAULT, policy_of, settings_of
@@ -31,6 +31,7 @@ def session_open(
     sessions = sessions_of(store)
     settings = settings_of(policy_of(policy, config))
     named("session_id", session_id)
+    without_secret(store, sessions, session_id)
     with transaction(sessions.connection):
         before = sessions.find(session_id)
         is_open = before is not None and before.closed_at is None

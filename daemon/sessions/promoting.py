@@ -18,7 +18,6 @@ from state.attribution import spoken_trust
 from state.crystal import Crystal, Origin, Trust, least_trust
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
 from state.hormones import valence
-from state.redaction import redact
 from state.salience import salience
 from state.sessions.item import Item, State
 from state.sessions.settings import shown
@@ -45,7 +44,7 @@ _LOG = logs.get()
 
 def bar(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]], str]:
     """Who says why an item may not be a crystal: it names the kind of a secret, never the secret."""
-    settings = store.config.secrets
+    secrets = store.config.secrets.redaction
 
     def why(item: Item, relations: Sequence[Relation]) -> str:
         if not item.content.strip():
@@ -53,11 +52,7 @@ def bar(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]]
         texts = _texts(item, relations)
         if any(map(sessions.forgotten.buried().found, texts)):
             return FORGOTTEN
-        kinds = dict.fromkeys(
-            finding.kind
-            for text in (texts if settings.redact else ())
-            for finding in redact(text, settings.allow).found
-        )
+        kinds = dict.fromkeys(kind for text in texts for kind in secrets.kinds(text))
         return f"it holds a secret ({', '.join(kinds)})" if kinds else ""
 
     return why

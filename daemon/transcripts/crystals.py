@@ -6,7 +6,7 @@ from daemon.transcripts.turn import Turn
 from state.chunking import chunk
 from state.crystal import Crystal, Kind, Origin
 from state.salience import Salience, salience
-from state.secret_policy import DEFAULT, Redaction
+from state.secrets.policy import DEFAULT, Redaction
 
 # What was done is worth finding again, and seldom worth the attention of a dream.
 _CALL = Salience(Kind.EPISODE, 0.2)

@@ -8,7 +8,7 @@ from datetime import datetime
 from state.codec import encode
 from state.dream import Dream
 from state.errors import NotFoundError
-from state.secret_policy import DEFAULT, Redaction
+from state.secrets.policy import DEFAULT, Redaction
 from state.spend import Spend
 from state.stores.database import from_text, to_text, transaction
 from state.update import Refusal

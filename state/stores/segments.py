@@ -26,8 +26,9 @@ from state.blanking import blanked
 from state.errors import NotFoundError, UsageError
 from state.forgetting import Finder
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
-from state.secret_policy import DEFAULT, Redaction
+from state.secrets.policy import DEFAULT, Redaction
 from state.stores.files import LONGEST_LOG, Disk, opened, read_whole
+from state.stores.originals import Originals
 from state.stores.system import told
 from state.stores.workspace import Workspace
 
@@ -101,7 +102,8 @@ class Segments:
         size = len(stored.text.encode())
         if size > MAX_NOTE_BYTES:
             raise UsageError(f"the note has {size} bytes and {MAX_NOTE_BYTES} fit; split it, or ingest it as a file")
-        stored = replace(stored, text=redaction.of(stored.text))
+        text = Originals(self._workspace, self._disk).redacted(stored.text, redaction, "note", stored.at)
+        stored = replace(stored, text=text)
         self._disk.append_locked(self._workspace.scratch, render_note(stored).encode(), _HEAD)
         return stored
 

@@ -21,7 +21,7 @@ from graphs.sheet import Sheet
 from state.codec import decode, encode
 from state.document import SectionName
 from state.dream import Reason, Snapshot
-from state.secret_policy import Redaction
+from state.secrets.policy import Redaction
 from state.stores.embeddings import Unavailable
 from state.update import Refusal
 

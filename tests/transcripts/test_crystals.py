@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from daemon.transcripts import Turn, crystals_of
 from state.crystal import Kind, Origin, Source, Trust
-from state.secret_policy import Redaction
+from state.secrets.policy import Redaction
 
 TURN = Turn(
     text="I prefer tabs.",

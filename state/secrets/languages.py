@@ -1,0 +1,82 @@
+"""Words by which people speak of secrets: one file a language, merged into one vocabulary for the search in a text.
+
+Each file of languages/ has every row of ROWS. A new language is a new file; nothing else has to be told of it.
+"""
+
+import functools
+import re
+import tomllib
+from dataclasses import dataclass
+from enum import Enum
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from state.errors import ConfigError
+
+
+class Noun(Enum):
+    """What a noun announces."""
+
+    PASSWORD = "password"  # noqa: S105 - the name of a row
+    PIN = "pin"
+    KEY = "key"
+    PHRASE = "phrase"
+    CODES = "codes"
+    LOGIN = "login"
+    CODE = "code"  # of a door, if one is spoken of
+
+
+# What an ambiguous noun is taken for: the first that has it.
+_ORDER = (Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.PASSWORD, Noun.KEY, Noun.LOGIN, Noun.CODE)
+# locked: what has a code; tells: stands between the noun and its value; leads: the same, of what may be no value;
+# about: behind the noun, no value follows; yours: of a placeholder; small: of a sentence rather than a passphrase;
+# denies: between a word and the noun, the word is none.
+_WORDS = ("locked", "tells", "leads", "about", "yours", "small", "denies")
+ROWS = (*(noun.value for noun in Noun), *_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words of all languages. `nouns` by their key (see `key_of`)."""
+
+    nouns: dict[str, Noun]
+    spelled: tuple[str, ...]
+    locked: frozenset[str]
+    tells: frozenset[str]
+    leads: frozenset[str]
+    about: frozenset[str]
+    yours: frozenset[str]
+    small: frozenset[str]
+    denies: frozenset[str]
+
+
+def key_of(noun: str) -> str:
+    """A noun without what may stand between its words: api-key, api_key and API key are one."""
+    return re.sub(r"[\s_-]+", "", noun.lower())
+
+
+def rows_of(file: Traversable) -> dict[str, list[str]]:
+    """The rows of one language. Raises ConfigError when one is missing, empty or no list of words."""
+    rows = tomllib.loads(file.read_text(encoding="utf-8"))
+    for name in ROWS:
+        words = rows.get(name)
+        if not (isinstance(words, list) and words and all(isinstance(word, str) and word for word in words)):
+            raise ConfigError(f"{file.name}: the row {name!r} is no list of words; every language has one")
+    if unknown := sorted(set(rows) - set(ROWS)):
+        raise ConfigError(f"{file.name}: {unknown[0]!r} is no row of a language; these are: {', '.join(ROWS)}")
+    return rows
+
+
+@functools.cache
+def vocabulary() -> Vocabulary:
+    """The words of all files, read once."""
+    here = files("state.secrets").joinpath("languages")
+    languages = [rows_of(file) for file in here.iterdir() if file.name.endswith(".toml")]
+    nouns: dict[str, Noun] = {}
+    spelled: dict[str, None] = {}
+    for noun in _ORDER:
+        for word in (word for rows in languages for word in rows[noun.value]):
+            spelled[word.lower()] = None
+            nouns.setdefault(key_of(word), noun)
+    words = {name: frozenset(word.lower() for rows in languages for word in rows[name]) for name in _WORDS}
+    return Vocabulary(nouns, tuple(spelled), **words)

@@ -1,0 +1,116 @@
+"""Secrets are replaced by `[redacted: kind]` before a text reaches a model, a crystal or MEMORY.md.
+
+Keys with a shape of their own (rules/), private keys, addresses with a password, and what stands beside a word for a
+secret (languages/). Entropy alone is no sign of a secret: hashes, UUIDs and pictures stay.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from state.secrets.addresses import addresses
+from state.secrets.context import MARK, in_context
+from state.secrets.keys import private_keys
+from state.secrets.rules import ours, shaped, theirs
+from state.secrets.value import forget
+
+_PASSES = 4
+_SHORTEST = 8
+# The shortest token with a shape has a run of so many characters, a digit among them.
+_MARKED = re.compile(re.escape(MARK) + r"[^\]\n]{1,60}\]?")
+_RUN = re.compile(r"[\w+/=.~:$-]{12,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A secret at text[start:end] of the text that was given."""
+
+    kind: str
+    start: int
+    end: int
+
+    @property
+    def mark(self) -> str:
+        """What stands in its place."""
+        return f"{MARK}{self.kind}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """The text without its secrets, and where they stood, in order, not overlapping."""
+
+    text: str
+    found: tuple[Finding, ...] = ()
+
+
+def redact(text: str, allow: Sequence[str] = ()) -> Redacted:
+    """The text with every secret replaced by `[redacted: kind]`; what stands within a text of `allow` is none.
+
+    Redacting twice is redacting once. Time is linear in the length of the text.
+    """
+    redacted, found = text, tuple[Finding, ...]()
+    # What a secret stood between may be a sentence about another one only once the first is gone.
+    for _ in range(_PASSES if len(text) >= _SHORTEST else 0):
+        more = _findings(redacted, allow)
+        if not more:
+            break
+        found = _apart([*found, *_in_original(found, more)])
+        redacted = _replaced(text, found)
+    forget()
+    return Redacted(redacted, found)
+
+
+def _findings(text: str, allow: Sequence[str]) -> list[Finding]:
+    candidates = chain(private_keys(text), _shaped(text), addresses(text), in_context(text))
+    marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
+    found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]
+    if not (allow and found):
+        return found
+    allowed = [match.span() for one in allow if one for match in re.finditer(re.escape(one), text)]
+    return [one for one in found if not any(start <= one.start and one.end <= end for start, end in allowed)]
+
+
+def _touches(marks: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether a place lies on what was redacted before."""
+    after = bisect_right(marks, (start, len(MARK) + end))
+    return (after > 0 and marks[after - 1][1] > start) or (after < len(marks) and marks[after][0] < end)
+
+
+def _shaped(text: str) -> Iterator[tuple[str, int, int]]:
+    # Most notes hold nothing with a shape of gitleaks', and reading these takes a while: a session start waits.
+    drawn = any(any(map(str.isdigit, run.group())) for run in _RUN.finditer(text))
+    yield from shaped(text, text.lower(), (*ours(), *theirs()) if drawn else ours())
+
+
+def _replaced(text: str, found: Sequence[Finding]) -> str:
+    pieces, at = [], 0
+    for finding in found:
+        pieces += [text[at : finding.start], finding.mark]
+        at = finding.end
+    return "".join([*pieces, text[at:]])
+
+
+def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings of a later pass at their places in the original text, of which `found` was replaced before."""
+    shifts, shift = [0], 0
+    ends = []  # of the marks, in the text of the later pass
+    for one in found:
+        shift += len(one.mark) - (one.end - one.start)
+        ends.append(one.end + shift)
+        shifts.append(shift)
+    for one in more:
+        moved = shifts[bisect_right(ends, one.start)]
+        yield Finding(one.kind, one.start - moved, one.end - moved)
+
+
+def _apart(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Overlapping findings become one, of the kind of the one that begins first (of the longest, if several do)."""
+    apart: list[Finding] = []
+    for finding in sorted(found, key=lambda one: (one.start, -one.end)):
+        if apart and finding.start < apart[-1].end:
+            apart[-1] = Finding(apart[-1].kind, apart[-1].start, max(apart[-1].end, finding.end))
+        else:
+            apart.append(finding)
+    return tuple(apart)

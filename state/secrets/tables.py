@@ -1,0 +1,71 @@
+"""Passwords in tables: what stands below a heading such as "password", in CSV, in Markdown, between tabs."""
+
+import re
+from collections.abc import Iterator
+
+from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.value import PLAIN, is_placeholder, looks_drawn, strength
+
+_SEPARATORS = (",", ";", "\t", "|")
+_TRIM = " \t\r\"'`*"
+_RULER = re.compile(r"[\s|:+-]*")
+_MOST_CELLS = 64
+
+
+def tables(text: str) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of each cell below the heading of a secret."""
+    heads: tuple[str, dict[int, Noun], int] | None = None
+    at = 0
+    for line in text.split("\n"):
+        if heads:
+            separator, columns, width = heads
+            cells = line.split(separator)
+            if len(cells) == width or (len(cells) > width and separator != "|"):
+                if not _RULER.fullmatch(line):
+                    yield from _secrets(cells, columns, at)
+            elif not line.strip():
+                pass
+            else:
+                heads = None
+        heads = heads or _heads(line)
+        at += len(line) + 1
+
+
+def _heads(line: str) -> tuple[str, dict[int, Noun], int] | None:
+    """The separator of a line of headings, the columns of secrets by their number, and how many columns there are."""
+    if len(line) > 600:
+        return None
+    for separator in _SEPARATORS:
+        cells = line.split(separator)
+        if 2 <= len(cells) <= _MOST_CELLS and (separator != "," or len(cells) > 2 or " " not in line.strip()):
+            nouns = {number: _noun(cell) for number, cell in enumerate(cells)}
+            found = {number: noun for number, noun in nouns.items() if noun in {Noun.PASSWORD, Noun.KEY, Noun.PIN}}
+            plain = sum(0 < len(cell.strip(_TRIM)) <= 32 for cell in cells)
+            if found and plain >= 2 and len(found) < plain:
+                return separator, {number: noun for number, noun in found.items() if noun}, len(cells)
+    return None
+
+
+def _noun(cell: str) -> Noun | None:
+    return vocabulary().nouns.get(key_of(cell.strip(_TRIM)))
+
+
+def _secrets(cells: list[str], columns: dict[int, Noun], at: int) -> Iterator[tuple[str, int, int]]:
+    for number, cell in enumerate(cells):
+        value = cell.strip(_TRIM)
+        if (noun := columns.get(number)) and len(value) >= 4 and not is_placeholder(value) and _fits(value, noun):
+            start = at + cell.index(value)
+            yield (
+                ("password" if noun is Noun.PASSWORD else "secret" if noun is Noun.KEY else "pin"),
+                start,
+                start + len(value),
+            )
+        at += len(cell) + 1
+
+
+def _fits(value: str, noun: Noun) -> bool:
+    if noun is Noun.KEY:
+        return looks_drawn(value)
+    if noun is Noun.PIN:
+        return value.isdigit() and len(value) <= 8
+    return strength(value) >= PLAIN or (value.isdigit() and len(value) >= 4)

@@ -1,0 +1,225 @@
+"""The look of a value: whether it was chosen as a password, drawn at random, or only stands for a secret."""
+
+import functools
+import re
+from itertools import pairwise
+
+from state.commonplace import COMMONPLACE
+from state.secrets.languages import Noun, key_of, vocabulary
+
+# How much a bare word looks like a secret. What it takes depends on what ties it to a noun.
+NOTHING, PLAIN, UNUSUAL, CHOSEN, EVIDENT = range(5)
+# So many characters tell how all look.
+_ENOUGH = 64
+_REMEMBERED = 4096
+
+SYMBOLS = frozenset("!@#$%^&*?+=~§€£¡¿!#@")
+_INNER = re.compile(r"[^\W_][!@#$%^*§€£¡!]+[^\W_]")
+_LEETED = re.compile(r"[^\W\d_]\d{1,3}[^\W\d_]")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+# CamelCase, as names of types and variables are: a run of capitals, or capitals with two small letters behind each.
+_CAMEL = re.compile(r"(?=(?:[^a-z]*[a-z]{2,}){2})[a-z]*(?:[A-Z]\d{0,2}|[A-Z][a-z]{2,}\d{0,2})+(?:\[.*)?")
+
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_NAME_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SNAKE = re.compile(r"_?[a-z]+(?:_[a-z]+)+")
+_TEMPLATE = re.compile(
+    r"<[^<>]{1,80}>|\{\{.{0,80}\}\}|\{[\w. -]{0,60}\}|\$\{.{0,120}\}?|\$\(.{0,200}\)?|\$\{\{.{0,120}"
+    r"|\$[A-Za-z_]\w*|%\(?[A-Za-z_]\w*\)?[%sd]?"
+    r"|@[A-Za-z_]+@|\[[^\]]{0,80}\]|__\w{2,60}__|#\{.{0,80}\}?|\{\{.{0,120}|<[^<>]{1,80}|%[sd@v]|:[a-z_]{2,30}|env\(.{0,60}\)?"
+    r"|(?:vault|op|ssm|secretsmanager|awskms|keyring|env|file|sops|enc|doppler|bw|pass)(?:\+\w+)?:[/\w]?.{0,200}|ENC\[.*|Ag[A-D][\w+/=]{80,}|!(?:vault|secret|Ref|Sub|env).{0,100}"
+    r"|[A-Za-z_-]{0,20}[xX*]{8,}|(.)\1{3,}|[*•.…xX_·#–-]{3,}|(?:[xX*•…]{2,}[-_ :./]?){2,}"
+    r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY|REDACTED.{0,3}",
+    re.DOTALL,
+)
+_PARTS = re.compile(r"[\s_.:/-]+|(?<=[a-z])(?=[A-Z])")
+_PLAIN_WORDS = """
+password passwd passphrase pass secret token apikey api key credential credentials none null nil undefined user
+client true false required optional string str bool int bytes object any unknown default empty missing invalid
+wrong hidden masked sensitive admin root username test testing todo tbd n/a unset disabled enabled text hash
+hashed encrypted access decoded encoded self server request response return await async function const let var
+generated rotated auth id app expired expires revoked stored needed correct incorrect strong weak foobar foo bar
+baz xxx abc db database private random long very super generate public account service secrets env name login
+email mail number varchar blank same confidential classified redacted
+"""
+_NO_SECRETS = frozenset(_PLAIN_WORDS.split())
+_TEMPLATE_HEADS = frozenset(
+    "your my example sample dummy fake placeholder insert change replace changeme here".split()
+)
+
+_NO_LOOK = re.compile(
+    r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+[.,;:]?|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*|\\\\.*"
+    r"|\d{1,4}[-./:]\d{1,2}(?:[-./:T]\d{1,4})*(?:Z|\+\d\d.*)?|v?\d+(?:\.\d+)+[\w.-]*|[A-Z]{2,10}-\d{1,7}|#\d+|[>)]?@[\w.:/-]+|h1:.*|&\w+;"
+    r"|[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,6}(?::\d+)?|\d[\d.,x×-]*(?:[ _-]?(?:[a-z]{1,12}|[A-Z]{1,3}|%"
+    r"|°C?))?|--?[\w-]+(?:=.*)?"
+    r"|[€$£]?\d[\d.,]*[kKmM€$%]?|\d+(?:st|nd|rd|th|er|e|º|ª)|(?:SHA|sha|MD|md|crc|CRC)\d*[:-].*|data:.*|arn:.*|(?:[0-9A-Fa-f]{2}[:-]){3,}[0-9A-Fa-f]{2}|#[0-9A-Fa-f]{3,8}|#L\d.*|.*\.tgz#.*|[0-9a-f]{7,}\.\.\.?[0-9a-f]{7,}",
+    re.DOTALL,
+)
+# base64, SHA-256, OAuth2, v1.2, 2FA, 8-character: words with digits.
+_TECHNICAL = re.compile(
+    r"(?:base|sha|md|utf|aes|rsa|oauth|http|ipv|tls|ssl|bcrypt|argon|hmac|rfc|iso|hs|rs|es|ec|oidc|saml|log|web|node|wpa|wep"
+    r"|ed|python|py|ubuntu|postgres|mysql|vault|level|step|phase|part|type|day|week|item|line|page|user|admin|test|option"
+    r"|port|gpio|version|room|error|ticket|issue|build|order|server|host|srv|db|vm|pc|kw|windows|win|office|java|css|html"
+    r"|php|ios|android|gpt|claude|llama|gemini|mp|ps|usb|ean|isbn|din|vpn|nas|covid|eu|us|ap|area|gate|flight|bus|pin|pr|bug)"
+    r"[ _-]?\d{1,6}(?:[._-][\w.-]{1,12}|[a-z]{1,4}|\w)?"
+    r"|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d|[a-z]{1,3}\d{1,4}[a-z]?"
+    r"|k8s|i18n|l10n|a11y|b2[bc]|s3|e2e",
+    re.IGNORECASE,
+)
+_CODE_LIKE = re.compile(r"[(){}\[\]<>;|\\\"'`]|=[\w\"'=>]|::|->|&&|\w\.\w+\(|^[-+=/*]|,\w|\w=$")
+_JOINED = re.compile(r"[^\W\d_]{2,}(?:[-_.&+][^\W\d_]{2,}){1,6}[!?]?")
+_JOINT_WORDS = """
+base sensitive only free side factor sign in up less level term like specific driven re auto non pre self multi
+single two three case read write well co sub un anti user log end cross open source server client web site page
+app mail name line data file key value text type mode code test unit on off out over under post get put delete
+http https api rest json yaml html css url uri uuid id ids max min long run real life full part high low top left
+right set add alpha beta gamma env dev prod staging config conf settings default session cache store model view
+index main util utils helper core common lib
+"""
+_JOINTS = frozenset(_JOINT_WORDS.split())
+_CALL_LIKE = re.compile(
+    r"\w\(|^[=:)\]}|,]|=[\"'$`]|::|->|=>|&&|://|\)\.|\$\(|\w\[\w*\]|\\[sdwSDW]|^[-+*/]|[=({\[]$|^[^\w]*\w*=\["
+)
+_TRAILING_DIGITS = re.compile(r"\d+$")
+
+
+def is_template(value: str) -> bool:
+    """Whether a value is filled in by a program, or was blotted out."""
+    return bool(_TEMPLATE.fullmatch(value))
+
+
+@functools.lru_cache(_REMEMBERED)
+def is_placeholder(value: str) -> bool:
+    """Whether the whole value stands for a secret without being one: a variable, a template, dots, plain words."""
+    word = value[: 2 * _ENOUGH].strip("\"'`.,;:!? ")
+    if not word or len(set(word.lower())) == 1 or _TEMPLATE.fullmatch(word) or _TEMPLATE.fullmatch(value):
+        return True
+    parts = [part for part in _PARTS.split(word) if part]
+    words = vocabulary()
+    known = [_is_stock(part.lower()) for part in parts]
+    if all(known):
+        return True
+    bare = [
+        part.rstrip("0123456789") if part[:1].isalpha() and part.isalnum() and part.islower() else part
+        for part in parts
+    ]
+    heads = _TEMPLATE_HEADS & set(bare)
+    return bool(heads) and all(_is_stock(part) or not part for part in bare) and key_of(word) not in words.small
+
+
+@functools.lru_cache(_REMEMBERED)
+def _is_stock(word: str) -> bool:
+    words = vocabulary()
+    return word in _NO_SECRETS or word in words.yours or key_of(word) in words.nouns or set(word) <= {"x", "*"}
+
+
+@functools.lru_cache(_REMEMBERED)
+def looks_drawn(text: str) -> bool:
+    """Whether the text looks drawn at random: long, of letters and digits that change places often."""
+    if _UUID.fullmatch(text):
+        return True
+    if text.startswith(("SHA256:", "MD5:", "sha256:", "h1:")) or not text.isascii():
+        return False
+    text = text[:_ENOUGH]
+    letters = sum(character.isalpha() for character in text)
+    digits = sum(character.isdigit() for character in text)
+    if letters + digits < 12 or not letters or _CAMEL.fullmatch(text) or is_name(text):
+        return False
+    changes = sum(_class(a) != _class(b) for a, b in pairwise(text) if a.isalnum() and b.isalnum())
+    if digits:
+        return changes >= max(3, (letters + digits) // 8)
+    return changes >= 4 and text.isalnum()
+
+
+def is_name(text: str) -> bool:
+    """Whether a program calls something so: V1LocalObjectReference, rust_openssl.kdf.Argon2d."""
+    words = _NAME_WORDS.findall(text)
+    letters = sum(map(len, words))
+    return bool(_NAME.fullmatch(text)) and sum(map(str.isdigit, text)) <= 4 and letters >= 3.5 * max(1, len(words))
+
+
+def _class(character: str) -> int:
+    return 0 if character.isdigit() else 1 if character.islower() else 2
+
+
+def is_code(word: str) -> bool:
+    """Whether a bare word is written as a program is."""
+    return bool(_CODE_LIKE.search(word))
+
+
+def is_call(word: str) -> bool:
+    """Whether a bare word is a piece of a program rather than a password with brackets in it."""
+    return bool(_CALL_LIKE.search(word))
+
+
+def is_technical(word: str) -> bool:
+    """Whether a word has digits as SHA-256, OAuth2 and 2FA have."""
+    return bool(_TECHNICAL.fullmatch(word))
+
+
+@functools.lru_cache(_REMEMBERED)
+def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
+    """How much a bare word looks like a password or a key, from NOTHING to EVIDENT."""
+    if len(word) < (4 if word.isascii() else 2) or is_placeholder(word):
+        return NOTHING
+    word = word[: 2 * _ENOUGH]
+    letter = any(character.isalpha() for character in word)
+    digit = any(character.isdigit() for character in word)
+    symbols = sum(character in SYMBOLS for character in word[1:])
+    if _NO_LOOK.fullmatch(word) or is_technical(word):
+        return UNUSUAL if word.isdigit() and len(word) >= 6 else NOTHING
+    if not letter:
+        return UNUSUAL if digit and symbols and len(word) >= 6 else NOTHING
+    if digit:
+        return _with_digits(word, symbols + (word[0] in SYMBOLS))
+    if _INNER.search(word) and len(word) >= 6:
+        return CHOSEN
+    if _SNAKE.fullmatch(word):
+        return PLAIN
+    if (symbols and len(word) >= 6) or (_JOINED.fullmatch(word) and _are_odd(re.split(r"[-_.&+]", word.lower()))):
+        return UNUSUAL
+    return PLAIN if len(word) >= 5 or not word[0].isascii() else NOTHING
+
+
+def _are_odd(parts: list[str]) -> bool:
+    """Whether nobody joins these words but as a password: orange-bicycle, not case-sensitive."""
+    words = vocabulary()
+    known = words.small | words.about | words.yours | _JOINTS
+    stock = sum(part in known or part in COMMONPLACE or part in words.nouns or part.endswith("ed") for part in parts)
+    return sum(map(len, parts)) >= 7 and (2 * stock < len(parts) or (2 * stock == len(parts) > 2))
+
+
+def _with_digits(word: str, symbols: int) -> int:  # noqa: PLR0911 - one look after the other
+    if len(word) >= 6 and symbols and not word.startswith(("#", "@", "$", "=", "+")):
+        return EVIDENT
+    if looks_drawn(word):
+        return EVIDENT
+    if len(word) >= 6 and symbols:
+        return CHOSEN
+    tail = _TRAILING_DIGITS.search(word)
+    digits = len(tail[0]) if tail else 0
+    stem = word[: len(word) - digits]
+    if len(word) >= 8 and _LEETED.search(word) and not word.islower() and not word.isupper() and not digits:
+        return CHOSEN
+    if len(word) >= 7 and len(_LEETED.findall(word)) >= 1 and sum(map(str.isdigit, word)) >= 2:
+        return CHOSEN
+    if (digits >= 3 and len(stem) >= 3) or (digits == 2 and len(stem) >= 5 and stem[0].isupper() and "-" not in stem):
+        return CHOSEN
+    return UNUSUAL if len(word) >= 5 else NOTHING
+
+
+def are_drawn(words: list[str]) -> bool:
+    """Whether these words are a passphrase rather than a sentence."""
+    lowered = [word.lower() for word in words]
+    small = vocabulary().small
+    commonplace = sum(word in COMMONPLACE or word in small for word in lowered)
+    known = sum(key_of(word) in vocabulary().nouns for word in words) or sum(
+        vocabulary().nouns.get(word) in {Noun.PASSWORD, Noun.KEY} or word in vocabulary().about for word in lowered
+    )
+    return not known and 3 * commonplace <= len(words) and small.isdisjoint(lowered)
+
+
+def forget() -> None:
+    """Drop what was remembered of words that were judged: some are secrets."""
+    for judge in (is_placeholder, looks_drawn, strength, _is_stock):
+        judge.cache_clear()

@@ -1,0 +1,35 @@
+"""Texts as people and tools write them: of the secrets most go, of what only looks like one next to nothing does."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from state.secrets.redaction import redact
+from tests.long_variants import variants
+from tests.redteam.corpus import CORPORA, entries, is_left
+
+# What is reached on this corpus less what chance takes from it; benchmarks/redaction.py prints the figures.
+LEAST_CAUGHT, LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.85, 0.7, 0.005
+
+
+@pytest.mark.parametrize("seeds", variants((1,), range(1, 6)))
+def test_of_a_hundred_secrets_most_go(seeds: Sequence[int]) -> None:
+    of, missed = Counter[str](), Counter[str]()
+    for entry in (entry for seed in seeds for entry in entries(CORPORA / "secrets_a.jsonl", seed)):
+        of[entry.language] += 1
+        missed[entry.language] += is_left(entry, redact(entry.text).text)
+    assert of.total() >= 900
+    assert missed.total() <= (1 - LEAST_CAUGHT) * of.total(), missed
+    assert not [language for language, count in of.items() if missed[language] > (1 - LEAST_OF_A_LANGUAGE) * count]
+
+
+@pytest.mark.parametrize("seeds", variants((1,), range(1, 6)))
+def test_of_a_thousand_harmless_texts_fewer_than_five_are_changed(seeds: Sequence[int]) -> None:
+    harmless = [entry.text for seed in seeds for entry in entries(CORPORA / "harmless_a.jsonl", seed)]
+    changed = [text for text in harmless if redact(text).text != text]
+    assert len(changed) < MOST_CHANGED * len(harmless), changed[:9]
+
+
+def test_the_measure_notices_a_secret_that_stays() -> None:
+    assert all(is_left(entry, entry.text) for entry in entries(CORPORA / "secrets_a.jsonl"))
