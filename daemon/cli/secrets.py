@@ -6,15 +6,17 @@ given in .dreamd/originals.jsonl, for you alone. `allow` notes it anew as it was
 
 import argparse
 import os
+import signal
 import sys
 from dataclasses import replace
 from datetime import datetime
 
 from daemon.cli.parsing import takes_json, takes_workspace, workspace_of
 from daemon.cli.terminal import out, say, show_json
+from daemon.client import daemon
 from daemon.layers import redaction
 from daemon.places import allow_path, allowed, make_private_folder
-from state.errors import NotFoundError, NothingToDoError, UsageError
+from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
 from state.scratch import Note
 from state.stores.files import Disk
 from state.stores.originals import Original, Originals
@@ -57,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _allow(arguments: argparse.Namespace, workspace: Workspace) -> int:
+    workspace.require_own()
     originals = Originals(workspace)
     chosen = next((one for one in originals.all() if one.id == arguments.text), None)
     if chosen is None and len(arguments.text) == _ID and all(one in "0123456789abcdef" for one in arguments.text):
@@ -69,8 +72,20 @@ def _allow(arguments: argparse.Namespace, workspace: Workspace) -> int:
             _bring_back(workspace, one, arguments)
             originals.drop(one.id)
             say(f"noted anew as it was given: {one.id}")
-    say("it is allowed from now on; a daemon that runs reads this when it starts again")
+    say(f"it is allowed from now on{_told_the_daemon()}")
     return 0
+
+
+def _told_the_daemon() -> str:
+    """Have a daemon that runs read the list; what to do where that cannot be."""
+    client = daemon()
+    if client is None:
+        return ""
+    try:
+        os.kill(int(client.get("/v1/workspaces")["pid"]), signal.SIGHUP)
+    except (DreamdError, OSError) as error:
+        return f", but by the daemon only when it starts again ({error})"
+    return ", by the daemon too"
 
 
 def _bring_back(workspace: Workspace, one: Original, arguments: argparse.Namespace) -> None:

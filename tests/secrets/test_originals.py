@@ -1,32 +1,45 @@
 """What was taken for a secret by its surroundings alone: kept for its owner, listed, brought back, forgotten."""
 
 import json
+import os
+import shutil
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from daemon.adoption import init_workspace
 from daemon.layers import redaction
+from daemon.operations.notes import NOTE, TakeNote
 from state.errors import StorageError
 from state.scratch import Note
 from state.secrets.policy import Redaction
 from state.stores.originals import MOST, Originals, path_of
 from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.stores.workspace import Workspace
 from tests.daemon.running import Caller
+from tests.journeys.serving import Home, at_home
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with at_home() as one:
+        yield one
+
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SAID = "the bike pin code is 4711"
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return init_workspace(tmp_path / "workspace")
 
 
 @pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Caller:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
     return Caller(capsys)
 
 
@@ -78,6 +91,24 @@ def test_no_workspace_can_allow_itself_anything(workspace: Workspace, tmp_path: 
     (workspace.state / "allowed.json").write_text(json.dumps([SAID]), encoding="utf-8")
     rules = redaction(None, {"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)})
     assert rules.of(SAID) != SAID
+
+
+def test_a_daemon_that_runs_hears_of_it(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        daemon.ask(workspace, NOTE, TakeNote(note=SAID))
+        (original,) = Originals(workspace).all()
+        allowing = home.dreamd("secrets", "allow", original.id, "--workspace", workspace.root)
+        assert (allowing.status, allowing.err.splitlines()[-1]) == (0, "it is allowed from now on, by the daemon too")
+        daemon.until(lambda: daemon.ask(workspace, NOTE, TakeNote(note=f"{SAID}!")).text == f"{SAID}!")
+
+
+def test_nothing_is_allowed_of_what_somebody_else_made(dreamd: Caller, workspace: Workspace, tmp_path: Path) -> None:
+    dreamd("note", SAID, "--workspace", str(workspace.root))
+    copy = shutil.copytree(workspace.root, tmp_path / "copy")
+    number = Originals(workspace).all()[0].id
+    assert dreamd("secrets", "allow", number, "--workspace", str(copy)).status == 1
+    assert redaction(None, os.environ).of(SAID) != SAID
 
 
 def test_forgetting_leaves_nothing_of_an_original(dreamd: Caller, workspace: Workspace) -> None:
