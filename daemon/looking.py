@@ -52,11 +52,14 @@ def look(root: Path, patterns: Iterable[Pattern]) -> View:
 
 
 def files(root: Path, glob: str) -> list[Path]:
-    """The same files, also those that are links; none for a glob that cannot be meant."""
+    """The same files, also those that are links, and the folders on the way that lead out, which nobody enters.
+
+    None for a glob that cannot be meant.
+    """
     walk = _Walk(str(root))
     for pattern in patterns_of([glob]):
         walk.follow(pattern)
-    return sorted(Path(path) for path, *_ in walk.marks)
+    return sorted(Path(path) for path in {path for path, *_ in walk.marks} | walk.leading_out)
 
 
 class _Walk:
@@ -67,6 +70,7 @@ class _Walk:
         self.marks: set[tuple[str, int, int, int]] = set()
         self.folders: dict[str, tuple[int, int]] = {}
         self.names: set[tuple[str, str]] = set()
+        self.leading_out: set[str] = set()
         self._listed: dict[str, list[os.DirEntry[str]]] = {}
 
     def follow(self, pattern: Pattern) -> None:
@@ -101,6 +105,7 @@ class _Walk:
                 if stat.S_ISLNK(status.st_mode):
                     status, real = os.stat(path), os.path.realpath(path)  # noqa: PTH116 - Path costs more than the call
                     if not self._is_inside(real):
+                        self.leading_out.add(path)
                         continue
             except OSError:
                 continue

@@ -169,7 +169,7 @@ def of_the_owner(store: Store, needles: Needles) -> Iterator[Left]:
     workspace = store.workspace
     own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
     try:
-        own |= set(transcript_files(store))
+        own |= {path for path in transcript_files(store) if is_trusted(workspace, path)}
     except DreamdError:
         store.notice("sources.transcripts cannot be read, so transcripts were not searched")
     read = store.crystals.connection.execute("SELECT file FROM watermarks").fetchall()
