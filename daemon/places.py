@@ -67,7 +67,7 @@ def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
     path = allow_path(environment)
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
     import json
 

@@ -28,7 +28,13 @@ _ID = 8
 
 def add(parser: argparse.ArgumentParser) -> None:
     """What is done, and with which."""
-    parser.add_argument("deed", nargs="?", choices=("list", "allow"), default="list", help="default %(default)s")
+    parser.add_argument(
+        "deed",
+        nargs="?",
+        choices=("list", "allow"),
+        default="list",
+        help="list (what is meant without a word), or allow",
+    )
     parser.add_argument("text", nargs="?", metavar="ID|TEXT", help="of the list, or any text that is no secret")
     parser.add_argument("--show", action="store_true", help="the whole texts, on a terminal alone")
     takes_workspace(parser)

@@ -49,11 +49,12 @@ class Do:
 
 
 def _crystals_fail(workspace: Workspace) -> None:
-    _run(workspace, "CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END")
+    # A trigger of somebody else's would keep the database from being opened; a word index that is torn does not.
+    _run(workspace, "UPDATE words_data SET block = zeroblob(8) WHERE id IN (1, 10)")
 
 
 def _crystals_work(workspace: Workspace) -> None:
-    _run(workspace, "DROP TRIGGER torn")
+    _run(workspace, "INSERT INTO words (words) VALUES ('rebuild')")
 
 
 def _crystals_forgotten(workspace: Workspace) -> None:

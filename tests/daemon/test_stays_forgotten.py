@@ -27,7 +27,7 @@ from tests.daemon.working import add, working
 from tests.model_characters import good, inputs_of, prompt_of
 from tests.scripted_model import ScriptedModel
 
-SECRET = "the vault code is 4711"
+SECRET = "the harbour crane is 4711"
 SAID = f"Miez is a cat. By the way, {SECRET.title()}. Rex is a dog."
 REST = "Miez is a cat. Rex is a dog."
 LEARNT = [Target.of(SECRET)]
@@ -176,12 +176,12 @@ def test_a_long_turn_that_is_cut_within_it_does_not_hide_it(store: Store) -> Non
     filler = "The importer of the archive went on and on through the shelves "
     for words in range(40):
         ahead = f"Turn {words}: {'again ' * words}{filler * 24}"
-        transcript(store, f"long{words}.jsonl", f"{ahead}. The vault! Code is 4711. {filler * 25}")
+        transcript(store, f"long{words}.jsonl", f"{ahead}. The harbour! Crane is 4711. {filler * 25}")
     bury(store)
     ingested(store)
     joined = " ".join(crystals(store))
     assert "shelves" in joined
-    assert "vault" not in joined
+    assert "harbour" not in joined
     assert "4711" not in joined
 
 
@@ -259,7 +259,7 @@ def writing(text: str) -> Callable[[dict[str, Any], int], str]:
 
 def test_a_model_that_writes_it_is_refused_that_line_alone_and_its_answer_is_kept_without(tmp_path: Path) -> None:
     with ScriptedModel(writing(f"Bello guards it: {SECRET}.")) as model, asking(tmp_path / "w", model) as store:
-        noted(store, "Bello guards the vault, and it has a code.")
+        noted(store, "Bello guards the harbour, and it has a crane.")
         assert "4711" in str(dreamt(store).refused) or "4711" in document(store)  # the other side: it gets somewhere
         assert forget(store, Wish(SECRET), clock()).clean
         noted(store, "Bello sleeps all day.", SAID)

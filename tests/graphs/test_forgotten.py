@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from graphs.steps import Dreaming
 
 SALT = "5a" * 32
-SECRET = "the vault code is 4711"
+SECRET = "the harbour crane is 4711"
 AT = datetime(2026, 3, 12, tzinfo=UTC)
 
 
@@ -58,16 +58,16 @@ def told(operation: Operation, world: Snapshot) -> tuple[bool, list[str]]:
     return operation in verdict.operations, [f"{one.guard} ({one.scope}): {one.figures}" for one in verdict.refused]
 
 
-OLD = memory(bond=["Anna keeps the vault.", "Anna has the code."])
-NOTES = ("Anna keeps the vault and its code since May.", "Anna lives in Bonn.")
+OLD = memory(bond=["Anna keeps the harbour.", "Anna has the crane."])
+NOTES = ("Anna keeps the harbour and its crane since May.", "Anna lives in Bonn.")
 
 
 @pytest.mark.parametrize(
     "operation",
     [
-        add(BOND, "Anna says the vault code is 4711.", "N1"),
-        revise(BOND, "L1", "Anna keeps the vault; **The VAULT** code is 4711.", "N1"),
-        merge(BOND, ["L1", "L2"], "Anna keeps the vault: the vault\u200b code is 4711.", "N1"),
+        add(BOND, "Anna says the harbour crane is 4711.", "N1"),
+        revise(BOND, "L1", "Anna keeps the harbour; **The HARBOUR** crane is 4711.", "N1"),
+        merge(BOND, ["L1", "L2"], "Anna keeps the harbour: the harbour\u200b crane is 4711.", "N1"),
     ],
 )
 def test_a_line_that_holds_it_is_refused_alone_and_without_it_none_is(operation: Operation) -> None:
@@ -98,7 +98,7 @@ def test_it_comes_first_so_that_no_other_reason_repeats_the_text() -> None:
     for operation in (add(BOND, SECRET), add(BOND, SECRET, SECRET), add(BOND, f"{SECRET} " * 40, "N1")):
         _, refusals = told(operation, world)
         assert refusals == [f"human veto (operation): {FORGOTTEN}"]
-    _, refusals = told(add(BOND, "Anna keeps the vault.", SECRET), world)
+    _, refusals = told(add(BOND, "Anna keeps the harbour.", SECRET), world)
     assert len(refusals) == 1  # the id that does not exist is told without it
 
 
@@ -113,7 +113,7 @@ def test_a_counted_line_that_holds_it_is_not_written() -> None:
 
 def test_a_line_leaves_under_a_topic_of_its_own() -> None:
     world = replace(snapshot(OLD, NOTES[0]), forgotten=buried(SECRET))
-    operation = evict(BOND, "L1", f"Anna and the vault: {SECRET}")
+    operation = evict(BOND, "L1", f"Anna and the harbour: {SECRET}")
     verdict = judge(world, Draft((operation,), author="scripted-1"))
     (evicted,) = (one for one in verdict.operations if one.action is Action.EVICT)
     assert topic_for(world.lines[0], evicted.text) == topic_for(world.lines[0])
@@ -135,12 +135,12 @@ def test_the_model_is_told_why_and_the_record_of_the_dream_does_not_say_it() -> 
 
 
 def test_an_insight_that_holds_it_is_none() -> None:
-    secret = buried("The vault stands in Bergen")
+    secret = buried("The harbour stands in Bergen")
     said_of = [f"The bridge to host{n:02} lost its eigentrust score." for n in range(8)]
     said_of += [f"Anna drinks green tea from garden{n:02} in Japan." for n in range(5)]
     pieces = [note(at, text) for at, text in enumerate(said_of, 1)]
     good = {"text": "Bridges lose their score.", "cites": ["N1", "N2", "N3"]}
-    held = {**good, "text": "Bridges lose their score, for the vault stands in Bergen."}
+    held = {**good, "text": "Bridges lose their score, for the harbour stands in Bergen."}
     for given, forgotten, expected in ((good, secret, 1), (held, Buried(), 1), (held, secret, 0)):
         world = snapshot("", *pieces, forgotten=forgotten)
         model = Scripted([json.dumps({"insights": [given]})])

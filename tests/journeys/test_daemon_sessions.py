@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -34,17 +34,28 @@ def story(home: Home, workspace: Workspace, session: str) -> list[tuple[str, str
 
 @contextmanager
 def no_crystals(workspace: Workspace) -> Iterator[None]:
-    """Nothing can become a crystal meanwhile."""
+    """Nothing can become a crystal meanwhile, for whoever has the database open already."""
     with closing(open_database(workspace.database)) as connection:
         connection.execute("CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END")
         yield
         connection.execute("DROP TRIGGER torn")
 
 
+@contextmanager
+def illegible_items(workspace: Workspace) -> Iterator[None]:
+    """Nobody can read when an item came."""
+    with closing(open_database(workspace.database)) as connection:
+        before = connection.execute("SELECT key, created_at FROM items").fetchall()
+        connection.execute("UPDATE items SET created_at = 'never'")
+        yield
+        connection.executemany("UPDATE items SET created_at = ? WHERE key = ?", [(at, key) for key, at in before])
+
+
 def test_a_tick_makes_crystals_of_what_waits_and_a_kill_between_makes_them_once(home: Home) -> None:
     workspace = home.workspace()
-    with home.serving() as daemon, no_crystals(workspace):
+    with home.serving() as daemon, ExitStack() as stack:
         daemon.ask(workspace, OPEN, Open(session_id="count", policy="budget", config=SMALL))
+        stack.enter_context(no_crystals(workspace))
         for number in range(3):
             assert add(daemon, workspace, f"Plain {number} is repaired").evicted == ()
         gone = add(daemon, workspace, "Plain 3 is repaired").evicted
@@ -117,7 +128,7 @@ def test_maintenance_that_fails_is_told_once_in_a_while_and_tried_again(home: Ho
     workspace = home.workspace()
     with working(workspace.root) as store:
         sessions.add(store, "chat", "The safe is behind the clock", "critical", clock() - timedelta(hours=2))
-    with no_crystals(workspace), home.serving() as daemon:
+    with illegible_items(workspace), home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_not_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == []
         add(daemon, workspace, "Meanwhile it works", session="other")
