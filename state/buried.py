@@ -7,7 +7,7 @@ in base64.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from state.crystal import Crystal
 from state.digests import FIRST, LAST, PART, digest_of_part, digest_of_run, digest_of_text, marked_places, sums_of
@@ -106,13 +106,16 @@ def _found(buried: Buried, text: str) -> tuple[Span, ...]:
 
 
 def _places(buried: Buried, text: str, words: Sequence[Word]) -> list[Span]:
-    sums = sums_of(buried.salt, [word for word, _, _ in words])
+    bare = tuple(word for word, _, _ in words)
+    sums = sums_of(buried.salt, bare)
+    digest_of = cache(lambda run: digest_of_run(buried.salt, run))  # one run may stand there many times
     found: list[Span] = []
     for runs in buried.runs:
-        for at in marked_places(sums, runs.length, runs.marks):
-            window = words[at : at + runs.length]
-            if digest_of_run(buried.salt, [word for word, _, _ in window]) in runs.digests:
-                found.append((window[0][1], window[-1][2]))
+        found += [
+            (words[at][1], words[at + runs.length - 1][2])
+            for at in marked_places(sums, runs.length, runs.marks)
+            if digest_of(bare[at : at + runs.length]) in runs.digests
+        ]
     if buried.parts:
         likely = marked_places(sums, buried.parts.length, buried.parts.marks)
         found += _cut_off(buried.salt, buried.parts, text, words, likely)
@@ -120,8 +123,10 @@ def _places(buried: Buried, text: str, words: Sequence[Word]) -> list[Span]:
 
 
 def _cut_off(salt: str, parts: Runs, text: str, words: Sequence[Word], likely: Sequence[int]) -> list[Span]:
+    digest_of = cache(lambda run, place: digest_of_part(salt, run, place))
+
     def known(at: int, place: str) -> bool:
-        return digest_of_part(salt, [word for word, _, _ in words[at : at + RUN_WORDS]], place) in parts.digests
+        return digest_of(tuple(word for word, _, _ in words[at : at + RUN_WORDS]), place) in parts.digests
 
     places = [at for at in likely if known(at, PART)]
     return cut_off(text, words, places, lambda at: (known(at, FIRST), known(at, LAST)))

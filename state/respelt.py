@@ -10,6 +10,7 @@ A text with one word less is buried as a run of its own. Of what is found by its
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate
 
 from state.digests import digest_of_part, digest_of_run, mark_of_run, marked_places, sums_of
@@ -135,32 +136,33 @@ def _windows(words: Sequence[str]) -> Iterator[str]:
 def _by_letters(known: Respelt, salt: str, text: str) -> Iterator[tuple[Span, str]]:
     signs, places = letters(text)
     sums = sums_of(salt, signs)
+    digest_of = cache(lambda window: digest_of_part(salt, (window,), _LETTERS))  # one text may stand there many times
     for marked in known.letters:
         for at in marked_places(sums, marked.size, marked.marks):
             for length in marked.lengths:
                 window = signs[at : at + length]
-                if len(window) == length:
-                    digest = digest_of_part(salt, (window,), _LETTERS)
+                if len(window) == length and (digest := digest_of(window)) in known.digests:
                     span = (places[at], places[at + length - 1] + 1)
-                    if digest in known.digests and _is_one(text, span, window):
+                    if _is_one(text, span, window):
                         yield span, digest
 
 
 def _with_one_more(known: Respelt, salt: str, words: Sequence[Word]) -> Iterator[tuple[Span, str]]:
-    bare = [word for word, _, _ in words]
+    bare = tuple(word for word, _, _ in words)
     sums = sums_of(salt, bare)
+    digest_of = cache(lambda whole: digest_of_part(salt, whole, _WHOLE))
     for marked, is_head in (*((one, True) for one in known.heads), *((one, False) for one in known.tails)):
         # Half of the words, rounded up, are the head.
         totals = (2 * marked.size, 2 * marked.size - 1) if is_head else (2 * marked.size, 2 * marked.size + 1)
         for at in marked_places(sums, marked.size, marked.marks):
             for total in known.wholes.intersection(totals):
                 first = at if is_head else at + marked.size - total - 1
-                window = bare[first : first + total + 1] if first >= 0 else []
+                window = bare[first : first + total + 1] if first >= 0 else ()
                 if len(window) < total + 1:
                     continue
                 further = range(marked.size, total) if is_head else range(1, total + 1 - marked.size)
                 for more in further:
-                    digest = digest_of_part(salt, (*window[:more], *window[more + 1 :]), _WHOLE)
+                    digest = digest_of((*window[:more], *window[more + 1 :]))
                     if digest in known.digests:
                         yield (words[first][1], words[first + total][2]), digest
 
