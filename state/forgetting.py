@@ -177,9 +177,9 @@ def sentences(text: str) -> tuple[Span, ...]:
     found: list[Span] = []
     at = 0
     for line in text.splitlines(keepends=True):
-        lead = _LEAD.match(line)
-        start = lead.end() if lead else 0
         content = len(line.rstrip(_BREAKS))
+        lead = _LEAD.match(line) if content else None
+        start = lead.end() if lead else 0
         for end in (*_ends(line[:content], start), content):
             if end > start:
                 found.append((at + start, at + end))
