@@ -17,7 +17,7 @@ _MARK_BITS = 16
 _MARK_SHIFT = _BITS - _MARK_BITS
 _TIMES = 31
 # From so many words or letters on, what numpy saves is more than it takes to load.
-_MANY = 1 << 15
+_MANY = 1 << 13
 # No word begins with such a sign.
 PART, FIRST, LAST = ".part", ".first", ".last"
 
