@@ -5,7 +5,6 @@ is still quoted when its source is not trusted, and can forge nothing: that is t
 """
 
 import argparse
-import time
 from collections.abc import Iterable
 
 from state.injection import reads_as_instruction
@@ -29,7 +28,6 @@ def main() -> None:
         for one in every:
             if not one.held_out and not _right(one):
                 print(f"{_kind(one)}: {one.text!r} {reads_as_instruction(one.text)}")
-    _speed()
 
 
 def _right(one: Poisoned | Honest) -> bool:
@@ -50,15 +48,6 @@ def _row(name: str, texts: Iterable[Poisoned | Honest]) -> None:
         rights = [_right(one) for one in texts if one.held_out is half]
         cells.append(f"{sum(rights):>4} of {len(rights):>3} {sum(rights) / max(1, len(rights)):>4.0%}")
     print(f"  {name:<42} {'  '.join(cells)}")
-
-
-def _speed() -> None:
-    texts = [one.text for one in HONEST]
-    reads_as_instruction.cache_clear()
-    started = time.perf_counter()
-    for text in texts:
-        reads_as_instruction(text)
-    print(f"\n{(time.perf_counter() - started) / len(texts) * 1000:.2f} ms for each honest text")
 
 
 if __name__ == "__main__":

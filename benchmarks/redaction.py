@@ -1,4 +1,4 @@
-"""Recall and false positives of the redaction on the corpora of tests/redteam, by language, and its speed.
+"""Recall and false positives of the redaction on the corpora of tests/redteam, by language.
 
     python -m benchmarks.redaction [--seed 1]
 
@@ -6,22 +6,10 @@ A secret is caught when neither it nor a piece longer than half of it (and than 
 """
 
 import argparse
-import time
 from collections import Counter
 
 from state.secrets.redaction import redact
 from tests.redteam.corpus import CORPORA, Entry, entries, is_left
-
-_MEGABYTE = 1 << 20
-_HOSTILE = (
-    "token=",
-    "password is ",
-    "password: x1!aB ",
-    "://a:b@",
-    "密码是",
-    "recovery codes: ab12-cd34 ",
-    "curl -u a:",
-)
 
 
 def recall(found: list[Entry]) -> None:
@@ -34,14 +22,6 @@ def recall(found: list[Entry]) -> None:
     print(f"{'all':8}{of.total():6}{1 - missed.total() / of.total():8.1%} caught")
 
 
-def speed() -> None:
-    for unit in _HOSTILE:
-        line = (unit * (_MEGABYTE // len(unit) + 1))[:_MEGABYTE]
-        began = time.process_time()
-        redact(line)
-        print(f"1 MiB of {unit!r}: {time.process_time() - began:.2f} s")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--seed", type=int, default=1)
@@ -50,7 +30,6 @@ def main() -> None:
     harmless = entries(CORPORA / "harmless_a.jsonl", given.seed)
     changed = sum(redact(entry.text).text != entry.text for entry in harmless)
     print(f"harmless texts changed: {changed} of {len(harmless)} ({changed / len(harmless):.2%})")
-    speed()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 
 from daemon.places import make_private_folder, registry_path, state_folder
 from state.errors import DreamdError, StorageError
@@ -56,7 +55,7 @@ def adopt(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> 
     """Mark the workspace as this user's; doing it again is harmless."""
     disk = Disk(workspace.root)
     with suppress(FileExistsError):
-        disk.write_new(workspace.identity, token_hex(16).encode() + b"\n")
+        disk.write_new(workspace.identity, os.urandom(16).hex().encode() + b"\n")
     number = _number(workspace)
     if number is None:  # somebody else's file, which tells nothing apart
         disk.remove(workspace.identity)

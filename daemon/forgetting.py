@@ -18,7 +18,8 @@ from daemon.progress import Step
 from daemon.proving import changed_in, contents, lines_with, name_of, of_the_owner, searched
 from state.document import parse
 from state.errors import UsageError
-from state.forgetting import Cut, Target, spans, worded
+from state.forgetting import Cut, Target, spans
+from state.placed_words import worded
 from state.respelt import RECOGNISED
 from state.scratch import Note
 from state.stores import erasing_files as files

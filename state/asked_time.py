@@ -65,8 +65,9 @@ def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
         said = {group[0]: value for group, value in match.groupdict().items() if value}
         month = int(said["n"]) if "n" in said else _month(said["m"]) if "m" in said else None
         found.append(Period(int(said["y"]) if "y" in said else None, month, int(said["d"]) if "d" in said else None))
-    for match in _RELATIVE.finditer(text):
-        found.extend(_relative(match[1], match[2], match[3], now))
+    relative = dict.fromkeys(tuple(map(str.casefold, match.groups(""))) for match in _RELATIVE.finditer(text))
+    for word, which, unit in relative:
+        found.extend(_relative(word, which, unit, now))
     return tuple(dict.fromkeys(found))
 
 
@@ -74,11 +75,11 @@ def _month(name: str) -> int:
     return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name.casefold()[:3]))
 
 
-def _relative(word: str | None, which: str | None, unit: str | None, now: datetime) -> list[Period]:
+def _relative(word: str, which: str, unit: str, now: datetime) -> list[Period]:
     if word:
-        return [_day(now - timedelta(days=word.casefold() == "yesterday"))]
-    last = (which or "").casefold() == "last"
-    match (unit or "").casefold():
+        return [_day(now - timedelta(days=word == "yesterday"))]
+    last = which == "last"
+    match unit:
         case "year":
             return [Period(now.year - last)]
         case "month":

@@ -7,7 +7,8 @@ end, so that it reads as if the rest alone had been written.
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from state.forgetting import Cut, Finder, Span, cut_out, widened
+from state.forgetting import Cut, Finder, cut_out, widened
+from state.placed_words import Span
 from state.scratch import Note, body_at
 
 

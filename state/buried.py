@@ -7,22 +7,12 @@ in base64.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from state.crystal import Crystal
-from state.digests import (
-    FIRST,
-    LAST,
-    MASK_OF_SUMS,
-    PART,
-    TIMES,
-    digest_of_part,
-    digest_of_run,
-    digest_of_text,
-    mark_of_sum,
-    value_of,
-)
-from state.forgetting import RUN_WORDS, Cut, Span, Word, cut_all, cut_off, joined, readings, worded
+from state.digests import FIRST, LAST, PART, digest_of_part, digest_of_run, digest_of_text, marked_places, sums_of
+from state.forgetting import RUN_WORDS, Cut, cut_all, cut_off, joined, readings
+from state.placed_words import Span, Word, worded
 from state.respelt import NONE, Respelt
 from state.scratch import Note
 from state.spelling import encoded
@@ -105,40 +95,38 @@ NOTHING = Buried()
 
 @lru_cache(maxsize=1_024)  # a text is looked at where it is read, and again where it is written
 def _found(buried: Buried, text: str) -> tuple[Span, ...]:
-    found = [place for reading in readings(text) for place in _places(buried, reading)]
-    found += [span for span, _ in buried.respelt.found(buried.salt, unescaped(text))]
+    found: list[Span] = []
+    for reading in readings(text):
+        words = worded(reading)
+        found += _places(buried, reading, words)
+        if reading == unescaped(text):
+            found += [span for span, _ in buried.respelt.found(buried.salt, reading, words)]
     found += [(start, end) for start, end, said in encoded(text) if buried.anywhere.found(said)]
     return joined(found)
 
 
-def _places(buried: Buried, text: str) -> list[Span]:
-    words = worded(text)
-    sums, length = [value_of(buried.salt, word) for word, _, _ in words], 1
-    values = sums
+def _places(buried: Buried, text: str, words: Sequence[Word]) -> list[Span]:
+    bare = tuple(word for word, _, _ in words)
+    sums = sums_of(buried.salt, bare)
+    digest_of = cache(lambda run: digest_of_run(buried.salt, run))  # one run may stand there many times
     found: list[Span] = []
-    every = [*buried.runs, *([buried.parts] if buried.parts else [])]
-    for runs in sorted(every, key=lambda one: one.length):
-        while length < runs.length:
-            sums = [
-                (total * TIMES + value) & MASK_OF_SUMS for total, value in zip(sums, values[length:], strict=False)
-            ]
-            length += 1
-        if runs.marks.isdisjoint(map(mark_of_sum, sums)):
-            continue
-        likely = [at for at, total in enumerate(sums) if mark_of_sum(total) in runs.marks]
-        if runs is buried.parts:
-            found += _cut_off(buried.salt, runs, text, words, likely)
-            continue
-        for at in likely:
-            window = words[at : at + length]
-            if digest_of_run(buried.salt, [word for word, _, _ in window]) in runs.digests:
-                found.append((window[0][1], window[-1][2]))
+    for runs in buried.runs:
+        found += [
+            (words[at][1], words[at + runs.length - 1][2])
+            for at in marked_places(sums, runs.length, runs.marks)
+            if digest_of(bare[at : at + runs.length]) in runs.digests
+        ]
+    if buried.parts:
+        likely = marked_places(sums, buried.parts.length, buried.parts.marks)
+        found += _cut_off(buried.salt, buried.parts, text, words, likely)
     return found
 
 
 def _cut_off(salt: str, parts: Runs, text: str, words: Sequence[Word], likely: Sequence[int]) -> list[Span]:
+    digest_of = cache(lambda run, place: digest_of_part(salt, run, place))
+
     def known(at: int, place: str) -> bool:
-        return digest_of_part(salt, [word for word, _, _ in words[at : at + RUN_WORDS]], place) in parts.digests
+        return digest_of(tuple(word for word, _, _ in words[at : at + RUN_WORDS]), place) in parts.digests
 
     places = [at for at in likely if known(at, PART)]
     return cut_off(text, words, places, lambda at: (known(at, FIRST), known(at, LAST)))

@@ -7,13 +7,17 @@ mark fits, a digest is made.
 import hashlib
 import hmac
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 _BITS = 64
-MASK_OF_SUMS = (1 << _BITS) - 1
-_MARK_SHIFT = _BITS - 16
-TIMES = 31
+_MASK = (1 << _BITS) - 1
+_MARK_BITS = 16
+_MARK_SHIFT = _BITS - _MARK_BITS
+_TIMES = 31
+# From so many words or letters on, what numpy saves is more than it takes to load.
+_MANY = 1 << 13
 # No word begins with such a sign.
 PART, FIRST, LAST = ".part", ".first", ".last"
 
@@ -36,16 +40,45 @@ def digest_of_part(salt: str, words: Sequence[str], place: str = PART) -> str:
 
 
 def mark_of_run(salt: str, words: Sequence[str]) -> int:
-    """The mark of a run of words. It is made of all of them: 16 bits about a guess of the whole, of none alone."""
-    total = 0
+    """The mark of a run of words, or letters. It is made of all of them: 16 bits about the whole, of none alone."""
+    return sums_of(salt, words)[-1] >> _MARK_SHIFT
+
+
+def sums_of(salt: str, words: Iterable[str]) -> Sequence[int]:
+    """The sums of all beginnings of a text, the empty one included; for `marked_places`."""
+    sums, total = [0], 0
     for word in words:
-        total = (total * TIMES + value_of(salt, word)) & MASK_OF_SUMS
-    return mark_of_sum(total)
+        total = (total * _TIMES + value_of(salt, word)) & _MASK
+        sums.append(total)
+    return sums if len(sums) < _MANY else _array(sums)
 
 
-def mark_of_sum(total: int) -> int:
-    """The mark of a run whose words, or letters, have this sum."""
-    return total >> _MARK_SHIFT
+def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> list[int]:
+    """Where in a text with these sums a run of this size has one of the marks."""
+    power = pow(_TIMES, size, _MASK + 1)
+    if len(sums) >= _MANY:
+        return _marked_of_many(sums, size, power, marks)
+    return [
+        at
+        for at, (before, after) in enumerate(zip(sums, sums[size:], strict=False))
+        if ((after - before * power) & _MASK) >> _MARK_SHIFT in marks
+    ]
+
+
+def _array(sums: Sequence[int]) -> Any:  # noqa: ANN401 - numpy's, which is loaded for long texts alone
+    import numpy as np
+
+    return np.array(sums, dtype=np.uint64)
+
+
+def _marked_of_many(sums: Any, size: int, power: int, marks: Collection[int]) -> list[int]:  # noqa: ANN401
+    import numpy as np
+
+    marked = np.zeros(1 << _MARK_BITS, dtype=bool)
+    marked[list(marks)] = True
+    found = (sums[size:] - sums[:-size] * np.uint64(power)) >> np.uint64(_MARK_SHIFT)
+    places: list[int] = np.flatnonzero(marked[found]).tolist()
+    return places
 
 
 @lru_cache(maxsize=65_536)

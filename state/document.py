@@ -296,7 +296,7 @@ def _section_name(heading: str) -> SectionName | None:
 def _blocks(name: SectionName | None, rows: Sequence[str]) -> tuple[Block, ...]:
     """The rows of one part as lines and filler."""
     blocks = (Block(raw, content=True) for raw in units(rows, _GUIDES.values()))
-    return tuple(block if _is_line(name, block) else replace(block, content=False) for block in blocks)
+    return tuple(block if _is_line(name, block) else Block(block.raw, content=False) for block in blocks)
 
 
 def _is_line(name: SectionName | None, block: Block) -> bool:

@@ -109,6 +109,8 @@ def feelings_in(text: str) -> tuple[Feeling, ...]:
 
 
 def _felt_in(clause: str) -> Iterator[Feeling]:
+    if not _WORD.search(clause):
+        return
     asked = clause.rstrip().endswith(("?", "？"))
     spoken = _WORD.findall(_spelt_out(clause))
     condition = next((at for at, word in enumerate(spoken) if word in _words("conditions")), len(spoken))

@@ -11,7 +11,6 @@ or is a whole line (`parts`). So two texts that have a phrase in common are two 
 """
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,27 +19,18 @@ from functools import lru_cache
 from typing import Self
 
 from state.errors import UsageError
+from state.placed_words import Span, Word, worded
 from state.spelling import simplified
 from state.unescaping import unescaped
-from state.words import MOST_MARKS, visible
 
 RUN_WORDS = 8
 MOST_RUN_WORDS = 32
 
-Word = tuple[str, int, int]
-Span = tuple[int, int]
 Ends = Callable[[int], tuple[bool, bool]]
 Finder = Callable[[str], Sequence[Span]]
 
 _MARK, _WORDLESS_MARK = "[forgotten]", "[…]"
 _MARK_WORD = "forgotten"
-# ASCII signs and white space part words; what lies between them may need Unicode's rules.
-_STRETCH = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")
-# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with its extensions.
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
-)
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'’”)\]*_`]*+[ \t]++|[。！？｡]++[」』”）]*+[ \t]*+")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'])(?:[^\W\d_]|[^\W\d_]\.[^\W\d_]|dr|mr|mrs|ms|st|nr|no|vs|etc|ca|bzw|usw|approx|cf|al|fig|inc)$",
@@ -74,18 +64,6 @@ class Target:
         if not words:
             raise UsageError("a text to be forgotten needs at least one word; say which")
         return cls(words)
-
-
-def worded(text: str) -> tuple[Word, ...]:
-    """The words of the text in order, normalised, each with the place (start, end) that it has in the text."""
-    found: list[Word] = []
-    for stretch in _STRETCH.finditer(text):
-        piece, at = stretch.group(), stretch.start()
-        if piece.isascii():
-            found.append((piece.lower(), at, stretch.end()))
-        else:
-            found.extend((word, at + start, at + end) for word, start, end in _unicode_words(piece))
-    return tuple(found)
 
 
 def runs(target: Target) -> tuple[tuple[str, ...], ...]:
@@ -199,9 +177,9 @@ def sentences(text: str) -> tuple[Span, ...]:
     found: list[Span] = []
     at = 0
     for line in text.splitlines(keepends=True):
-        lead = _LEAD.match(line)
-        start = lead.end() if lead else 0
         content = len(line.rstrip(_BREAKS))
+        lead = _LEAD.match(line) if content else None
+        start = lead.end() if lead else 0
         for end in (*_ends(line[:content], start), content):
             if end > start:
                 found.append((at + start, at + end))
@@ -338,65 +316,3 @@ def _broken(text: str, words: Sequence[Word], one: int, other: int) -> bool:
         return True
     between = text[words[one][2] : words[other][1]]
     return any(sign in between for sign in _BREAKS)
-
-
-@lru_cache(maxsize=8_192)
-def _unicode_words(stretch: str) -> tuple[Word, ...]:
-    """The words of text without ASCII signs: maximal runs of letters and digits with their marks, folded."""
-    found: list[Word] = []
-    adjacent = False  # whether the next letter goes on with the last word
-    for letter, start, end in _letters(stretch):
-        if unicodedata.category(letter[0])[0] not in "LN":
-            adjacent = False
-        elif _UNSPACED.match(letter):
-            found.append((letter, start, end))
-            adjacent = False
-        elif adjacent:
-            word, begun, _ = found[-1]
-            found[-1] = (word + letter, begun, end)
-        else:
-            found.append((letter, start, end))
-            adjacent = True
-    return tuple((unicodedata.normalize("NFKC", word), start, end) for word, start, end in found)
-
-
-def _letters(stretch: str) -> list[Word]:
-    """The characters as they are read, composed and folded, each with the place of what it was made of."""
-    letters: list[Word] = []
-    for start, end in _clusters(stretch):
-        for char in _folded(stretch[start:end]):
-            joins = letters and (_is_mark(char) or _goes_on(letters[-1][0], char))
-            if joins:
-                before, begun, _ = letters[-1]
-                more = char if len(before) <= MOST_MARKS else ""  # as far as `normalise` reads marks
-                letters[-1] = (unicodedata.normalize("NFKC", before + more), begun, end)
-            else:
-                letters.append((char, start, end))
-    return letters
-
-
-def _clusters(stretch: str) -> list[Span]:
-    found: list[Span] = []
-    for at, char in enumerate(stretch):
-        if found and (_is_mark(char) or unicodedata.category(char) == "Cf"):
-            found[-1] = (found[-1][0], at + 1)
-        else:
-            found.append((at, at + 1))
-    return found
-
-
-@lru_cache(maxsize=8_192)  # of a script's characters
-def _folded(cluster: str) -> str:
-    cluster = visible(cluster)[: MOST_MARKS + 1]
-    for _ in range(2):
-        cluster = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", visible(cluster)).casefold())
-    return visible(cluster)
-
-
-def _is_mark(char: str) -> bool:
-    return unicodedata.category(char)[0] == "M"
-
-
-def _goes_on(before: str, char: str) -> bool:
-    """Whether a Hangul letter completes the syllable that was begun."""
-    return "\u1161" <= char <= "\u11ff" and len(unicodedata.normalize("NFC", before + char)) == len(before)

@@ -10,10 +10,11 @@ A text with one word less is buried as a run of its own. Of what is found by its
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate
 
-from state.digests import MASK_OF_SUMS, TIMES, digest_of_part, digest_of_run, mark_of_run, mark_of_sum, value_of
-from state.forgetting import Span, Word, worded
+from state.digests import digest_of_part, digest_of_run, mark_of_run, marked_places, sums_of
+from state.placed_words import Span, Word
 from state.spelling import is_telling, letters, shorter, ungrouped
 
 RECOGNISED = (
@@ -59,12 +60,12 @@ class Respelt:
     wholes: frozenset[int] = frozenset()
     digests: frozenset[str] = field(default=frozenset(), repr=False)
 
-    def found(self, salt: str, text: str) -> Iterator[tuple[Span, str]]:
-        """Where something stands in the text, whose escapes are read, and the digest of it."""
+    def found(self, salt: str, text: str, words: Sequence[Word]) -> Iterator[tuple[Span, str]]:
+        """Where something stands in the text, whose escapes are read and whose words these are; and its digest."""
         if self.letters:
             yield from _by_letters(self, salt, text)
         if self.wholes:
-            yield from _with_one_more(self, salt, worded(text))
+            yield from _with_one_more(self, salt, words)
 
 
 NONE = Respelt()
@@ -134,51 +135,36 @@ def _windows(words: Sequence[str]) -> Iterator[str]:
 
 def _by_letters(known: Respelt, salt: str, text: str) -> Iterator[tuple[Span, str]]:
     signs, places = letters(text)
-    sums = _sums(salt, signs)
+    sums = sums_of(salt, signs)
+    digest_of = cache(lambda window: digest_of_part(salt, (window,), _LETTERS))  # one text may stand there many times
     for marked in known.letters:
-        for at in _likely(sums, marked):
+        for at in marked_places(sums, marked.size, marked.marks):
             for length in marked.lengths:
                 window = signs[at : at + length]
-                if len(window) == length:
-                    digest = digest_of_part(salt, (window,), _LETTERS)
+                if len(window) == length and (digest := digest_of(window)) in known.digests:
                     span = (places[at], places[at + length - 1] + 1)
-                    if digest in known.digests and _is_one(text, span, window):
+                    if _is_one(text, span, window):
                         yield span, digest
 
 
 def _with_one_more(known: Respelt, salt: str, words: Sequence[Word]) -> Iterator[tuple[Span, str]]:
-    bare = [word for word, _, _ in words]
-    sums = _sums(salt, bare)
+    bare = tuple(word for word, _, _ in words)
+    sums = sums_of(salt, bare)
+    digest_of = cache(lambda whole: digest_of_part(salt, whole, _WHOLE))
     for marked, is_head in (*((one, True) for one in known.heads), *((one, False) for one in known.tails)):
         # Half of the words, rounded up, are the head.
         totals = (2 * marked.size, 2 * marked.size - 1) if is_head else (2 * marked.size, 2 * marked.size + 1)
-        for at in _likely(sums, marked):
+        for at in marked_places(sums, marked.size, marked.marks):
             for total in known.wholes.intersection(totals):
                 first = at if is_head else at + marked.size - total - 1
-                window = bare[first : first + total + 1] if first >= 0 else []
+                window = bare[first : first + total + 1] if first >= 0 else ()
                 if len(window) < total + 1:
                     continue
                 further = range(marked.size, total) if is_head else range(1, total + 1 - marked.size)
                 for more in further:
-                    digest = digest_of_part(salt, (*window[:more], *window[more + 1 :]), _WHOLE)
+                    digest = digest_of((*window[:more], *window[more + 1 :]))
                     if digest in known.digests:
                         yield (words[first][1], words[first + total][2]), digest
-
-
-def _sums(salt: str, run: Sequence[str]) -> list[int]:
-    """The sums of all beginnings."""
-    values = (value_of(salt, one) for one in run)
-    return list(accumulate(values, lambda total, value: (total * TIMES + value) & MASK_OF_SUMS, initial=0))
-
-
-def _likely(sums: Sequence[int], marked: Marked) -> list[int]:
-    """Where a run of this size has one of the marks."""
-    power = pow(TIMES, marked.size, MASK_OF_SUMS + 1)
-    return [
-        at
-        for at, (before, after) in enumerate(zip(sums, sums[marked.size :], strict=False))
-        if mark_of_sum((after - before * power) & MASK_OF_SUMS) in marked.marks
-    ]
 
 
 def _is_one(text: str, span: Span, window: str) -> bool:

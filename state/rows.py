@@ -30,6 +30,8 @@ def rows_of(text: str) -> list[str]:
 
 def heading_of(row: str) -> tuple[int, str] | None:
     """Level and text of a heading; None for another row."""
+    if "#" not in row:
+        return None
     match = _HEADING.fullmatch(row.rstrip("\r\n").removeprefix("\ufeff"))
     if match is None:
         return None
@@ -147,6 +149,8 @@ class _Spans:
 
 def _fence(row: str) -> tuple[str, int] | None:
     """The sort of fence (its mark, and whether it stands in an item) and the number of marks."""
+    if "`" not in row and "~" not in row:
+        return None
     match = _FENCE.fullmatch(row.rstrip("\r\n"))
     if match is None or (match["marks"][0] == "`" and "`" in match["info"]):
         return None

@@ -21,9 +21,9 @@ OCCURRENCES_SCALE = 3.0
 PATTERN_CHARACTERS = 60
 MAX_PATTERNS = 1_000
 
-_CLAUSE = re.compile(r"(?<=[.;:!?])\s|[。；！？]|\s[–—-]\s|\s*→\s*|\n")
+_CLAUSE = re.compile(r"(?<=[.;:!?])\s|[。；！？]|\s[–—-]\s|→|\n")
 _LINE = re.compile(
-    r"^(?:[-*+]\s+)?(?P<pattern>.+?)\s*(?:→|->)\s*Confidence:\s*(?P<percent>\d{1,3})\s*%\s*\|\s*Occurrences:\s*(?P<times>\d{1,9})\s*$",
+    r"^(?:[-*+]\s++)?(?P<pattern>.+?)(?:→|->)\s*+Confidence:\s*(?P<percent>\d{1,3})\s*%\s*\|\s*Occurrences:\s*(?P<times>\d{1,9})\s*$",
     re.IGNORECASE,
 )
 
@@ -61,7 +61,7 @@ def parse_skill(line: str) -> EmergingSkill | None:
     match = _LINE.match(line.strip())
     if match is None or int(match["percent"]) > 100:
         return None
-    return EmergingSkill(match["pattern"], int(match["percent"]) / 100, int(match["times"]))
+    return EmergingSkill(match["pattern"].rstrip(), int(match["percent"]) / 100, int(match["times"]))
 
 
 def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:

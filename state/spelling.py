@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from state.words import STOP_WORDS
+from state.words import STOP_WORDS, visible
 
 # Nothing that is seen, and no end of a word.
 _NOTHING = "\u200b"
@@ -114,7 +114,7 @@ def is_telling(words: Sequence[str]) -> bool:
 @lru_cache(maxsize=4_096)
 def _folded(sign: str) -> str:
     """A sign as the letters and digits that are compared; "" for all other signs."""
-    shown = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
+    shown = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", visible(sign)).casefold())
     shown = "".join(
         str(unicodedata.decimal(one)) if one.isdecimal() else one
         for one in shown.translate(_LOOK_ALIKES)

@@ -72,13 +72,17 @@ _EMPHASIS = re.compile(r"[ \t]?(\*+|~{2,}|(?<![^\W_])_+|_+(?![^\W_]))[ \t]?")
 
 def apart(text: str) -> str:
     """The text on one line that can be nothing but a line of MEMORY.md, its backticks not yet balanced."""
-    rows = (_BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in text.splitlines())
+    rows = (_BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in _filled(text))
     line = _TABLE_RULE.sub("", " ".join(row for row in rows if row))
     line = _CHAT_MARK.sub("[ ", _without_elements(_TAG.sub("< ", line.replace("📌", ""))))
     line = _REMOTE_IMAGE.sub("", _ENTRY.sub(r"[\1, importance \2]", _POINTER.sub(r" (\1)", line)))
     if not _WHOLE_QUOTATION.fullmatch(line):
         line = _ATTRIBUTION.sub(r"\1\2", line)
     return _BACKTICKS.sub(lambda match: "`" if len(match.group()) > 2 else match.group(), line).strip()
+
+
+def _filled(text: str) -> list[str]:
+    return [row for row in text.splitlines() if row and not row.isspace()]
 
 
 def inert(text: str) -> str:

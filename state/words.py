@@ -18,6 +18,8 @@ _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
 )
+# Ligatures of sentences: two of these would be a line, and a text of them eighteen times as long.
+_ABBREVIATED = {0xFDFA: "صلعم", 0xFDFB: "جل"}
 _NOT = ((re.compile(r"\bcan['’]?not\b|\bcan['’]t\b"), "can not"), (re.compile(r"\bwon['’]t\b"), "will not"))
 _CONTRACTED_NOT = re.compile(r"(?<=[a-z])n['’]t\b")
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
@@ -55,11 +57,16 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def visible(text: str) -> str:
-    """The text without characters that show nothing: zero-width, directional and tag characters, selectors."""
+    """The text without characters that show nothing: zero-width, directional and tag characters, selectors.
+
+    A sign that stands for a sentence is read as its abbreviation.
+    """
     if text.isascii():
         return text
-    hidden = {ord(char): None for char in set(text) if char in _INVISIBLE or unicodedata.category(char) == "Cf"}
-    return text.translate(hidden) if hidden else text
+    signs = set(text)
+    hidden = {ord(char): None for char in signs if char in _INVISIBLE or unicodedata.category(char) == "Cf"}
+    read = hidden | {code: short for code, short in _ABBREVIATED.items() if chr(code) in signs}
+    return text.translate(read) if read else text
 
 
 def stream_safe(text: str) -> str:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.blanking import blanked
-from state.forgetting import Span, Target, spans
+from state.forgetting import Target, spans
+from state.placed_words import Span
 from state.scratch import HEADER, Note, decode, parse_notes, render_note
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)

@@ -12,7 +12,8 @@ from typing import Any
 from state.crystal import Crystal
 from state.document import Block, Document, Part, is_placeholder, is_title, parse, placeholder_of, render
 from state.dream import Dream, PointerLine
-from state.forgetting import Cut, Span, Target, cut_out, spans, without, worded
+from state.forgetting import Cut, Target, cut_out, spans, without
+from state.placed_words import Span, worded
 from state.pointer import parse_pointer
 from state.rows import is_stamp
 from state.seed import MARKER

@@ -19,8 +19,9 @@ from state.document import parse, render
 from state.dream import Dream
 from state.editing import edited
 from state.errors import DocumentError, StorageError
-from state.forgetting import Cut, Span, spans
+from state.forgetting import Cut, spans
 from state.merge import difference
+from state.placed_words import Span
 from state.scratch import HEADER, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.erasing import Erasure, erased_document, erased_record

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from state.forgetting import Target, parts, runs, spans, worded
+from state.forgetting import Target, parts, runs, spans
+from state.placed_words import worded
 from state.stores.files import opened
 
 _ELSEWHERE = " … x x … "

@@ -16,7 +16,8 @@ from state.buried import NOTHING, Buried, Runs
 from state.crystal import Crystal
 from state.digests import FIRST, LAST, PART, digest_of_part, digest_of_run, digest_of_text, mark_of_run
 from state.errors import StorageError
-from state.forgetting import RUN_WORDS, Span, Target, parts, readings, runs, worded
+from state.forgetting import RUN_WORDS, Target, parts, readings, runs
+from state.placed_words import Span, worded
 from state.respelt import Row, is_respelt, respelt, rows
 from state.stores.database import require_ours, require_plain, to_text, transaction
 from state.unescaping import unescaped
@@ -63,7 +64,8 @@ class Forgotten:
         if not places:
             return False
         digests = [digest_of_text(buried.salt, text)]
-        digests += [digest for _, digest in buried.respelt.found(buried.salt, unescaped(text))]
+        read = unescaped(text)
+        digests += [digest for _, digest in buried.respelt.found(buried.salt, read, worded(read))]
         for reading in readings(text):
             for start, end in ((0, len(text)), *places):
                 digests += _digests_within(buried, tuple(word for word, _, _ in worded(reading[start:end])))

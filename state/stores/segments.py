@@ -21,16 +21,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from state.blanking import blanked
 from state.errors import NotFoundError, UsageError
-from state.forgetting import Finder
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.files import LONGEST_LOG, Disk, opened, read_whole
 from state.stores.originals import Originals
 from state.stores.system import told
 from state.stores.workspace import Workspace
+
+if TYPE_CHECKING:
+    from state.forgetting import Finder
 
 KEEP_DAYS = 30.0
 QUIET_SECONDS = 1.0
@@ -171,11 +173,13 @@ class Segments:
             files.append(scratch)
         return tuple(files)
 
-    def blank(self, file: PendingFile, found: Finder) -> int:
+    def blank(self, file: PendingFile, found: "Finder") -> int:
         """Take what is found out of the pending notes of this file, in place; returns how many notes held some.
 
         Whoever appends meanwhile loses nothing: spaces take its place, and the file keeps its length.
         """
+        from state.blanking import blanked  # whoever only takes a note does not wait for it
+
         with suppress(NotFoundError), told(file.path):
             fd = self._disk.system.open(self._disk.target(file.path), os.O_RDWR | os.O_NONBLOCK)
             try:

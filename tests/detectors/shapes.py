@@ -289,10 +289,13 @@ def _prose(length: int) -> str:
     return " ".join(chance.choices(words, k=length // 5 + 1))[:length]
 
 
-SHAPES: Mapping[str, Shape] = {
-    **{ascii(piece): _repeated(piece) for piece in PIECES},
-    # What nearly matched to the end.
-    **{f"{piece!a} and a word": _then(_repeated(piece), "word§") for piece in PIECES},
+def _around(piece: str) -> Shape:
+    """Around words: it begins a text, stands between two words, nearly matching to the end of a run, and ends it."""
+    run = _repeated(piece)
+    return lambda length: f"{run(length // 4)}word§ word{run(length // 2)}word§ {run(length // 4)}"
+
+
+_OTHERS: Mapping[str, Shape] = {
     **{f"nested {opening}": _nested(opening, closing) for opening, closing in _NESTED},
     "one long word": _repeated("abcdefghij"),
     "printable ASCII": _drawn(32, 127),
@@ -311,3 +314,12 @@ SHAPES: Mapping[str, Shape] = {
     "ends like an address": lambda length: "a" * (length - 9) + "@evil.com",
     "words then a question": lambda length: _prose(length - 1).replace("?", "") + "?",
 }
+SHAPES: Mapping[str, Shape] = {
+    **{ascii(piece): _repeated(piece) for piece in PIECES},
+    # What nearly matched to the end.
+    **{f"{piece!a} and a word": _then(_repeated(piece), "word§") for piece in PIECES},
+    **{f"{piece!a} among words": _around(piece) for piece in PIECES},
+    **_OTHERS,
+}
+# All pieces and all other shapes, in half as many texts.
+FEW_SHAPES: Mapping[str, Shape] = {**{ascii(piece): _around(piece) for piece in PIECES}, **_OTHERS}

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from state.buried import Buried
 from state.crystal import Crystal, Origin
-from state.forgetting import RUN_WORDS, Target, spans, worded
+from state.forgetting import RUN_WORDS, Target, spans
+from state.placed_words import worded
 from state.stores.database import open_database, trial
 from state.stores.forgotten import Forgotten
 

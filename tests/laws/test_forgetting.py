@@ -13,15 +13,14 @@ from state.forgetting import (
     MOST_RUN_WORDS,
     RUN_WORDS,
     Cut,
-    Span,
     Target,
     cut_all,
     cut_out,
     sentences,
     spans,
     without,
-    worded,
 )
+from state.placed_words import Span, worded
 from state.unescaping import unescaped
 from state.words import normalise
 
