@@ -17,7 +17,7 @@ from typing import Any
 
 from state.secrets.value import NOTHING, UNUSUAL, is_placeholder, looks_drawn, strength
 
-_OURS, _THEIRS = "shapes.toml", "gitleaks.toml"
+_OURS, _TOKENS, _THEIRS = "shapes.toml", "tokens.toml", "gitleaks.toml"
 # Of gitleaks: what context decides better here, what is public, and what takes every git hash for a token.
 _UNUSED = re.compile(
     r"generic-api-key|sourcegraph-.*|.*-(?:client|access)-id|.*-pub(?:lic)?-.*|hashicorp-tf-password|mapbox-api-token|curl-auth-.*"
@@ -70,7 +70,8 @@ def _load(name: str) -> dict[str, Any]:
 @functools.cache
 def ours() -> tuple[Rule, ...]:
     """Our own. They come first: of two that find the same text the first one names it."""
-    return tuple(map(_own, _load(_OURS)["rules"]))
+    tokens = ((kind, row.split(" ", 1)) for kind, rows in _load(_TOKENS)["tokens"].items() for row in rows)
+    return (*map(_own, _load(_OURS)["rules"]), *(_token(kind, prefix, rest) for kind, (prefix, rest) in tokens))
 
 
 def _own(row: dict[str, Any]) -> Rule:
@@ -82,6 +83,10 @@ def _own(row: dict[str, Any]) -> Rule:
         look=row.get("look", ""),
         bare="(?P<secret" not in row["regex"],
     )
+
+
+def _token(kind: str, prefix: str, rest: str) -> Rule:
+    return Rule(kind=kind, keywords=(prefix.lower(),), source=re.escape(prefix) + rest, look="token")
 
 
 @functools.cache
@@ -165,6 +170,14 @@ def _entropy(secret: str) -> float:
     return -sum(n / len(secret) * math.log2(n / len(secret)) for n in Counter(secret).values())
 
 
+def _is_token(secret: str, least: int) -> bool:
+    """Whether the longest run of letters and digits was drawn, and is no digest that a cache or a page is known by."""
+    longest = max(_ALNUM.findall(secret), key=len, default="")
+    return not _PUBLIC.search(secret) and (
+        bool(_UUID.search(secret)) or (len(longest) >= least and looks_drawn(longest))
+    )
+
+
 def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Whether a secret looks as its rule asks for."""
     if not look:
@@ -185,9 +198,13 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
         return (digit and looks_drawn(secret)) and "example" not in secret
     if look == "base32":
         return (digit and letter) or secret.isupper() or (len(secret.split()) > 3 and digit)
+    if look in {"token", "tail"}:
+        return _is_token(secret, least=20 if look == "tail" else 10)
     if look == "session":
         return digit and letter and looks_drawn(secret) and not _UUID.fullmatch(secret)
     return (digit and letter) or looks_drawn(secret)
 
 
+_ALNUM = re.compile(r"[A-Za-z0-9]+")
+_PUBLIC = re.compile(r"(?i)(?:^|[_-])(?:cache|etag|sha\d*|md5|hash|commit|public|pub|idempotency|foreign|page|cursor|partition)[_-]")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
