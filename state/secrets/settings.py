@@ -1,0 +1,168 @@
+"""Settings: secrets by the syntax of files and commands, for what a name beside them leaves open.
+
+`ENCRYPTION_KEY=…==`, `bindpw …`, `--token …`, `<Kennwort>…</Kennwort>`, `redcap_token <- "…"`, the data of a
+Kubernetes Secret. Where a text is a file of settings, its syntax says what is a value: a password may look like any word.
+"""
+
+import base64
+import re
+from collections.abc import Iterator
+
+from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.value import is_placeholder, is_template, looks_drawn
+
+_NAME = r"(?P<name>[^\W\d][\w.-]{1,80})"
+_SETTING = re.compile(
+    rf"(?<![\w.$@/-])(?P<flag>--?)?{_NAME}(?P<tie>[\\\"'\]]{{0,5}}(?:[ \t]{{0,8}}(?:=>|:=|<-|=|:(?![:/]))[ \t]{{0,8}})|(?<=\w)[ \t]{{1,8}})"
+    r"(?:(?P<quote>\\{0,3}[\"'])(?P<quoted>[^\"'\n\\]{4,400})(?=\\{0,3}[\"'])|(?P<bare>[^\s\"'`<>,;&|(){}]{4,600}))"
+)
+_ELEMENT = re.compile(
+    r"<(?P<name>[\w:.-]{2,60})(?P<attributes>\s[^<>\n]{0,120})?>(?P<value>[^<>\n]{4,400})</(?=[\w:.-]{2,60}>)"
+    r"(?:[\w:.-]{2,60}>\s{0,20}<(?:[Vv]alue|string)\b[^<>\n]{0,60}>(?P<next>[^<>\n]{4,400})</)?"
+)
+_NAMED = re.compile(r"\b(?:name|key|id)\s?=\s?[\"'](?P<name>[\w:.-]{2,60})[\"']")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+# Names whose last word is written as one with what is before it, and those that no language has.
+_ENDINGS = (
+    (Noun.PASSWORD, ("password", "passwd", "passphrase", "passwort", "kennwort", "wachtwoord", "pwd", "pw", "psk", "pass")),
+    (Noun.KEY, ("secret", "token", "apikey", "salt", "pepper", "authkey", "secretid", "sessionid", "license", "licence")),
+)
+_MATERIAL = frozenset({"keymaterial", "sharedkey", "presharedkey"})
+_PUBLIC = re.compile(
+    r"(?i)(?:^|[_.-])(?:public|pub|publishable|cache|primary|foreign|sort|partition|idempotency|next|page|site|csrf|host"
+    r"|min|max|num|count|eos|bos|pad|unk|mask|stop)(?=$|[_.A-Z-])|(?:public|publishable|site|cache|partition)_?[Kk]ey|fingerprint"
+)
+_ABOUT = re.compile(
+    r"(?:reset|forgot|forgotten|change|show|hide|toggle|confirm|no|has|is|min|max|use|with|new|old|valid\w*|check|require\w*)$"
+)
+_PATH = re.compile(r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|[$%&*@!?#]|ssh-|.*[\[\]\\].*|.*\w\(")
+_HEX = re.compile(r"[0-9a-fA-F-]+")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_CODE_HEADS = frozenset(
+    "self this config conf settings req request res response user args os env form data body params props state options opts ctx"
+    " process context app model account event input cfg parser faker session match result row obj item values fields client"
+    " credentials system com org net io java javax spring".split()
+)
+_SECTION = re.compile(r"(?m)^\[[\w .:/\"-]{1,60}\]\s*$")
+_LINE = re.compile(r"(?m)^[ \t]*(?:export |set |- )?[\w.-]{2,60}[ \t]?[=:][ \t]?\S{1,200}[ \t]*$")
+_SECRET_FILE = re.compile(r"(?im)^\s*kind:\s*[\"']?(?:Sealed)?Secret\b|^\s*#[^\n]{0,80}\bsecrets?\b[^\n]{0,80}\bbase64")
+_DATUM = re.compile(r"(?m)^[ \t]+[\"']?[\w.-]{1,80}[\"']?:[ \t]+[\"']?(?P<secret>[A-Za-z0-9+/]{6,4000}={0,2})[\"']?[ \t]*$")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_ODD = re.compile(r"[\d!$%&*+.@^~_-]|[a-z][A-Z]")
+_PADDED = re.compile(r"[A-Za-z0-9+/_-]{10,}={1,2}")
+
+
+def settings(text: str) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of each secret that the syntax of a setting shows."""
+    is_file = bool(_SECTION.search(text)) or len(list(_LINE.finditer(text, 0, 4096))) >= 2
+    for match in _SETTING.finditer(text):
+        noun = _noun(match["name"])
+        if noun and _is_value(text, match, noun, is_file=is_file):
+            group = "quoted" if match["quote"] else "bare"
+            start, end = match.span(group)
+            yield ("password" if noun is Noun.PASSWORD else "secret"), start, start + len(match[group][: end - start].rstrip(".,)"))
+    if "</" in text:
+        yield from _elements(text)
+    if _SECRET_FILE.search(text):
+        for match in _DATUM.finditer(text):
+            if _is_base64_text(match["secret"]):
+                yield "secret", *match.span("secret")
+
+
+def _noun(name: str) -> Noun | None:
+    """What a name says of its value: the last words of it, in any language of the vocabulary."""
+    words = _WORDS.findall(name)
+    nouns = vocabulary().nouns
+    for count in (3, 2, 1):
+        noun = nouns.get(key_of("".join(words[-count:])))
+        if noun in {Noun.PASSWORD, Noun.KEY}:
+            before = words[-count - 1].lower() if len(words) > count else ""
+            return None if _ABOUT.fullmatch(before) or _PUBLIC.search(name) else noun
+    lowered = key_of(name)
+    if lowered in _MATERIAL:
+        return Noun.PASSWORD
+    return next((noun for noun, ends in _ENDINGS if lowered.endswith(ends) and not _PUBLIC.search(name)), None)
+
+
+def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> bool:  # noqa: PLR0911 - one form after the other
+    quoted = match["quoted"] is not None
+    value = match["quoted"] if quoted else match["bare"].rstrip(".,)")
+    if len(value) < 4 or is_placeholder(value) or is_template(value) or _PATH.match(value):
+        return False
+    if text[match.end() : match.end() + 1] == "(" or (noun is Noun.KEY and _UUID.fullmatch(value) and "session" in match["name"].lower()):
+        return False
+    tie = match["tie"]
+    if is_random(value) and (tie.strip() or match["flag"] or "_" in match["name"] or quoted):
+        return noun is Noun.PASSWORD or _is_key(match["name"], value)
+    if noun is Noun.KEY or (not quoted and _is_reference(value)):
+        return False
+    first = text.rfind("\n", 0, match.start()) + 1
+    alone = not text[first : match.start()].strip(" \t-") and _ends_line(text, match.end())
+    if not tie.strip():  # bindpw reader-of-things
+        return alone and not match["flag"] and ("_" in match["name"] or match["name"].endswith(("pw", "psk"))) and not _is_label(value)
+    if quoted:
+        return False
+    tight = tie == "=" and (alone or text[match.start() - 1 : match.start()] in {";", "&", "?"})
+    return (tight or (alone and is_file and bool(_ODD.search(value)))) and not _is_label(value)
+
+
+def _ends_line(text: str, end: int) -> bool:
+    stop = text.find("\n", end)
+    return not text[end : stop if stop >= 0 else len(text)].strip(" \t\"'\\\r")
+
+
+def _is_key(name: str, value: str) -> bool:
+    """Whether the value of a bare "key" is one: a hash stands behind too many of them."""
+    words = _WORDS.findall(name)
+    bare = len(words) == 1 and key_of(name) in {"key", "clave", "clé", "chave", "chiave", "llave", "token"}
+    return not bare or (not _HEX.fullmatch(value) and len(value) >= 20)
+
+
+def is_random(value: str) -> bool:
+    """Whether a value of a setting was drawn: padding, and capitals alone, as base32 and base64 have them."""
+    bare = value.rstrip("=")
+    if len(bare) < 10 or any(character.isspace() for character in bare) or not bare.isascii():
+        return False
+    digits = sum(map(str.isdigit, bare))
+    if looks_drawn(bare) or (_PADDED.fullmatch(value) and digits and looks_drawn(bare + "00")):
+        return True
+    changes = len(re.findall(r"[A-Z][0-9]|[0-9][A-Z]", bare))
+    return len(bare) >= 16 and bare.isalnum() and bare.isupper() and digits >= 2 and changes >= 3
+
+
+def _is_reference(value: str) -> bool:
+    if not _IDENTIFIER.fullmatch(value):
+        return False
+    return any(part.lower() in _CODE_HEADS or _noun(part) for part in value.split("."))
+
+
+def _is_label(value: str) -> bool:
+    """Whether a value only names a secret, or says whether there is one."""
+    words = vocabulary()
+    parts = [key_of(part) for part in _WORDS.findall(value)]
+    if _IDEOGRAPHS.search(value) and not any(map(str.isdigit, value)):
+        return True
+    return not parts and not any(map(str.isdigit, value)) or any(part in words.nouns or part in words.about for part in parts)
+
+
+def _elements(text: str) -> Iterator[tuple[str, int, int]]:
+    for match in _ELEMENT.finditer(text):
+        if match["next"] and _noun(match["value"]) and not _is_label(match["next"]):
+            yield "password", *match.span("next")
+            continue
+        named = _NAMED.search(match["attributes"] or "")
+        noun, value = _noun(named["name"] if named else match["name"]), match["value"]
+        if noun is None or is_placeholder(value) or is_template(value) or _PATH.match(value):
+            continue
+        spoken = len(value.split()) > 1 or bool(named)
+        if is_random(value) or (noun is Noun.PASSWORD and not spoken and not _is_label(value)):
+            yield ("password" if noun is Noun.PASSWORD else "secret"), *match.span("value")
+
+
+def _is_base64_text(value: str) -> bool:
+    try:
+        content = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("utf-8")
+    except ValueError:
+        return len(value) >= 24 and is_random(value)
+    return content.isprintable() or "\n" in content
