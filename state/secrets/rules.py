@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from state.secrets.languages import key_of, vocabulary
 from state.secrets.value import NOTHING, UNUSUAL, is_placeholder, looks_drawn, strength
 
 _OURS, _TOKENS, _THEIRS = "shapes.toml", "tokens.toml", "gitleaks.toml"
@@ -170,6 +171,11 @@ def _entropy(secret: str) -> float:
     return -sum(n / len(secret) * math.log2(n / len(secret)) for n in Counter(secret).values())
 
 
+def _names(secret: str) -> bool:
+    """Whether a text names a secret, as the label of a form does."""
+    return any(key_of(word) in vocabulary().nouns for word in re.findall(r"[^\W\d_]+", secret))
+
+
 def _is_token(secret: str, least: int) -> bool:
     """Whether the longest run of letters and digits was drawn, and is no digest that a cache or a page is known by."""
     longest = max(_ALNUM.findall(secret), key=len, default="")
@@ -185,6 +191,8 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
     digit, letter = any(map(str.isdigit, secret)), any(map(str.isalpha, secret))
     if look == "chosen":
         return (digit or any(not one.isalnum() for one in secret[1:])) and strength(secret) > NOTHING
+    if look == "unnamed":
+        return not vocabulary().about.intersection(secret.lower().split()) and not _names(secret)
     if look == "basic":
         return _is_login(secret)
     if look == "cookie":

@@ -7,15 +7,23 @@ Kubernetes Secret. Where a text is a file of settings, its syntax says what is a
 import base64
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.value import is_placeholder, is_template, looks_drawn
 
-_NAME = r"(?P<name>[^\W\d][\w.-]{1,80})"
-_SETTING = re.compile(
-    rf"(?<![\w.$@/-])(?P<flag>--?)?{_NAME}(?P<tie>[\\\"'\]]{{0,5}}(?:[ \t]{{0,8}}(?:=>|:=|<-|=|:(?![:/]))[ \t]{{0,8}})|(?<=\w)[ \t]{{1,8}})"
-    r"(?:(?P<quote>\\{0,3}[\"'])(?P<quoted>[^\"'\n\\]{4,400})(?=\\{0,3}[\"'])|(?P<bare>[^\s\"'`<>,;&|(){}]{4,600}))"
+_NAME = r"(?P<name>[^\W\d][\w.-]{1,80}+)"
+_VALUE = r"(?:(?P<quote>\\{0,3}[\"'])(?P<quoted>[^\"'\n\\]{4,400})(?=\\{0,3}[\"'])|(?P<bare>[^\s\"'`<>,;&|(){}]{4,600}))"
+_TIED = re.compile(
+    rf"(?<![\w.$@/-])(?P<flag>--?)?{_NAME}[\\\"'\]]{{0,5}}[ \t]{{0,8}}(?P<tie>=>|:=|<-|=|:(?![:/])|：)[ \t]{{0,8}}{_VALUE}"
 )
+# A directive at the beginning of a line, or an option.
+_LED = re.compile(rf"(?m)(?:^[ \t>+]{{0,8}}(?:#define[ \t]{{1,4}})?|(?<![\w-])(?P<flag>--))(?P<tie>){_NAME}[ \t]{{1,8}}{_VALUE}")
+# What looks drawn behind a name of several words, or of another script: AppSecret 0f3a…, 密钥 0f3a…
+_DRAWN = re.compile(rf"(?<![\w.$@/-])(?P<flag>)(?P<tie>){_NAME}[ \t]{{1,3}}(?P<quote>)(?P<quoted>)(?P<bare>[\w+/=-]{{16,600}}+)")
+_AHEAD = re.compile(r"(?<=[ \t])(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,600}+")
+_LAST, _BACK = re.compile(r"[^\W\d][\w.-]{1,80}[ \t]{1,3}$"), 90
+_KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret"}
 _ELEMENT = re.compile(
     r"<(?P<name>[\w:.-]{2,60})(?P<attributes>\s[^<>\n]{0,120})?>(?P<value>[^<>\n]{4,400})</(?=[\w:.-]{2,60}>)"
     r"(?:[\w:.-]{2,60}>\s{0,20}<(?:[Vv]alue|string)\b[^<>\n]{0,60}>(?P<next>[^<>\n]{4,400})</)?"
@@ -32,6 +40,7 @@ _PUBLIC = re.compile(
     r"(?i)(?:^|[_.-])(?:public|pub|publishable|cache|primary|foreign|sort|partition|idempotency|next|page|site|csrf|host"
     r"|min|max|num|count|eos|bos|pad|unk|mask|stop)(?=$|[_.A-Z-])|(?:public|publishable|site|cache|partition)_?[Kk]ey|fingerprint"
 )
+_OPEN = re.compile(r"(?i)\b(?:public\w{0,3}|öffentlich\w{0,2}|publique|pública|pubblica|публичн\w{1,3}|openbare|публічн\w{1,3})[ _-]$")
 _ABOUT = re.compile(
     r"(?:reset|forgot|forgotten|change|show|hide|toggle|confirm|no|has|is|min|max|use|with|new|old|valid\w*|check|require\w*)$"
 )
@@ -43,9 +52,9 @@ _CODE_HEADS = frozenset(
     " process context app model account event input cfg parser faker session match result row obj item values fields client"
     " credentials system com org net io java javax spring".split()
 )
-_SECTION = re.compile(r"(?m)^\[[\w .:/\"-]{1,60}\]\s*$")
+_SECTION = re.compile(r"(?m)^\[[\w .:/\"-]{1,60}\][ \t]*$")
 _LINE = re.compile(r"(?m)^[ \t]*(?:export |set |- )?[\w.-]{2,60}[ \t]?[=:][ \t]?\S{1,200}[ \t]*$")
-_SECRET_FILE = re.compile(r"(?im)^\s*kind:\s*[\"']?(?:Sealed)?Secret\b|^\s*#[^\n]{0,80}\bsecrets?\b[^\n]{0,80}\bbase64")
+_SECRET_FILE = re.compile(r"(?im)^[ \t]*kind:[ \t]*[\"']?(?:Sealed)?Secret\b|^[ \t]*#[^\n]{0,80}\bsecrets?\b[^\n]{0,80}\bbase64")
 _DATUM = re.compile(r"(?m)^[ \t]+[\"']?[\w.-]{1,80}[\"']?:[ \t]+[\"']?(?P<secret>[A-Za-z0-9+/]{6,4000}={0,2})[\"']?[ \t]*$")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
@@ -56,18 +65,25 @@ _PADDED = re.compile(r"[A-Za-z0-9+/_-]{10,}={1,2}")
 def settings(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each secret that the syntax of a setting shows."""
     is_file = bool(_SECTION.search(text)) or len(list(_LINE.finditer(text, 0, 4096))) >= 2
-    for match in _SETTING.finditer(text):
+    for match in chain(_TIED.finditer(text), _LED.finditer(text), _behind_names(text)):
         noun = _noun(match["name"])
         if noun and _is_value(text, match, noun, is_file=is_file):
-            group = "quoted" if match["quote"] else "bare"
-            start, end = match.span(group)
-            yield ("password" if noun is Noun.PASSWORD else "secret"), start, start + len(match[group][: end - start].rstrip(".,)"))
+            start, end = match.span("quoted" if match["quote"] else "bare")
+            yield _KINDS[noun], start, start + len(text[start:end].rstrip(".,)"))
     if "</" in text:
         yield from _elements(text)
     if _SECRET_FILE.search(text):
         for match in _DATUM.finditer(text):
             if _is_base64_text(match["secret"]):
                 yield "secret", *match.span("secret")
+
+
+def _behind_names(text: str) -> Iterator[re.Match[str]]:
+    for value in _AHEAD.finditer(text):
+        if name := _LAST.search(text, max(0, value.start() - _BACK), value.start()):
+            match = _DRAWN.match(text, name.start())
+            if match and match.start("bare") == value.start():
+                yield match
 
 
 def _noun(name: str) -> Noun | None:
@@ -80,20 +96,26 @@ def _noun(name: str) -> Noun | None:
             before = words[-count - 1].lower() if len(words) > count else ""
             return None if _ABOUT.fullmatch(before) or _PUBLIC.search(name) else noun
     lowered = key_of(name)
+    if not lowered.isascii():
+        lowered = lowered.rstrip("はが是为為")
+        tails = (nouns.get(lowered[-count:]) for count in range(10, 1, -1))
+        return next((noun for noun in tails if noun in {Noun.PASSWORD, Noun.KEY}), None)
     if lowered in _MATERIAL:
         return Noun.PASSWORD
     return next((noun for noun, ends in _ENDINGS if lowered.endswith(ends) and not _PUBLIC.search(name)), None)
 
 
 def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> bool:  # noqa: PLR0911 - one form after the other
-    quoted = match["quoted"] is not None
+    quoted = bool(match["quote"])
     value = match["quoted"] if quoted else match["bare"].rstrip(".,)")
     if len(value) < 4 or is_placeholder(value) or is_template(value) or _PATH.match(value):
         return False
     if text[match.end() : match.end() + 1] == "(" or (noun is Noun.KEY and _UUID.fullmatch(value) and "session" in match["name"].lower()):
         return False
+    if noun is Noun.KEY and _OPEN.search(text, max(0, match.start() - _BACK), match.start()):
+        return False
     tie = match["tie"]
-    if is_random(value) and (tie.strip() or match["flag"] or "_" in match["name"] or quoted):
+    if is_random(value) and (tie.strip() or match["flag"] or len(_WORDS.findall(match["name"])) > 1 or not match["name"].isascii() or quoted):
         return noun is Noun.PASSWORD or _is_key(match["name"], value)
     if noun is Noun.KEY or (not quoted and _is_reference(value)):
         return False
@@ -157,7 +179,7 @@ def _elements(text: str) -> Iterator[tuple[str, int, int]]:
             continue
         spoken = len(value.split()) > 1 or bool(named)
         if is_random(value) or (noun is Noun.PASSWORD and not spoken and not _is_label(value)):
-            yield ("password" if noun is Noun.PASSWORD else "secret"), *match.span("value")
+            yield _KINDS[noun], *match.span("value")
 
 
 def _is_base64_text(value: str) -> bool:
