@@ -65,7 +65,9 @@ def redact(text: str, allow: Sequence[str] = ()) -> Redacted:
 
 
 def _findings(text: str, allow: Sequence[str]) -> list[Finding]:
-    candidates = chain(private_keys(text), _shaped(text), addresses(text), in_context(text), settings(text), wallets(text))
+    candidates = chain(
+        private_keys(text), _shaped(text), addresses(text), in_context(text), settings(text), wallets(text)
+    )
     marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
     found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]
     if not (allow and found):

@@ -214,5 +214,7 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
 
 
 _ALNUM = re.compile(r"[A-Za-z0-9]+")
-_PUBLIC = re.compile(r"(?i)(?:^|[_-])(?:cache|etag|sha\d*|md5|hash|commit|public|pub|idempotency|foreign|page|cursor|partition|pk_(?:live|test))[_-]")
+_PUBLIC = re.compile(
+    r"(?i)(?:^|[_-])(?:cache|etag|sha\d*|md5|hash|commit|public|pub|idempotency|foreign|page|cursor|partition|pk_(?:live|test))[_-]"
+)
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
