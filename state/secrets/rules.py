@@ -10,8 +10,9 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -72,7 +73,7 @@ def _load(name: str) -> dict[str, Any]:
 def ours() -> tuple[Rule, ...]:
     """Our own. They come first: of two that find the same text the first one names it."""
     tokens = ((kind, row.split(" ", 1)) for kind, rows in _load(_TOKENS)["tokens"].items() for row in rows)
-    return (*map(_own, _load(_OURS)["rules"]), *(_token(kind, prefix, rest) for kind, (prefix, rest) in tokens))
+    return (*(_token(kind, prefix, rest) for kind, (prefix, rest) in tokens), *map(_own, _load(_OURS)["rules"]))
 
 
 def _own(row: dict[str, Any]) -> Rule:
@@ -171,17 +172,26 @@ def _entropy(secret: str) -> float:
     return -sum(n / len(secret) * math.log2(n / len(secret)) for n in Counter(secret).values())
 
 
-def _names(secret: str) -> bool:
-    """Whether a text names a secret, as the label of a form does."""
-    return any(key_of(word) in vocabulary().nouns for word in re.findall(r"[^\W\d_]+", secret))
+def _is_unnamed(secret: str) -> bool:
+    """Whether a text is no label of a form, which would name a secret or speak about one."""
+    words, parts = vocabulary(), re.findall(r"[^\W\d_]+", secret)
+    return not any(key_of(part) in words.nouns or part.lower() in words.about for part in parts)
 
 
 def _is_token(secret: str, least: int) -> bool:
-    """Whether the longest run of letters and digits was drawn, and is no digest that a cache or a page is known by."""
+    """Whether the longest run of letters and digits was drawn, and is no digest that a cache is known by."""
     longest = max(_ALNUM.findall(secret), key=len, default="")
     return not _PUBLIC.search(secret) and (
         bool(_UUID.search(secret)) or (len(longest) >= least and looks_drawn(longest))
     )
+
+
+_JUDGES: dict[str, Callable[[str], bool]] = {
+    "basic": _is_login,
+    "unnamed": _is_unnamed,
+    "token": partial(_is_token, least=10),
+    "tail": partial(_is_token, least=20),
+}
 
 
 def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after the other
@@ -191,10 +201,8 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
     digit, letter = any(map(str.isdigit, secret)), any(map(str.isalpha, secret))
     if look == "chosen":
         return (digit or any(not one.isalnum() for one in secret[1:])) and strength(secret) > NOTHING
-    if look == "unnamed":
-        return not vocabulary().about.intersection(secret.lower().split()) and not _names(secret)
-    if look == "basic":
-        return _is_login(secret)
+    if judge := _JUDGES.get(look):
+        return judge(secret)
     if look == "cookie":
         value = secret.partition("=")[2]
         return len(value) >= 12 and any(
@@ -206,8 +214,6 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
         return (digit and looks_drawn(secret)) and "example" not in secret
     if look == "base32":
         return (digit and letter) or secret.isupper() or (len(secret.split()) > 3 and digit)
-    if look in {"token", "tail"}:
-        return _is_token(secret, least=20 if look == "tail" else 10)
     if look == "session":
         return digit and letter and looks_drawn(secret) and not _UUID.fullmatch(secret)
     return (digit and letter) or looks_drawn(secret)
@@ -215,6 +221,7 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
 
 _ALNUM = re.compile(r"[A-Za-z0-9]+")
 _PUBLIC = re.compile(
-    r"(?i)(?:^|[_-])(?:cache|etag|sha\d*|md5|hash|commit|public|pub|idempotency|foreign|page|cursor|partition|pk_(?:live|test))[_-]"
+    r"(?i)(?:^|[_-])(?:cache|etag|sha\d*|md5|hash|commit|public|pub"
+    r"|idempotency|foreign|page|cursor|partition|pk_(?:live|test))[_-]"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")

@@ -1,7 +1,7 @@
 """Settings: secrets by the syntax of files and commands, for what a name beside them leaves open.
 
-`ENCRYPTION_KEY=…==`, `bindpw …`, `--token …`, `<Kennwort>…</Kennwort>`, `redcap_token <- "…"`, the data of a
-Kubernetes Secret. Where a text is a file of settings, its syntax says what is a value: a password may look like any word.
+`ENCRYPTION_KEY=…==`, `bindpw …`, `--token …`, `<Kennwort>…</Kennwort>`, the data of a Kubernetes Secret.
+Where a text is a file of settings, its syntax says what is a value: a password may be any word.
 """
 
 import base64
@@ -17,7 +17,8 @@ _VALUE = (
     r"(?:(?P<quote>\\{0,3}[\"'])(?P<quoted>[^\"'\n\\]{4,400})(?=\\{0,3}[\"'])|(?P<bare>[^\s\"'`<>,;&|(){}]{4,600}))"
 )
 _TIED = re.compile(
-    rf"(?<![\w.$@/-])(?P<flag>--?)?{_NAME}[\\\"'\]]{{0,5}}[ \t]{{0,8}}(?P<tie>=>|:=|<-|=|:(?![:/])|：)[ \t]{{0,8}}{_VALUE}"
+    rf"(?<![\w.$@/-])(?P<flag>--?)?{_NAME}[\\\"'\]]{{0,5}}[ \t]{{0,8}}"
+    rf"(?P<tie>=>|:=|<-|=|:(?![:/])|：)[ \t]{{0,8}}{_VALUE}"
 )
 # A directive at the beginning of a line, or an option.
 _LED = re.compile(
@@ -66,7 +67,8 @@ _PUBLIC = re.compile(
     r"|min|max|num|count|eos|bos|pad|unk|mask|stop)(?=$|[_.A-Z-])|(?:public|publishable|site|cache|partition)_?[Kk]ey|fingerprint"
 )
 _OPEN = re.compile(
-    r"(?i)\b(?:public\w{0,3}|öffentlich\w{0,2}|publique|pública|pubblica|публичн\w{1,3}|openbare|публічн\w{1,3})[ _-]$"
+    r"(?i)\b(?:public\w{0,3}|öffentlich\w{0,2}|publique|pública|pubblica|публичн\w{1,3}|openbare|публічн\w{1,3})"
+    r"[ _-]$"
 )
 _ABOUT = re.compile(
     r"(?:reset|forgot|forgotten|change|show|hide|toggle|confirm|no|has|is|min|max|use|with|new|old|valid\w*|check|require\w*)$"
@@ -76,11 +78,12 @@ _PATH = re.compile(
 )
 _HEX = re.compile(r"[0-9a-fA-F-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_CODE_HEADS = frozenset(
-    "self this config conf settings req request res response user args os env form data body params props state options opts ctx"
-    " process context app model account event input cfg parser faker session match result row obj item values fields client"
-    " credentials system com org net io java javax spring".split()
-)
+_CODE_WORDS = """
+self this config conf settings req request res response user args os env form data body params props state options
+opts ctx process context app model account event input cfg parser faker session match result row obj item values
+fields client credentials system com org net io java javax spring
+"""
+_CODE_HEADS = frozenset(_CODE_WORDS.split())
 _SECTION = re.compile(r"(?m)^\[[\w .:/\"-]{1,60}\][ \t]*$")
 _LINE = re.compile(r"(?m)^[ \t]*(?:export |set |- )?[\w.-]{2,60}[ \t]?[=:][ \t]?\S{1,200}[ \t]*$")
 _SECRET_FILE = re.compile(
@@ -141,7 +144,9 @@ def noun_of(name: str) -> Noun | None:
 def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> bool:  # noqa: PLR0911 - one form after the other
     quoted = bool(match["quote"])
     value = match["quoted"] if quoted else match["bare"].rstrip(".,)")
-    if len(value) < 4 or is_placeholder(value) or is_template(value) or _PATH.match(value):
+    if len(value) < 4 or is_placeholder(value) or is_template(value):
+        return False
+    if _PATH.match(value) and not _PADDED.fullmatch(value):
         return False
     if text[match.end() : match.end() + 1] == "(" or (
         noun is Noun.KEY and _UUID.fullmatch(value) and "session" in match["name"].lower()
@@ -180,7 +185,7 @@ def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> 
 def _is_shared(name: str, value: str) -> bool:
     """Whether a secret was chosen by somebody, as those of RADIUS and of tunnels are."""
     chosen = value.isalnum() and any(map(str.isdigit, value)) and not value.isdigit()
-    return name.endswith("secret") and (chosen or name.endswith("sharedsecret") or name.endswith("shared_secret"))
+    return name.endswith("secret") and (chosen or name.endswith(("sharedsecret", "shared_secret")))
 
 
 def _ends_line(text: str, end: int) -> bool:
@@ -219,11 +224,9 @@ def _is_label(value: str) -> bool:
     parts = [key_of(part) for part in _WORDS.findall(value)]
     if _IDEOGRAPHS.search(value) and not any(map(str.isdigit, value)):
         return True
-    return (
-        not parts
-        and not any(map(str.isdigit, value))
-        or any(part in words.nouns or part in words.about for part in parts)
-    )
+    if not parts:
+        return not any(map(str.isdigit, value))
+    return any(part in words.nouns or part in words.about for part in parts)
 
 
 def _elements(text: str) -> Iterator[tuple[str, int, int]]:

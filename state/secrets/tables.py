@@ -53,7 +53,7 @@ def _heads(line: str) -> tuple[str, dict[int, Noun], int] | None:
 
 def _noun(cell: str) -> Noun | None:
     name = cell.strip(_TRIM)
-    return vocabulary().nouns.get(key_of(name)) or (noun_of(name) if "_" in name and name.islower() else None)
+    return vocabulary().nouns.get(key_of(name)) or (noun_of(name) if name.startswith("login_") else None)
 
 
 def _secrets(cells: list[str], columns: dict[int, Noun], at: int) -> Iterator[tuple[str, int, int]]:

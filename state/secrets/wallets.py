@@ -1,4 +1,4 @@
-"""Wallets: the words of a seed phrase, known by the lists that wallets draw them from, or by what is said beside them."""
+"""Wallets: finds seed phrases by the lists that wallets draw their words from, or by what is said beside them."""
 
 import functools
 import re
