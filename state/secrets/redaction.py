@@ -14,7 +14,9 @@ from state.secrets.addresses import addresses
 from state.secrets.context import MARK, in_context
 from state.secrets.keys import private_keys
 from state.secrets.rules import ours, shaped, theirs
+from state.secrets.settings import settings
 from state.secrets.value import forget
+from state.secrets.wallets import wallets
 
 _PASSES = 4
 _SHORTEST = 8
@@ -63,7 +65,9 @@ def redact(text: str, allow: Sequence[str] = ()) -> Redacted:
 
 
 def _findings(text: str, allow: Sequence[str]) -> list[Finding]:
-    candidates = chain(private_keys(text), _shaped(text), addresses(text), in_context(text))
+    candidates = chain(
+        private_keys(text), _shaped(text), addresses(text), in_context(text), settings(text), wallets(text)
+    )
     marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
     found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]
     if not (allow and found):

@@ -10,14 +10,16 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
+from state.secrets.languages import key_of, vocabulary
 from state.secrets.value import NOTHING, UNUSUAL, is_placeholder, looks_drawn, strength
 
-_OURS, _THEIRS = "shapes.toml", "gitleaks.toml"
+_OURS, _TOKENS, _THEIRS = "shapes.toml", "tokens.toml", "gitleaks.toml"
 # Of gitleaks: what context decides better here, what is public, and what takes every git hash for a token.
 _UNUSED = re.compile(
     r"generic-api-key|sourcegraph-.*|.*-(?:client|access)-id|.*-pub(?:lic)?-.*|hashicorp-tf-password|mapbox-api-token|curl-auth-.*"
@@ -70,7 +72,8 @@ def _load(name: str) -> dict[str, Any]:
 @functools.cache
 def ours() -> tuple[Rule, ...]:
     """Our own. They come first: of two that find the same text the first one names it."""
-    return tuple(map(_own, _load(_OURS)["rules"]))
+    tokens = ((kind, row.split(" ", 1)) for kind, rows in _load(_TOKENS)["tokens"].items() for row in rows)
+    return (*(_token(kind, prefix, rest) for kind, (prefix, rest) in tokens), *map(_own, _load(_OURS)["rules"]))
 
 
 def _own(row: dict[str, Any]) -> Rule:
@@ -82,6 +85,10 @@ def _own(row: dict[str, Any]) -> Rule:
         look=row.get("look", ""),
         bare="(?P<secret" not in row["regex"],
     )
+
+
+def _token(kind: str, prefix: str, rest: str) -> Rule:
+    return Rule(kind=kind, keywords=(prefix.lower(),), source=re.escape(prefix) + rest, look="token")
 
 
 @functools.cache
@@ -165,6 +172,28 @@ def _entropy(secret: str) -> float:
     return -sum(n / len(secret) * math.log2(n / len(secret)) for n in Counter(secret).values())
 
 
+def _is_unnamed(secret: str) -> bool:
+    """Whether a text is no label of a form, which would name a secret or speak about one."""
+    words, parts = vocabulary(), re.findall(r"[^\W\d_]+", secret)
+    return not any(key_of(part) in words.nouns or part.lower() in words.about for part in parts)
+
+
+def _is_token(secret: str, least: int) -> bool:
+    """Whether the longest run of letters and digits was drawn, and is no digest that a cache is known by."""
+    longest = max(_ALNUM.findall(secret), key=len, default="")
+    return not _PUBLIC.search(secret) and (
+        bool(_UUID.search(secret)) or (len(longest) >= least and looks_drawn(longest))
+    )
+
+
+_JUDGES: dict[str, Callable[[str], bool]] = {
+    "basic": _is_login,
+    "unnamed": _is_unnamed,
+    "token": partial(_is_token, least=10),
+    "tail": partial(_is_token, least=20),
+}
+
+
 def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Whether a secret looks as its rule asks for."""
     if not look:
@@ -172,8 +201,8 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
     digit, letter = any(map(str.isdigit, secret)), any(map(str.isalpha, secret))
     if look == "chosen":
         return (digit or any(not one.isalnum() for one in secret[1:])) and strength(secret) > NOTHING
-    if look == "basic":
-        return _is_login(secret)
+    if judge := _JUDGES.get(look):
+        return judge(secret)
     if look == "cookie":
         value = secret.partition("=")[2]
         return len(value) >= 12 and any(
@@ -190,4 +219,9 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
     return (digit and letter) or looks_drawn(secret)
 
 
+_ALNUM = re.compile(r"[A-Za-z0-9]+")
+_PUBLIC = re.compile(
+    r"(?i)(?:^|[_-])(?:cache|etag|sha\d*|md5|hash|commit|public|pub"
+    r"|idempotency|foreign|page|cursor|partition|pk_(?:live|test))[_-]"
+)
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")

@@ -4,18 +4,23 @@ import re
 from collections.abc import Iterator
 
 from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.settings import noun_of
 from state.secrets.value import PLAIN, is_placeholder, looks_drawn, strength
 
 _SEPARATORS = (",", ";", "\t", "|")
 _TRIM = " \t\r\"'`*"
 _RULER = re.compile(r"[\s|:+-]*")
-_MOST_CELLS = 64
+_MOST_CELLS, _LONGEST = 64, 600
+_KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret", Noun.PIN: "pin"}
+_JOINED = re.compile(r"[^\W_]{2,}(?:[._!&+-][^\W_]+)+[!?]?")
+_ALIGNED = re.compile(r"[^\s|,;](?:[^\s|,;]| (?! ))*")
 
 
 def tables(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each cell below the heading of a secret."""
     heads: tuple[str, dict[int, Noun], int] | None = None
     at = 0
+    yield from _aligned(text)
     for line in text.split("\n"):
         if heads:
             separator, columns, width = heads
@@ -33,13 +38,13 @@ def tables(text: str) -> Iterator[tuple[str, int, int]]:
 
 def _heads(line: str) -> tuple[str, dict[int, Noun], int] | None:
     """The separator of a line of headings, the columns of secrets by their number, and how many columns there are."""
-    if len(line) > 600:
+    if len(line) > _LONGEST:
         return None
     for separator in _SEPARATORS:
         cells = line.split(separator)
         if 2 <= len(cells) <= _MOST_CELLS and (separator != "," or len(cells) > 2 or " " not in line.strip()):
             nouns = {number: _noun(cell) for number, cell in enumerate(cells)}
-            found = {number: noun for number, noun in nouns.items() if noun in {Noun.PASSWORD, Noun.KEY, Noun.PIN}}
+            found = {number: noun for number, noun in nouns.items() if noun in _KINDS}
             plain = sum(0 < len(cell.strip(_TRIM)) <= 32 for cell in cells)
             if found and plain >= 2 and len(found) < plain:
                 return separator, {number: noun for number, noun in found.items() if noun}, len(cells)
@@ -47,7 +52,8 @@ def _heads(line: str) -> tuple[str, dict[int, Noun], int] | None:
 
 
 def _noun(cell: str) -> Noun | None:
-    return vocabulary().nouns.get(key_of(cell.strip(_TRIM)))
+    name = cell.strip(_TRIM)
+    return vocabulary().nouns.get(key_of(name)) or (noun_of(name) if name.startswith("login_") else None)
 
 
 def _secrets(cells: list[str], columns: dict[int, Noun], at: int) -> Iterator[tuple[str, int, int]]:
@@ -55,12 +61,27 @@ def _secrets(cells: list[str], columns: dict[int, Noun], at: int) -> Iterator[tu
         value = cell.strip(_TRIM)
         if (noun := columns.get(number)) and len(value) >= 4 and not is_placeholder(value) and _fits(value, noun):
             start = at + cell.index(value)
-            yield (
-                ("password" if noun is Noun.PASSWORD else "secret" if noun is Noun.KEY else "pin"),
-                start,
-                start + len(value),
-            )
+            yield _KINDS[noun], start, start + len(value)
         at += len(cell) + 1
+
+
+def _aligned(text: str) -> Iterator[tuple[str, int, int]]:
+    """The same of columns that blanks keep apart."""
+    columns: dict[int, Noun] = {}
+    width = at = 0
+    for line in text.split("\n"):
+        cells = list(_ALIGNED.finditer(line)) if "  " in line and len(line) <= _LONGEST else []
+        if len(cells) == width > 1 and columns:
+            for number, noun in columns.items():
+                value = cells[number][0].strip(_TRIM)
+                if len(value) >= 4 and " " not in value and not is_placeholder(value) and _fits(value, noun):
+                    start = at + cells[number].start() + cells[number][0].index(value)
+                    yield _KINDS[noun], start, start + len(value)
+        else:
+            nouns = {number: _noun(cell[0]) for number, cell in enumerate(cells[:_MOST_CELLS])}
+            columns = {number: noun for number, noun in nouns.items() if noun in _KINDS and noun}
+            width = len(cells) if len(columns) < len(cells) else 0
+        at += len(line) + 1
 
 
 def _fits(value: str, noun: Noun) -> bool:
@@ -68,4 +89,4 @@ def _fits(value: str, noun: Noun) -> bool:
         return looks_drawn(value)
     if noun is Noun.PIN:
         return value.isdigit() and len(value) <= 8
-    return strength(value) >= PLAIN or (value.isdigit() and len(value) >= 4)
+    return strength(value) >= PLAIN or value.isdigit() or bool(_JOINED.fullmatch(value))

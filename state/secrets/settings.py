@@ -1,0 +1,251 @@
+"""Settings: secrets by the syntax of files and commands, for what a name beside them leaves open.
+
+`ENCRYPTION_KEY=…==`, `bindpw …`, `--token …`, `<Kennwort>…</Kennwort>`, the data of a Kubernetes Secret.
+Where a text is a file of settings, its syntax says what is a value: a password may be any word.
+"""
+
+import base64
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.value import is_placeholder, is_template, looks_drawn
+
+_NAME = r"(?P<name>[^\W\d][\w.-]{1,80}+)"
+_VALUE = (
+    r"(?:(?P<quote>\\{0,3}[\"'])(?P<quoted>[^\"'\n\\]{4,400})(?=\\{0,3}[\"'])|(?P<bare>[^\s\"'`<>,;&|(){}]{4,600}))"
+)
+_TIED = re.compile(
+    rf"(?<![\w.$@/-])(?P<flag>--?)?{_NAME}[\\\"'\]]{{0,5}}[ \t]{{0,8}}"
+    rf"(?P<tie>=>|:=|<-|=|:(?![:/])|：)[ \t]{{0,8}}{_VALUE}"
+)
+# A directive at the beginning of a line, or an option.
+_LED = re.compile(
+    rf"(?m)(?:^[ \t>+]{{0,8}}(?:#define[ \t]{{1,4}})?|(?<![\w-])(?P<flag>--))(?P<tie>){_NAME}[ \t]{{1,8}}{_VALUE}"
+)
+# What looks drawn behind a name of several words, or of another script: AppSecret 0f3a…, 密钥 0f3a…
+_DRAWN = re.compile(
+    rf"(?<![\w.$@/-])(?P<flag>)(?P<tie>){_NAME}[ \t]{{1,3}}(?P<quote>)(?P<quoted>)(?P<bare>[\w+/=-]{{16,600}}+)"
+)
+_AHEAD = re.compile(r"(?<=[ \t])(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,600}+")
+_LAST, _BACK = re.compile(r"[^\W\d][\w.-]{1,80}[ \t]{1,3}$"), 90
+_KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret"}
+_ELEMENT = re.compile(
+    r"<(?P<name>[\w:.-]{2,60})(?P<attributes>\s[^<>\n]{0,120})?>(?P<value>[^<>\n]{4,400})</(?=[\w:.-]{2,60}>)"
+    r"(?:[\w:.-]{2,60}>\s{0,20}<(?:[Vv]alue|string)\b[^<>\n]{0,60}>(?P<next>[^<>\n]{4,400})</)?"
+)
+_NAMED = re.compile(r"\b(?:name|key|id)\s?=\s?[\"'](?P<name>[\w:.-]{2,60})[\"']")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+# Names whose last word is written as one with what is before it, and those that no language has.
+_ENDINGS = (
+    (
+        Noun.PASSWORD,
+        (
+            "password",
+            "passwd",
+            "passphrase",
+            "passwort",
+            "kennwort",
+            "wachtwoord",
+            "pwd",
+            "pw",
+            "psk",
+            "pass",
+            "bindcredentials",
+            "pskc",
+        ),
+    ),
+    (
+        Noun.KEY,
+        ("secret", "token", "apikey", "salt", "pepper", "authkey", "secretid", "sessionid", "license", "licence"),
+    ),
+)
+_MATERIAL = frozenset({"keymaterial", "sharedkey", "presharedkey"})
+_PUBLIC = re.compile(
+    r"(?i)(?:^|[_.-])(?:public|pub|publishable|cache|primary|foreign|sort|partition|idempotency|next|page|site|csrf|host"
+    r"|min|max|num|count|eos|bos|pad|unk|mask|stop)(?=$|[_.A-Z-])|(?:public|publishable|site|cache|partition)_?[Kk]ey|fingerprint"
+)
+_OPEN = re.compile(
+    r"(?i)\b(?:public\w{0,3}|öffentlich\w{0,2}|publique|pública|pubblica|публичн\w{1,3}|openbare|публічн\w{1,3})"
+    r"[ _-]$"
+)
+_ABOUT = re.compile(
+    r"(?:reset|forgot|forgotten|change|show|hide|toggle|confirm|no|has|is|min|max|use|with|new|old|valid\w*|check|require\w*)$"
+)
+_PATH = re.compile(
+    r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|[$%&*@!?#]|ssh-|.*[\[\]\\].*|.*\w\("
+)
+_HEX = re.compile(r"[0-9a-fA-F-]+")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_CODE_WORDS = """
+self this config conf settings req request res response user args os env form data body params props state options
+opts ctx process context app model account event input cfg parser faker session match result row obj item values
+fields client credentials system com org net io java javax spring
+"""
+_CODE_HEADS = frozenset(_CODE_WORDS.split())
+_SECTION = re.compile(r"(?m)^\[[\w .:/\"-]{1,60}\][ \t]*$")
+_LINE = re.compile(r"(?m)^[ \t]*(?:export |set |- )?[\w.-]{2,60}[ \t]?[=:][ \t]?\S{1,200}[ \t]*$")
+_SECRET_FILE = re.compile(
+    r"(?im)^[ \t]*kind:[ \t]*[\"']?(?:Sealed)?Secret\b|^[ \t]*#[^\n]{0,80}\bsecrets?\b[^\n]{0,80}\bbase64"
+)
+_DATUM = re.compile(
+    r"(?m)^[ \t]+[\"']?[\w.-]{1,80}[\"']?:[ \t]+[\"']?(?P<secret>[A-Za-z0-9+/]{6,4000}={0,2})[\"']?[ \t]*$"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_ODD = re.compile(r"[\d!$%&*+.@^~_-]|[a-z][A-Z]")
+_PADDED = re.compile(r"[A-Za-z0-9+/_-]{10,}={1,2}")
+
+
+def settings(text: str) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of each secret that the syntax of a setting shows."""
+    is_file = bool(_SECTION.search(text)) or len(list(_LINE.finditer(text, 0, 4096))) >= 2
+    for match in chain(_TIED.finditer(text), _LED.finditer(text), _behind_names(text)):
+        noun = noun_of(match["name"])
+        if noun and _is_value(text, match, noun, is_file=is_file):
+            start, end = match.span("quoted" if match["quote"] else "bare")
+            yield _KINDS[noun], start, start + len(text[start:end].rstrip(".,)"))
+    if "</" in text:
+        yield from _elements(text)
+    if _SECRET_FILE.search(text):
+        for match in _DATUM.finditer(text):
+            if _is_base64_text(match["secret"]):
+                yield "secret", *match.span("secret")
+
+
+def _behind_names(text: str) -> Iterator[re.Match[str]]:
+    for value in _AHEAD.finditer(text):
+        if name := _LAST.search(text, max(0, value.start() - _BACK), value.start()):
+            match = _DRAWN.match(text, name.start())
+            if match and match.start("bare") == value.start():
+                yield match
+
+
+def noun_of(name: str) -> Noun | None:
+    """What a name says of its value: the last words of it, in any language of the vocabulary."""
+    words = _WORDS.findall(name)
+    nouns = vocabulary().nouns
+    for count in (3, 2, 1):
+        noun = nouns.get(key_of("".join(words[-count:])))
+        if noun in {Noun.PASSWORD, Noun.KEY}:
+            before = words[-count - 1].lower() if len(words) > count else ""
+            return None if _ABOUT.fullmatch(before) or _PUBLIC.search(name) else noun
+    lowered = key_of(name)
+    if not lowered.isascii():
+        lowered = lowered.rstrip("はが是为為")
+        tails = (nouns.get(lowered[-count:]) for count in range(10, 1, -1))
+        return next((noun for noun in tails if noun in {Noun.PASSWORD, Noun.KEY}), None)
+    if lowered in _MATERIAL:
+        return Noun.PASSWORD
+    return next((noun for noun, ends in _ENDINGS if lowered.endswith(ends) and not _PUBLIC.search(name)), None)
+
+
+def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> bool:  # noqa: PLR0911 - one form after the other
+    quoted = bool(match["quote"])
+    value = match["quoted"] if quoted else match["bare"].rstrip(".,)")
+    if len(value) < 4 or is_placeholder(value) or is_template(value):
+        return False
+    if _PATH.match(value) and not _PADDED.fullmatch(value):
+        return False
+    if text[match.end() : match.end() + 1] == "(" or (
+        noun is Noun.KEY and _UUID.fullmatch(value) and "session" in match["name"].lower()
+    ):
+        return False
+    if noun is Noun.KEY and _OPEN.search(text, max(0, match.start() - _BACK), match.start()):
+        return False
+    tie = match["tie"]
+    if is_random(value) and (
+        tie.strip()
+        or match["flag"]
+        or len(_WORDS.findall(match["name"])) > 1
+        or not match["name"].isascii()
+        or quoted
+    ):
+        return noun is Noun.PASSWORD or _is_key(match["name"], value)
+    first = text.rfind("\n", 0, match.start()) + 1
+    alone = not text[first : match.start()].strip(" \t-") and _ends_line(text, match.end())
+    if noun is Noun.KEY:
+        return alone and tie == "=" and _is_shared(match["name"].lower(), value) and not _is_label(value)
+    if not quoted and _is_reference(value):
+        return False
+    if not tie.strip():  # bindpw reader-of-things
+        return (
+            alone
+            and not match["flag"]
+            and ("_" in match["name"] or match["name"].endswith(("pw", "psk")))
+            and not _is_label(value)
+        )
+    if quoted:
+        return False
+    tight = tie == "=" and (alone or text[match.start() - 1 : match.start()] in {";", "&", "?"})
+    return (tight or (alone and is_file and bool(_ODD.search(value)))) and not _is_label(value)
+
+
+def _is_shared(name: str, value: str) -> bool:
+    """Whether a secret was chosen by somebody, as those of RADIUS and of tunnels are."""
+    chosen = value.isalnum() and any(map(str.isdigit, value)) and not value.isdigit()
+    return name.endswith("secret") and (chosen or name.endswith(("sharedsecret", "shared_secret")))
+
+
+def _ends_line(text: str, end: int) -> bool:
+    stop = text.find("\n", end)
+    return not text[end : stop if stop >= 0 else len(text)].strip(" \t\"'\\\r")
+
+
+def _is_key(name: str, value: str) -> bool:
+    """Whether the value of a bare "key" is one: a hash stands behind too many of them."""
+    words = _WORDS.findall(name)
+    bare = len(words) == 1 and key_of(name) in {"key", "clave", "clé", "chave", "chiave", "llave", "token"}
+    return not bare or (not _HEX.fullmatch(value) and len(value) >= 20)
+
+
+def is_random(value: str) -> bool:
+    """Whether a value of a setting was drawn: padding, and capitals alone, as base32 and base64 have them."""
+    bare = value.rstrip("=")
+    if len(bare) < 10 or any(character.isspace() for character in bare) or not bare.isascii():
+        return False
+    digits = sum(map(str.isdigit, bare))
+    if looks_drawn(bare) or (_PADDED.fullmatch(value) and digits and looks_drawn(bare + "00")):
+        return True
+    changes = len(re.findall(r"[A-Z][0-9]|[0-9][A-Z]", bare))
+    return len(bare) >= 16 and bare.isalnum() and bare.isupper() and digits >= 2 and changes >= 3
+
+
+def _is_reference(value: str) -> bool:
+    if not _IDENTIFIER.fullmatch(value):
+        return False
+    return any(part.lower() in _CODE_HEADS or noun_of(part) for part in value.split("."))
+
+
+def _is_label(value: str) -> bool:
+    """Whether a value only names a secret, or says whether there is one."""
+    words = vocabulary()
+    parts = [key_of(part) for part in _WORDS.findall(value)]
+    if _IDEOGRAPHS.search(value) and not any(map(str.isdigit, value)):
+        return True
+    if not parts:
+        return not any(map(str.isdigit, value))
+    return any(part in words.nouns or part in words.about for part in parts)
+
+
+def _elements(text: str) -> Iterator[tuple[str, int, int]]:
+    for match in _ELEMENT.finditer(text):
+        if match["next"] and noun_of(match["value"]) and not _is_label(match["next"]):
+            yield "password", *match.span("next")
+            continue
+        named = _NAMED.search(match["attributes"] or "")
+        noun, value = noun_of(named["name"] if named else match["name"]), match["value"]
+        if noun is None or is_placeholder(value) or is_template(value) or _PATH.match(value):
+            continue
+        spoken = len(value.split()) > 1 or match["name"] == "string"  # the words of a program
+        if is_random(value) or (noun is Noun.PASSWORD and not spoken and not _is_label(value)):
+            yield _KINDS[noun], *match.span("value")
+
+
+def _is_base64_text(value: str) -> bool:
+    try:
+        content = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("utf-8")
+    except ValueError:
+        return len(value) >= 24 and is_random(value)
+    return content.isprintable() or "\n" in content
