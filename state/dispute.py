@@ -1,0 +1,165 @@
+"""Dispute: what of a line a stranger speaks of too and the agent's own texts do not say like that, for attribution.
+
+A stranger disputes no line by using its words: he must have so much of what he says, or of what the line says, in
+common with it that it may well be his, and the vouchers must say something else.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations, groupby
+
+from state.passages import Source, Step
+from state.wording import CONTENT, NAME, NOT, Word, unprefixed
+
+# Who has so much of the words of a part that the vouchers say otherwise by so much, disputes it.
+_RIVAL, _OTHERWISE = 0.75, 0.9
+# Of what vouchers only report that much is enough: of the part, or of what the stranger says.
+_REPORTED_RIVAL, _REPORTED_SHARE = 0.3, 0.6
+# A voucher only mentions that of whose sentence so much is left out; or a word, of what a stranger says word for word.
+_MENTIONED, _SAME = 0.3, 0.9
+# So much is more than a word or two.
+_CLAIM = 2.0
+# Who has a new word speaks of the line when so much of what he says is in it.
+_SUBJECT = 0.25
+
+Line = Sequence[Word]
+
+
+def disputed(line: Line, steps: Sequence[Step], own: Sequence[Source], stranger: Source) -> list[int]:
+    """The words of which a stranger speaks too, and which the vouchers do not say like that; mostly there are none.
+
+    That is a word that no voucher has among others that the stranger has; a part in which the vouchers are turned
+    around, or of whose sentence they say more, when the stranger has most of it; what they only report; partners that
+    are exchanged. `steps` is the cheapest reading by `own`; the stranger is one sentence.
+    """
+    theirs = [at for at, word in enumerate(line) if word.meaning and word.text != NOT and _has(stranger, word)]
+    new = _new(line, theirs, steps, own, stranger)
+    if new:
+        return new
+    for part in _parts(line):
+        shared = [at for at in part if at in theirs]
+        if _is_otherwise(line, part, shared, steps, own, stranger):
+            return part
+    reported = [at for at in theirs if _is_reported(line[at], steps[at], own)]
+    if _weight(line, reported) >= max(CONTENT, _REPORTED_SHARE * _sum(stranger.words)):
+        return reported
+    return next((crossed for one in own if set(crossed := _crossed(line, one)) & set(theirs)), [])
+
+
+def _has(source: Source, word: Word) -> bool:
+    """Whether it has a word, or that which the word denies: one may say "unproofread" for "without proofreading"."""
+    return bool(source.where(word)) or any(source.where(bare) for bare in unprefixed(word))
+
+
+def _new(
+    line: Line, theirs: Sequence[int], steps: Sequence[Step], own: Sequence[Source], stranger: Source
+) -> list[int]:
+    """The words that the stranger has and no voucher, when one of them is a name or there are others in common."""
+    new = [at for at in theirs if not steps[at].explained and not _is_denied(line[at], own)]
+    if any(_is_name(line[at], stranger) for at in new):
+        return new
+    clauses = {line[at].clause for at in new}
+    there = [at for at in theirs if line[at].clause in clauses]
+    enough = _weight(line, there) >= _SUBJECT * _sum(stranger.words)
+    return new if enough and _weight(line, new) >= CONTENT and len(new) < len(there) else []
+
+
+def _is_denied(word: Word, own: Sequence[Source]) -> bool:
+    """Whether a voucher denies in two words what this one does by how it begins: "not verified", "unverified"."""
+    return any(one.words[at].denied for bare in unprefixed(word) for one in own for at in one.where(bare))
+
+
+def _is_name(word: Word, stranger: Source) -> bool:
+    weights = [word.weight, *(stranger.words[at].weight for at in stranger.where(word))]
+    return max(weights) >= NAME and not word.text.isdecimal()
+
+
+def _parts(line: Line) -> Iterator[list[int]]:
+    """The words of all of a line, and those of each of its clauses."""
+    words = [at for at, word in enumerate(line) if word.meaning]
+    yield words
+    for _, group in groupby(words, key=lambda at: line[at].clause):
+        yield list(group)
+
+
+def _is_otherwise(
+    line: Line,
+    part: Sequence[int],
+    shared: Sequence[int],
+    steps: Sequence[Step],
+    own: Sequence[Source],
+    stranger: Source,
+) -> bool:
+    """Whether the vouchers say a part otherwise, of which a stranger has enough for it to be his."""
+    weight, common = _weight(line, part), _weight(line, shared)
+    told = [at for at in part if steps[at].explained]
+    reported = bool(told) and all(_is_reported(line[at], steps[at], own) for at in told)
+    if weight >= _CLAIM and common >= (_REPORTED_RIVAL if reported else _RIVAL) * weight:
+        otherwise = reported or sum(steps[at].cost for at in range(part[0], part[-1] + 1)) >= _OTHERWISE
+        if otherwise or _is_mentioned(part, steps, own, same=_is_same(weight, common, stranger)):
+            return True
+    close = common >= _RIVAL * min(weight, _sum(stranger.words))
+    return close and common >= _CLAIM and _is_turned(line, shared, own, stranger)
+
+
+def _is_same(weight: float, common: float, stranger: Source) -> bool:
+    return common >= _SAME * max(weight, _sum(stranger.words))
+
+
+def _is_reported(word: Word, step: Step, own: Sequence[Source]) -> bool:
+    """Whether a voucher has a word only as what somebody else says, and the line does not say so."""
+    return step.explained and own[step.source].words[step.at].reported and not word.reported
+
+
+def _is_mentioned(part: Sequence[int], steps: Sequence[Step], own: Sequence[Source], *, same: bool) -> bool:
+    """Whether the vouchers only speak of it: their sentences say a good deal more than the line does.
+
+    `same`: a stranger says it word for word; then a word more is enough, such as one that calls it a rumour.
+    """
+    used = {(step.source, step.at) for step in steps if step.explained}
+    here = [(steps[at].source, steps[at].at) for at in part if steps[at].explained]
+    spoken_in = {(source, own[source].words[at].sentence) for source, at in here}
+    whole = unused = 0.0
+    for source, sentence in spoken_in:
+        for at, word in enumerate(own[source].words):
+            if word.meaning and word.sentence == sentence:
+                whole += word.weight
+                unused += word.weight if (source, at) not in used else 0.0
+    return unused > _MENTIONED * whole or (same and unused >= CONTENT)
+
+
+def _is_turned(line: Line, shared: Sequence[int], own: Sequence[Source], stranger: Source) -> bool:
+    """Whether two words stand as in the stranger's sentence, and the other way around wherever a voucher has both."""
+    for one, other in combinations(shared, 2):
+        if not _in_order(stranger, line[one], line[other]) or _in_order(stranger, line[other], line[one]):
+            continue
+        both = [source for source in own if source.where(line[one]) and source.where(line[other])]
+        if both and not any(_in_order(source, line[one], line[other]) for source in both):
+            return True
+    return False
+
+
+def _in_order(source: Source, one: Word, other: Word) -> bool:
+    """Whether a source has one word somewhere before the other."""
+    return min(source.where(one), default=len(source.words)) < max(source.where(other), default=-1)
+
+
+def _crossed(line: Line, own: Source) -> list[int]:
+    """The words of two phrases each of which has a part of the same two phrases of a voucher: roles are exchanged."""
+    drawn = defaultdict[int, set[int]](set)
+    for word in line:
+        phrases = {own.words[at].phrase for at in own.where(word)} if word.meaning else set()
+        if len(phrases) == 1:  # a word of both tells nothing
+            drawn[word.phrase] |= phrases
+    for one, other in combinations(drawn, 2):
+        if len(drawn[one] & drawn[other]) > 1:
+            return [at for at, word in enumerate(line) if word.meaning and word.phrase in {one, other}]
+    return []
+
+
+def _weight(line: Line, at: Sequence[int]) -> float:
+    return sum(line[one].weight for one in at)
+
+
+def _sum(words: Sequence[Word]) -> float:
+    return sum(word.weight for word in words if word.meaning)
