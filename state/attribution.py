@@ -67,27 +67,19 @@ def foreign(text: str, vouchers: Sequence[str], strangers: Sequence[Voice]) -> F
     own = nearest(line, (source_of(one, _VOUCHED) for one in dict.fromkeys(vouchers)))
     if not own:
         return Foreign(text[:_SHOWN], least, all_of_it=True)
-    # Of two who say the same the less trusted one counts.
-    ranked = sorted(strangers, key=lambda one: -one.trust.rank)
-    voices = {source_of(one.text, _CITED if one.cited else _STRANGE): one for one in ranked}
+    voices: dict[Source, Voice] = {}
+    for one in sorted(
+        strangers, key=lambda one: one.trust.rank
+    ):  # of two who say the same the less trusted one counts
+        voices.setdefault(source_of(one.text, _CITED if one.cited else _STRANGE), one)
     alone = reading(line, own)
-    better = _better_said(line, alone, own, voices)
+    better = _better_said(line, alone, own, voices) or _repeats_sentence(line, alone, own, voices)
     if better is not None:
         return better
-    for source, voice in voices.items():
-        sentence = _whole_sentence(line, own, source)
-        if sentence:
-            return _found(line, sentence, alone, len(own), voice.trust)
     unsaid = _unsaid(line, len(_heading(text)), own, cited=any(one.cited for one in strangers))
     if unsaid:
         return _found(line, unsaid, alone, len(own), least)
-    keys = {key_of(word.text) for word in line if word.meaning}
-    for source, voice in voices.items():
-        near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
-        found = next(filter(None, (disputed(line, alone, own, said) for said in near)), None)
-        if found:
-            return _found(line, found, alone, len(own), voice.trust)
-    return None
+    return _disputed(line, alone, own, voices)
 
 
 def repeated(text: str, strangers: Sequence[Voice]) -> Trust | None:
@@ -130,7 +122,7 @@ def _found(line: Line, at: Sequence[int], steps: Sequence[Step], own: int, trust
     return Foreign(words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…", trust, all_of_it)
 
 
-# A stranger says it better
+# A stranger says it better, or disputes it
 
 
 def _better_said(
@@ -150,6 +142,19 @@ def _better_said(
     return _found(line, theirs, both, len(own), least_trust([one.trust for one in speakers]))
 
 
+def _disputed(
+    line: Line, alone: Sequence[Step], own: Sequence[Source], voices: dict[Source, Voice]
+) -> Foreign | None:
+    """The words that one of the strangers disputes."""
+    keys = {key_of(word.text) for word in line if word.meaning}
+    for source, voice in voices.items():
+        near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
+        found = next(filter(None, (disputed(line, alone, own, said) for said in near)), None)
+        if found:
+            return _found(line, found, alone, len(own), voice.trust)
+    return None
+
+
 def _whole_clauses(line: Line, theirs: Sequence[int]) -> bool:
     """Whether these are all the words of the clauses that they stand in, and those say something."""
     clauses = {line[at].clause for at in theirs}
@@ -157,8 +162,18 @@ def _whole_clauses(line: Line, theirs: Sequence[int]) -> bool:
     return there == list(theirs) and sum(line[at].weight for at in there) >= _UNSAID
 
 
+def _repeats_sentence(
+    line: Line, alone: Sequence[Step], own: Sequence[Source], voices: dict[Source, Voice]
+) -> Foreign | None:
+    """A phrase that is all of a stranger's sentence and stands in no voucher, however little it weighs."""
+    for source, voice in voices.items():
+        sentence = _whole_sentence(line, own, source)
+        if sentence:
+            return _found(line, sentence, alone, len(own), voice.trust)
+    return None
+
+
 def _whole_sentence(line: Line, own: Sequence[Source], stranger: Source) -> list[int]:
-    """The words of a phrase that is all of a stranger's sentence, however little it weighs, and nowhere a voucher's."""
     said = _spoken(stranger)
     for _, group in groupby(range(len(line)), key=lambda at: line[at].phrase):
         at = list(group)

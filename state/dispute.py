@@ -15,7 +15,7 @@ from state.wording import CONTENT, NAME, NOT, Word, unprefixed
 _RIVAL, _OTHERWISE = 0.75, 0.9
 # Of what vouchers only report that much is enough: of the part, or of what the stranger says.
 _REPORTED_RIVAL, _REPORTED_SHARE = 0.3, 0.6
-# A voucher only mentions that of whose sentence so much is left out; or a word, of what a stranger says word for word.
+# A voucher only mentions that of whose sentence so much is left out; or a word, where a stranger says just that.
 _MENTIONED, _SAME = 0.3, 0.9
 # So much is more than a word or two.
 _CLAIM = 2.0

@@ -20,15 +20,18 @@ non mai nessun nessuno nessuna niente nulla senza evitare vietato
 # Said of whoever is spoken of, or so often that it tells nothing.
 LIGHT = """
 every each somebody someone anybody else everything something one ones thing things
-call called calls named is say says said tell tells told ask asks asked want wants wanted user owner agent note notes noted
-heißt heisst genannt ist sagt sagte will soll est dit quiere quiero llama dice dijo diz disse ha detto chiama nutzer usuario utente utilisateur appelle пользователь сказал зовут
+call called calls named is say says said tell tells told ask asks asked want wants wanted user owner agent
+note notes noted
+heißt heisst genannt ist sagt sagte will soll est dit quiere quiero llama dice dijo diz disse ha detto chiama nutzer
+usuario utente utilisateur appelle пользователь сказал зовут
 """
 # What a text is that is not believed.
 DOUBTED = """
 claim claims claimed claiming alleg* purport* pretend* warn warns warned warning inject* phish* scam* malicious*
 suspicious* dangerous* nonsense advice fake* untrusted spoof* hoax* poison* attack* bogus spam* trap* forged
 supposed* wrong wrongly false falsely rumour* rumor* gossip* hearsay myth untrue lie lies
-angeblich* behaupt* warnt* warnung gefälscht* betrug* betrüg* schädlich* falsch* unsinn gefährlich* gerücht* gelogen lüge*
+angeblich* behaupt* warnt* warnung gefälscht* betrug* betrüg* schädlich* falsch* unsinn gefährlich* gerücht*
+gelogen lüge*
 prétend* avert* arnaque* hameçon* faux fausse rumeur* mensonge* infondé*
 afirma* advert* estafa* falso falsa supuest* engañ* rumor* bulo* mentira*
 alega* alerta* golpe* avisei suposto suposta boato* mentira*
