@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from state.crystal import Trust, least_trust
-from state.dispute import disputed
+from state.dispute import disputed, told
 from state.injection import quote, reads_as_instruction, unquoted
 from state.passages import Entry, Source, Step, nearest, reading, sentences, source_of
 from state.wording import CONTENT, NOT, Word, key_of, wording
@@ -28,6 +28,8 @@ _MARGIN, _CLAUSE_MARGIN = 0.4, 0.1
 _REPEATS = 0.75
 # Nobody's is a clause of whose words so many, and such a share, no voucher has; or so many in a row.
 _UNSAID, _UNSAID_SHARE, _UNSAID_ROW = 2.0, 0.7, 3.0
+# Where it denies what they affirm, a smaller share is enough.
+_DENIED_SHARE = 0.45
 # Who explains less of a line than this has no part in it.
 _PART = 0.34
 # A word that says something.
@@ -146,10 +148,10 @@ def _disputed(
     line: Line, alone: Sequence[Step], own: Sequence[Source], voices: dict[Source, Voice]
 ) -> Foreign | None:
     """The words that one of the strangers disputes."""
-    keys = {key_of(word.text) for word in line if word.meaning}
+    keys, by_own = {key_of(word.text) for word in line if word.meaning}, told(line, alone, own)
     for source, voice in voices.items():
         near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
-        found = next(filter(None, (disputed(line, alone, own, said) for said in near)), None)
+        found = next(filter(None, (disputed(by_own, said) for said in near)), None)
         if found:
             return _found(line, found, alone, len(own), voice.trust)
     return None
@@ -221,13 +223,20 @@ def _unsaid(line: Line, start: int, own: Sequence[Source], *, cited: bool) -> li
         clause = list(group)
         here = [at for at in clause if at in lacking]
         lack = sum(line[at].weight for at in here)
-        if lack >= _UNSAID and lack >= _UNSAID_SHARE * sum(line[at].weight for at in clause):
+        share = _DENIED_SHARE if _is_turned_down([line[at] for at in clause], own) else _UNSAID_SHARE
+        if lack >= _UNSAID and lack >= share * sum(line[at].weight for at in clause):
             found += here
     for lacks, group in groupby(words, key=lambda at: at in lacking):
         row = list(group)
         if lacks and sum(line[at].weight for at in row) >= _UNSAID_ROW:
             found += row
     return sorted(set(found))
+
+
+def _is_turned_down(clause: Line, own: Sequence[Source]) -> bool:
+    """Whether a clause denies what the vouchers only affirm."""
+    there = [source.words[at].denied for word in clause if word.denied for source in own for at in source.where(word)]
+    return bool(there) and not any(there)
 
 
 def _is_said(word: Word, own: Sequence[Source], letters: set[str]) -> bool:

@@ -5,7 +5,9 @@ common with it that it may well be his, and the vouchers must say something else
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, groupby
 
 from state.passages import Source, Step
@@ -25,25 +27,48 @@ _SUBJECT = 0.25
 Line = Sequence[Word]
 
 
-def disputed(line: Line, steps: Sequence[Step], own: Sequence[Source], stranger: Source) -> list[int]:
-    """The words of which a stranger speaks too, and which the vouchers do not say like that; mostly there are none.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A line as its vouchers tell it: its cheapest reading by them, and what is exchanged in it."""
+
+    line: Line
+    steps: Sequence[Step]
+    own: Sequence[Source]
+    crossed: Sequence[Sequence[int]]
+
+    def weight(self, at: Iterable[int]) -> float:
+        """What these words of the line weigh."""
+        return sum(self.line[one].weight for one in at)
+
+    def is_reported(self, at: int) -> bool:
+        """Whether a voucher has a word only as what somebody else says, and the line does not say so."""
+        step = self.steps[at]
+        return step.explained and self.own[step.source].words[step.at].reported and not self.line[at].reported
+
+
+def told(line: Line, steps: Sequence[Step], own: Sequence[Source]) -> Told:
+    """The line with its reading by its vouchers, for one stranger's sentence after the other."""
+    return Told(line, steps, own, [crossed for one in own if (crossed := _crossed(line, one))])
+
+
+def disputed(it: Told, stranger: Source) -> list[int]:
+    """The words of which a stranger's sentence speaks too, and which the vouchers do not say like that; mostly none.
 
     That is a word that no voucher has among others that the stranger has; a part in which the vouchers are turned
     around, or of whose sentence they say more, when the stranger has most of it; what they only report; partners that
-    are exchanged. `steps` is the cheapest reading by `own`; the stranger is one sentence.
+    are exchanged.
     """
-    theirs = [at for at, word in enumerate(line) if word.meaning and word.text != NOT and _has(stranger, word)]
-    new = _new(line, theirs, steps, own, stranger)
+    theirs = [at for at, word in enumerate(it.line) if word.meaning and word.text != NOT and _has(stranger, word)]
+    new = _new(it, theirs, stranger)
     if new:
         return new
-    for part in _parts(line):
-        shared = [at for at in part if at in theirs]
-        if _is_otherwise(line, part, shared, steps, own, stranger):
+    for part in _parts(it.line):
+        if _is_otherwise(it, part, [at for at in part if at in theirs], stranger):
             return part
-    reported = [at for at in theirs if _is_reported(line[at], steps[at], own)]
-    if _weight(line, reported) >= max(CONTENT, _REPORTED_SHARE * _sum(stranger.words)):
+    reported = [at for at in theirs if it.is_reported(at)]
+    if it.weight(reported) >= max(CONTENT, _REPORTED_SHARE * _sum(stranger)):
         return reported
-    return next((crossed for one in own if set(crossed := _crossed(line, one)) & set(theirs)), [])
+    return next((list(crossed) for crossed in it.crossed if not set(crossed).isdisjoint(theirs)), [])
 
 
 def _has(source: Source, word: Word) -> bool:
@@ -51,17 +76,15 @@ def _has(source: Source, word: Word) -> bool:
     return bool(source.where(word)) or any(source.where(bare) for bare in unprefixed(word))
 
 
-def _new(
-    line: Line, theirs: Sequence[int], steps: Sequence[Step], own: Sequence[Source], stranger: Source
-) -> list[int]:
+def _new(it: Told, theirs: Sequence[int], stranger: Source) -> list[int]:
     """The words that the stranger has and no voucher, when one of them is a name or there are others in common."""
-    new = [at for at in theirs if not steps[at].explained and not _is_denied(line[at], own)]
-    if any(_is_name(line[at], stranger) for at in new):
+    new = [at for at in theirs if not it.steps[at].explained and not _is_denied(it.line[at], it.own)]
+    if any(_is_name(it.line[at], stranger) for at in new):
         return new
-    clauses = {line[at].clause for at in new}
-    there = [at for at in theirs if line[at].clause in clauses]
-    enough = _weight(line, there) >= _SUBJECT * _sum(stranger.words)
-    return new if enough and _weight(line, new) >= CONTENT and len(new) < len(there) else []
+    clauses = {it.line[at].clause for at in new}
+    there = [at for at in theirs if it.line[at].clause in clauses]
+    enough = it.weight(there) >= _SUBJECT * _sum(stranger)
+    return new if enough and it.weight(new) >= CONTENT and len(new) < len(there) else []
 
 
 def _is_denied(word: Word, own: Sequence[Source]) -> bool:
@@ -82,59 +105,46 @@ def _parts(line: Line) -> Iterator[list[int]]:
         yield list(group)
 
 
-def _is_otherwise(
-    line: Line,
-    part: Sequence[int],
-    shared: Sequence[int],
-    steps: Sequence[Step],
-    own: Sequence[Source],
-    stranger: Source,
-) -> bool:
+def _is_otherwise(it: Told, part: Sequence[int], shared: Sequence[int], stranger: Source) -> bool:
     """Whether the vouchers say a part otherwise, of which a stranger has enough for it to be his."""
-    weight, common = _weight(line, part), _weight(line, shared)
-    told = [at for at in part if steps[at].explained]
-    reported = bool(told) and all(_is_reported(line[at], steps[at], own) for at in told)
+    weight, common = it.weight(part), it.weight(shared)
+    if common < _REPORTED_RIVAL * min(weight, _sum(stranger)):
+        return False
+    explained = [at for at in part if it.steps[at].explained]
+    reported = bool(explained) and all(map(it.is_reported, explained))
     if weight >= _CLAIM and common >= (_REPORTED_RIVAL if reported else _RIVAL) * weight:
-        otherwise = reported or sum(steps[at].cost for at in range(part[0], part[-1] + 1)) >= _OTHERWISE
-        if otherwise or _is_mentioned(part, steps, own, same=_is_same(weight, common, stranger)):
+        otherwise = reported or sum(it.steps[at].cost for at in range(part[0], part[-1] + 1)) >= _OTHERWISE
+        if otherwise or _is_mentioned(it, part, same=common >= _SAME * max(weight, _sum(stranger))):
             return True
-    close = common >= _RIVAL * min(weight, _sum(stranger.words))
-    return close and common >= _CLAIM and _is_turned(line, shared, own, stranger)
+    close = common >= _RIVAL * min(weight, _sum(stranger))
+    return close and common >= _CLAIM and _is_turned(it, shared, stranger)
 
 
-def _is_same(weight: float, common: float, stranger: Source) -> bool:
-    return common >= _SAME * max(weight, _sum(stranger.words))
-
-
-def _is_reported(word: Word, step: Step, own: Sequence[Source]) -> bool:
-    """Whether a voucher has a word only as what somebody else says, and the line does not say so."""
-    return step.explained and own[step.source].words[step.at].reported and not word.reported
-
-
-def _is_mentioned(part: Sequence[int], steps: Sequence[Step], own: Sequence[Source], *, same: bool) -> bool:
+def _is_mentioned(it: Told, part: Sequence[int], *, same: bool) -> bool:
     """Whether the vouchers only speak of it: their sentences say a good deal more than the line does.
 
     `same`: a stranger says it word for word; then a word more is enough, such as one that calls it a rumour.
     """
-    used = {(step.source, step.at) for step in steps if step.explained}
-    here = [(steps[at].source, steps[at].at) for at in part if steps[at].explained]
-    spoken_in = {(source, own[source].words[at].sentence) for source, at in here}
+    used = {(step.source, step.at) for step in it.steps if step.explained}
+    here = [(it.steps[at].source, it.steps[at].at) for at in part if it.steps[at].explained]
+    spoken_in = {(source, it.own[source].words[at].sentence) for source, at in here}
     whole = unused = 0.0
     for source, sentence in spoken_in:
-        for at, word in enumerate(own[source].words):
+        for at, word in enumerate(it.own[source].words):
             if word.meaning and word.sentence == sentence:
                 whole += word.weight
                 unused += word.weight if (source, at) not in used else 0.0
     return unused > _MENTIONED * whole or (same and unused >= CONTENT)
 
 
-def _is_turned(line: Line, shared: Sequence[int], own: Sequence[Source], stranger: Source) -> bool:
+def _is_turned(it: Told, shared: Sequence[int], stranger: Source) -> bool:
     """Whether two words stand as in the stranger's sentence, and the other way around wherever a voucher has both."""
-    for one, other in combinations(shared, 2):
-        if not _in_order(stranger, line[one], line[other]) or _in_order(stranger, line[other], line[one]):
+    for first, second in combinations(shared, 2):
+        one, other = it.line[first], it.line[second]
+        if not _in_order(stranger, one, other) or _in_order(stranger, other, one):
             continue
-        both = [source for source in own if source.where(line[one]) and source.where(line[other])]
-        if both and not any(_in_order(source, line[one], line[other]) for source in both):
+        both = [source for source in it.own if source.where(one) and source.where(other)]
+        if both and not any(_in_order(source, one, other) for source in both):
             return True
     return False
 
@@ -157,9 +167,7 @@ def _crossed(line: Line, own: Source) -> list[int]:
     return []
 
 
-def _weight(line: Line, at: Sequence[int]) -> float:
-    return sum(line[one].weight for one in at)
-
-
-def _sum(words: Sequence[Word]) -> float:
-    return sum(word.weight for word in words if word.meaning)
+@lru_cache(maxsize=4_096)
+def _sum(source: Source) -> float:
+    """What all words of a text weigh."""
+    return sum(word.weight for word in source.words if word.meaning)

@@ -75,7 +75,11 @@ def source_of(text: str, entry: Entry) -> Source:
 def sentences(source: Source) -> tuple[Source, ...]:
     """The sentences of a text by themselves."""
     groups = [tuple(group) for _, group in groupby(source.words, key=lambda word: word.sentence)]
-    return tuple(replace(source, words=words, places=_places(words)) for words in groups)
+    texts = (" ".join(word.text for word in words) for words in groups)
+    return tuple(
+        replace(source, text=text, words=words, places=_places(words))
+        for text, words in zip(texts, groups, strict=True)
+    )
 
 
 def nearest(line: Sequence[Word], sources: Iterable[Source]) -> list[Source]:
