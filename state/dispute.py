@@ -43,7 +43,7 @@ class Told:
     def is_reported(self, at: int) -> bool:
         """Whether a voucher has a word only as what somebody else says, and the line does not say so."""
         step = self.steps[at]
-        return step.explained and self.own[step.source].words[step.at].reported and not self.line[at].reported
+        return step.explained and self.own[step.source].words[step.at].only_reports(self.line[at])
 
 
 def told(line: Line, steps: Sequence[Step], own: Sequence[Source]) -> Told:

@@ -156,7 +156,7 @@ def _misfit(word: Word, there: Word) -> float:
     if not word.meaning:
         return 0.0
     denied = _DENIED if word.denied is not there.denied else 0.0
-    return min(word.weight, CONTENT) * (denied + (_REPORTED if there.reported and not word.reported else 0.0))
+    return min(word.weight, CONTENT) * (denied + (_REPORTED if there.only_reports(word) else 0.0))
 
 
 def _move(here: int, there: int) -> float:

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cache, lru_cache
 
 from state.injection_decoding import folded
@@ -32,6 +33,7 @@ _CLAUSE = re.compile(
     r"[(\[|「」『』“”«»\"。！？；：、，—–]| - "
 )
 _QUOTATION = re.compile(r'"[^"]+"|[“„][^“”„]+[“”]|«[^«»]+»|「[^「」]+」|『[^『』]+』')
+_SPEAKER = re.compile(r"\W*\w+(?: \w+){0,2}: ?")  # Ada: "…"
 _CONJUNCTION = re.compile(
     r"(?<=\s)(?:and|but|or|und|aber|sondern|oder|et|mais|ou|y|e|pero|sino|o|mas|ma|ed|и|а|но|или)(?=\s)"
 )
@@ -53,6 +55,14 @@ _REPORTED_UNSPACED = (
 )
 
 
+class Speech(IntEnum):
+    """Who says a word: the text itself, somebody whom it quotes by name, or a page or a rumour."""
+
+    OWN = 0
+    NAMED = 1
+    REPORTED = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """A word of a text. `sentence`, `clause` and `phrase` number what it stands in; a clause may have two phrases."""
@@ -63,7 +73,11 @@ class Word:
     clause: int
     phrase: int
     denied: bool
-    reported: bool
+    speech: Speech
+
+    def only_reports(self, other: "Word") -> bool:
+        """Whether this only tells what others say, and the other word says it as its own."""
+        return self.speech is Speech.REPORTED and other.speech is Speech.OWN
 
     @property
     def meaning(self) -> bool:
@@ -78,14 +92,14 @@ def wording(text: str) -> tuple[Word, ...]:
     clause = phrase = begins = 0
     for number, sentence in enumerate(_SENTENCE.split(unicodedata.normalize("NFKC", visible(text)))):
         plain, before = folded(sentence), len(found)
-        reported = bool(_reported().search(plain))
-        for part, quoted in _clauses(plain):
+        told = Speech.REPORTED if _reported().search(plain) else Speech.OWN
+        for part, speech in _clauses(plain):
             clause += 1
             for said in _CONJUNCTION.split(part):
                 phrase += 1
                 denied = not _negators().isdisjoint(terms(said)) or bool(_UNSPACED_NOT.search(said))
-                place, others = (number, clause, phrase), reported or quoted
-                found += [_word(term, named, place, denied=denied, reported=others) for term in terms(said)]
+                place, speaks = (number, clause, phrase), max(told, speech)
+                found += [_word(term, named, place, speaks, denied=denied) for term in terms(said)]
         if _only_denies(found[before:]):
             found[begins:before] = [replace(word, denied=True) for word in found[begins:before]]
         begins = before
@@ -129,6 +143,11 @@ def _reported() -> re.Pattern[str]:
     return re.compile(rf"\b(?:{doubted})\b|{told}|{_REPORTED_UNSPACED}")
 
 
+@cache
+def _sources() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{_listed(SOURCES)})\b")
+
+
 def _listed(words: str) -> str:
     return "|".join(folded(word).replace("*", r"\w*") for word in words.split())
 
@@ -144,18 +163,21 @@ def _only_denies(sentence: Sequence[Word]) -> bool:
     return denies and sum(word.weight for word in sentence if word.meaning and word.weight != NEGATION) <= CONTENT
 
 
-def _clauses(sentence: str) -> Iterator[tuple[str, bool]]:
-    """The clauses of a sentence, and whether each stands within marks of quotation."""
+def _clauses(sentence: str) -> Iterator[tuple[str, Speech]]:
+    """The clauses of a sentence, and who says each."""
     plain, end = _OVER.sub(r"\1; not ", _INSTEAD.sub("; not ", sentence)), 0
     for match in _QUOTATION.finditer(plain):
-        yield from ((part, False) for part in _CLAUSE.split(plain[end : match.start()]))
-        yield from ((part, True) for part in _CLAUSE.split(match.group()))
+        yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end : match.start()]))
+        before = plain[: match.start()]
+        named = _SPEAKER.fullmatch(before) and not _sources().search(before)
+        speech = Speech.NAMED if named else Speech.REPORTED
+        yield from ((part, speech) for part in _CLAUSE.split(match.group()))
         end = match.end()
-    yield from ((part, False) for part in _CLAUSE.split(plain[end:]))
+    yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end:]))
 
 
-def _word(term: str, named: frozenset[str], place: tuple[int, int, int], *, denied: bool, reported: bool) -> Word:
-    return Word(NOT if term in _negators() else stem(term), _weight(term, named), *place, denied, reported)
+def _word(term: str, named: frozenset[str], place: tuple[int, int, int], speech: Speech, *, denied: bool) -> Word:
+    return Word(NOT if term in _negators() else stem(term), _weight(term, named), *place, denied, speech)
 
 
 def _weight(term: str, named: frozenset[str]) -> float:
