@@ -23,6 +23,7 @@ _MENTIONED, _SAME = 0.3, 0.9
 _CLAIM = 2.0
 # Who has a new word speaks of the line when so much of what he says is in it.
 _SUBJECT = 0.25
+_TOPIC = 0.5
 
 Line = Sequence[Word]
 
@@ -81,10 +82,22 @@ def _new(it: Told, theirs: Sequence[int], stranger: Source) -> list[int]:
     new = [at for at in theirs if not it.steps[at].explained and not _is_denied(it.line[at], it.own)]
     if any(_is_name(it.line[at], stranger) for at in new):
         return new
+    if not new:
+        return _novel(it, theirs, stranger)
     clauses = {it.line[at].clause for at in new}
     there = [at for at in theirs if it.line[at].clause in clauses]
     enough = it.weight(there) >= _SUBJECT * _sum(stranger)
     return new if enough and it.weight(new) >= CONTENT and len(new) < len(there) else []
+
+
+def _novel(it: Told, theirs: Sequence[int], stranger: Source) -> list[int]:
+    """The words that nobody has in a clause that has the subject of which the stranger speaks."""
+    for part in list(_parts(it.line))[1:]:
+        shared = [at for at in part if at in theirs]
+        novel = [at for at in part if not it.steps[at].explained and not it.line[at].text.isdecimal()]
+        if it.weight(novel) >= CONTENT and it.weight(shared) >= _TOPIC * _sum(stranger):
+            return novel
+    return []
 
 
 def _is_denied(word: Word, own: Sequence[Source]) -> bool:

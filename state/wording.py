@@ -20,6 +20,7 @@ CONTENT, NAME, NEGATION, STOP = 1.0, 1.75, 1.5, 0.15
 _PAIR, _KANA_PAIR = 0.5, 0.2  # overlapping pairs of characters, of which a word has several
 
 _LONG, _LETTERS = 18, 8
+_DENYING_SIGNS = "未无無不非"
 _DENYING = "un non in im ir il dis mis a de des in не без бес"
 # Any negation is this word.
 NOT = "not"
@@ -50,7 +51,7 @@ _UNSPACED_NOT = re.compile(
     "|未(?!来|來)|ない|なし|なく|ません|ずに"
 )
 _REPORTED_UNSPACED = (
-    "自称|声称|传言|传闻|谣|據說|据说|假的|不实|噂|うわさ|デマ|嘘|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|"
+    "自称|声称|传言|传闻|谣|據說|据说|假的|不实|噂|冗談|玩笑|うわさ|デマ|嘘|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|"
     "(?:页面|网页|网站|文章|邮件|ページ|サイト|記事|メール).{0,12}(?:说|称|要求|让|叫|建议|言|求|書|勧)"
 )
 
@@ -185,6 +186,8 @@ def _weight(term: str, named: frozenset[str]) -> float:
         return NEGATION
     if term in _light():
         return STOP
+    if term[0] in _DENYING_SIGNS and len(term) > 1:
+        return CONTENT
     if term >= "\u0e00":
         return _KANA_PAIR if all("\u3040" <= char <= "\u309f" for char in term) else _PAIR
     if len(term) > _LONG:  # words run together, or encoded

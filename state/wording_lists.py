@@ -29,14 +29,14 @@ usuario utente utilisateur appelle пользователь сказал зов�
 DOUBTED = """
 claim claims claimed claiming alleg* purport* pretend* warn warns warned warning inject* phish* scam* malicious*
 suspicious* dangerous* nonsense advice fake* untrusted spoof* hoax* poison* attack* bogus spam* trap* forged
-supposed* wrong wrongly false falsely rumour* rumor* gossip* hearsay myth untrue lie lies
+supposed* wrong wrongly false falsely rumour* rumor* gossip* hearsay joke* joking myth untrue lie lies
 angeblich* behaupt* warnt* warnung gefälscht* betrug* betrüg* schädlich* falsch* unsinn gefährlich* gerücht*
-gelogen lüge*
-prétend* avert* arnaque* hameçon* faux fausse rumeur* mensonge* infondé*
-afirma* advert* estafa* falso falsa supuest* engañ* rumor* bulo* mentira*
-alega* alerta* golpe* avisei suposto suposta boato* mentira*
-sostien* avvert* truffa* presunt* diceri* bufal* pettegol*
-якобы утвержда* предупре* мошенн* поддельн* ложн* обман* слух слухи сплетн* неправд* вран*
+gelogen lüge* scherz*
+prétend* avert* arnaque* hameçon* faux fausse rumeur* blague* mensonge* infondé*
+afirma* advert* estafa* falso falsa supuest* engañ* rumor* bulo* broma* mentira*
+alega* alerta* golpe* avisei suposto suposta boato* mentira* brincadeira*
+sostien* avvert* truffa* presunt* diceri* bufal* scherz* pettegol*
+якобы утвержда* предупре* мошенн* поддельн* ложн* обман* слух слухи шутк* сплетн* неправд* вран*
 """
 # Who is neither the agent nor its owner.
 SOURCES = """
