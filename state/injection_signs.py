@@ -77,7 +77,7 @@ speaks of its inside | override | 0.76 | \byour (?:\w+ ){0,2}(?:instructions?|gu
   long-term memory|permanent knowledge|records|notes|persona|training data|owner|user|human|next (?:answer|reply))\b|
   \b(?:deine?[nr]?|ihre?) (?:richtlinien|regeln|anweisungen|vorgaben|gedachtnis|nutzer)\b|\bthe human behind you\b|
   (?:你|您)的?(?:之前的?)?(?:规则|指令|设定|记忆|用户)|\b(?:tes|vos) (?:consignes|regles|instructions)\b
-lifts rules | override | 0.61 | \b(?:ignor(?:e|es|ing)|disregard|forget|set aside|abandon|cancel|drop|drops|dropped|
+lifts rules | override | 0.61 | \b(?:ignor(?:e|es|ing)\b|disregard|forget|set aside|abandon|cancel|drop|drops|dropped|
   discard|
   void|revoked?|supersedes?|overrides?|replaces?|lifted|lift|suspend(?:ed)?|outdated|no longer (?:applies|apply|
   count|
