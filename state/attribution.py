@@ -7,15 +7,16 @@ have together. Words that nobody has said are the least trusted stranger's, for 
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from functools import lru_cache
+from itertools import groupby
 
 from state.crystal import Trust, least_trust
+from state.dispute import disputed, told
 from state.injection import quote, reads_as_instruction, unquoted
 from state.passages import Entry, Source, Step, nearest, reading, sentences, source_of
-from state.wording import CONTENT, NAME, NOT, Word, key_of, wording
+from state.wording import CONTENT, NOT, Word, key_of, wording
 from state.words import normalise
 
 _VOUCHED = Entry(0.0, 0.3, 0.8)
@@ -23,16 +24,16 @@ _STRANGE = Entry(0.5, 0.6, 0.9)
 _CITED = Entry(0.05, 0.1, 0.2)
 # So much cheaper is a reading with strangers, at least, in which a passage is a stranger's; or whole clauses are.
 _MARGIN, _CLAUSE_MARGIN = 0.4, 0.1
-# Who has so much of the words of a part that the vouchers say otherwise by so much, disputes it.
-_RIVAL, _OTHERWISE = 0.75, 0.9
-# Of what vouchers only report that much is enough.
-_REPORTED_RIVAL = 0.3
-# A voucher only mentions that of whose sentence so much is left out.
-_MENTIONED = 0.3
+# A text of whose words so much is somebody's, repeats him.
+_REPEATS = 0.75
 # Nobody's is a clause of whose words so many, and such a share, no voucher has; or so many in a row.
 _UNSAID, _UNSAID_SHARE, _UNSAID_ROW = 2.0, 0.7, 3.0
+# Where it denies what they affirm, a smaller share is enough.
+_DENIED_SHARE = 0.45
 # Who explains less of a line than this has no part in it.
 _PART = 0.34
+# A word that says something.
+_PHRASE = 0.5
 _SHOWN = 80
 
 _COUNTED = re.compile(
@@ -68,23 +69,19 @@ def foreign(text: str, vouchers: Sequence[str], strangers: Sequence[Voice]) -> F
     own = nearest(line, (source_of(one, _VOUCHED) for one in dict.fromkeys(vouchers)))
     if not own:
         return Foreign(text[:_SHOWN], least, all_of_it=True)
-    # Of two who say the same the less trusted one counts.
-    ranked = sorted(strangers, key=lambda one: -one.trust.rank)
-    voices = {source_of(one.text, _CITED if one.cited else _STRANGE): one for one in ranked}
+    voices: dict[Source, Voice] = {}
+    for one in sorted(
+        strangers, key=lambda one: one.trust.rank
+    ):  # of two who say the same the less trusted one counts
+        voices.setdefault(source_of(one.text, _CITED if one.cited else _STRANGE), one)
     alone = reading(line, own)
-    better = _better_said(line, alone, own, voices)
+    better = _better_said(line, alone, own, voices) or _repeats_sentence(line, alone, own, voices)
     if better is not None:
         return better
     unsaid = _unsaid(line, len(_heading(text)), own, cited=any(one.cited for one in strangers))
     if unsaid:
         return _found(line, unsaid, alone, len(own), least)
-    keys = {key_of(word.text) for word in line if word.meaning}
-    for source, voice in voices.items():
-        near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
-        disputed = next(filter(None, (_disputed(line, alone, own, said) for said in near)), None)
-        if disputed:
-            return _found(line, disputed, alone, len(own), voice.trust)
-    return None
+    return _disputed(line, alone, own, voices)
 
 
 def repeated(text: str, strangers: Sequence[Voice]) -> Trust | None:
@@ -93,7 +90,7 @@ def repeated(text: str, strangers: Sequence[Voice]) -> Trust | None:
     voices = {source_of(one.text, _STRANGE): one for one in strangers}
     sources = nearest(line, voices)
     theirs = [(word.weight, step) for word, step in zip(line, reading(line, sources), strict=True) if step.explained]
-    if not theirs or sum(weight for weight, _ in theirs) < _RIVAL * sum(word.weight for word in line):
+    if not theirs or sum(weight for weight, _ in theirs) < _REPEATS * sum(word.weight for word in line):
         return None
     return least_trust([voices[sources[step.source]].trust for _, step in theirs])
 
@@ -127,7 +124,7 @@ def _found(line: Line, at: Sequence[int], steps: Sequence[Step], own: int, trust
     return Foreign(words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…", trust, all_of_it)
 
 
-# A stranger says it better
+# A stranger says it better, or disputes it
 
 
 def _better_said(
@@ -147,11 +144,58 @@ def _better_said(
     return _found(line, theirs, both, len(own), least_trust([one.trust for one in speakers]))
 
 
+def _disputed(
+    line: Line, alone: Sequence[Step], own: Sequence[Source], voices: dict[Source, Voice]
+) -> Foreign | None:
+    """The words that one of the strangers disputes."""
+    keys, by_own = {key_of(word.text) for word in line if word.meaning}, told(line, alone, own)
+    for source, voice in voices.items():
+        near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
+        found = next(filter(None, (disputed(by_own, said) for said in near)), None)
+        if found:
+            return _found(line, found, alone, len(own), voice.trust)
+    return None
+
+
 def _whole_clauses(line: Line, theirs: Sequence[int]) -> bool:
     """Whether these are all the words of the clauses that they stand in, and those say something."""
     clauses = {line[at].clause for at in theirs}
     there = [at for at, word in enumerate(line) if word.clause in clauses and word.meaning]
     return there == list(theirs) and sum(line[at].weight for at in there) >= _UNSAID
+
+
+def _repeats_sentence(
+    line: Line, alone: Sequence[Step], own: Sequence[Source], voices: dict[Source, Voice]
+) -> Foreign | None:
+    """A phrase that is all of a stranger's sentence and stands in no voucher, however little it weighs."""
+    for source, voice in voices.items():
+        sentence = _whole_sentence(line, own, source)
+        if sentence:
+            return _found(line, sentence, alone, len(own), voice.trust)
+    return None
+
+
+def _whole_sentence(line: Line, own: Sequence[Source], stranger: Source) -> list[int]:
+    said = _spoken(stranger)
+    for _, group in groupby(range(len(line)), key=lambda at: line[at].phrase):
+        at = list(group)
+        texts = tuple(line[one].text for one in at)
+        if texts not in said or not any(line[one].weight >= _PHRASE for one in at):
+            continue
+        alone = len(texts) == 1 and any(source.where(line[at[0]]) for source in own)
+        if not alone and not any(_stands_in(texts, source) for source in own):
+            return at
+    return []
+
+
+@lru_cache(maxsize=2_048)
+def _spoken(source: Source) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(word.text for word in one.words) for one in sentences(source))
+
+
+def _stands_in(texts: tuple[str, ...], source: Source) -> bool:
+    words = [word.text for word in source.words]
+    return any(tuple(words[at : at + len(texts)]) == texts for at in range(len(words) - len(texts) + 1))
 
 
 # Nobody has said it
@@ -179,7 +223,8 @@ def _unsaid(line: Line, start: int, own: Sequence[Source], *, cited: bool) -> li
         clause = list(group)
         here = [at for at in clause if at in lacking]
         lack = sum(line[at].weight for at in here)
-        if lack >= _UNSAID and lack >= _UNSAID_SHARE * sum(line[at].weight for at in clause):
+        share = _DENIED_SHARE if _is_turned_down([line[at] for at in clause], own) else _UNSAID_SHARE
+        if lack >= _UNSAID and lack >= share * sum(line[at].weight for at in clause):
             found += here
     for lacks, group in groupby(words, key=lambda at: at in lacking):
         row = list(group)
@@ -188,79 +233,13 @@ def _unsaid(line: Line, start: int, own: Sequence[Source], *, cited: bool) -> li
     return sorted(set(found))
 
 
+def _is_turned_down(clause: Line, own: Sequence[Source]) -> bool:
+    """Whether a clause denies what the vouchers only affirm."""
+    there = [source.words[at].denied for word in clause if word.denied for source in own for at in source.where(word)]
+    return bool(there) and not any(there)
+
+
 def _is_said(word: Word, own: Sequence[Source], letters: set[str]) -> bool:
     if word.text.isdecimal() or any(source.where(word) for source in own):
         return True
     return word.text >= "\u0e00" and letters.issuperset(word.text)
-
-
-# A stranger disputes it
-
-
-def _disputed(line: Line, steps: Sequence[Step], own: Sequence[Source], stranger: Source) -> list[int]:
-    """The words of which a stranger speaks too, and which the vouchers do not say like that; mostly there are none.
-
-    That is a word that no voucher has among others that the stranger has; a part in which the vouchers are turned
-    around, or of whose sentence they say more, when the stranger has most of it; partners that are exchanged.
-    """
-    theirs = [at for at, word in enumerate(line) if word.meaning and word.text != NOT and stranger.where(word)]
-    new = [at for at in theirs if not steps[at].explained]
-    names = any(_is_name(line[at], stranger) for at in new)
-    if names or (sum(line[at].weight for at in new) >= CONTENT and len(new) < len(theirs)):
-        return new
-    for part in _parts(line):
-        weight = sum(line[at].weight for at in part)
-        reported = _only_reported(line, part, steps, own)
-        rival = _REPORTED_RIVAL if reported else _RIVAL
-        if weight < _UNSAID or sum(line[at].weight for at in part if at in theirs) < rival * weight:
-            continue
-        otherwise = reported or sum(steps[at].cost for at in range(part[0], part[-1] + 1)) >= _OTHERWISE
-        if otherwise or _mentioned(part, steps, own):
-            return part
-    return next((crossed for one in own if set(crossed := _crossed(line, one)) & set(theirs)), [])
-
-
-def _is_name(word: Word, stranger: Source) -> bool:
-    weights = [word.weight, *(stranger.words[at].weight for at in stranger.where(word))]
-    return max(weights) >= NAME and not word.text.isdecimal()
-
-
-def _parts(line: Line) -> Iterator[list[int]]:
-    """The words of all of a line, and those of each of its clauses."""
-    words = [at for at, word in enumerate(line) if word.meaning]
-    yield words
-    for _, group in groupby(words, key=lambda at: line[at].clause):
-        yield list(group)
-
-
-def _only_reported(line: Line, part: Sequence[int], steps: Sequence[Step], own: Sequence[Source]) -> bool:
-    """Whether what the vouchers have of it is what somebody else says, and the line does not say so."""
-    there = [(line[at], own[steps[at].source].words[steps[at].at]) for at in part if steps[at].explained]
-    return bool(there) and all(said.reported and not word.reported for word, said in there)
-
-
-def _mentioned(part: Sequence[int], steps: Sequence[Step], own: Sequence[Source]) -> bool:
-    """Whether the vouchers only speak of it: their sentences say a good deal more than the line does."""
-    used = {(step.source, step.at) for step in steps if step.explained}
-    here = [(steps[at].source, steps[at].at) for at in part if steps[at].explained]
-    spoken_in = {(source, own[source].words[at].sentence) for source, at in here}
-    whole = unused = 0.0
-    for source, sentence in spoken_in:
-        for at, word in enumerate(own[source].words):
-            if word.meaning and word.sentence == sentence:
-                whole += word.weight
-                unused += word.weight if (source, at) not in used else 0.0
-    return unused > _MENTIONED * whole
-
-
-def _crossed(line: Line, own: Source) -> list[int]:
-    """The words of two phrases each of which has a part of the same two phrases of a voucher: roles are exchanged."""
-    drawn = defaultdict[int, set[int]](set)
-    for word in line:
-        phrases = {own.words[at].phrase for at in own.where(word)} if word.meaning else set()
-        if len(phrases) == 1:  # a word of both tells nothing
-            drawn[word.phrase] |= phrases
-    for one, other in combinations(drawn, 2):
-        if len(drawn[one] & drawn[other]) > 1:
-            return [at for at, word in enumerate(line) if word.meaning and word.phrase in {one, other}]
-    return []

@@ -38,12 +38,17 @@ _SPLIT_WORDS_ALLOWED = 2
 
 _LEET = str.maketrans("013457@$!l", "oieastasii")
 _SPAN = re.compile(
-    r'"[^"\n]{1,160}"|“[^”\n]{1,160}”|«[^»\n]{1,160}»|`[^`\n]{1,160}`|「[^」\n]{1,160}」|(?<!\w)\'[^\'\n]{1,160}\'(?!\w)'
+    r'"[^"\n]{1,160}"|[“„][^“”„\n]{1,160}[“”]|『[^』\n]{1,160}』|«[^»\n]{1,160}»|`[^`\n]{1,160}`|「[^」\n]{1,160}」|(?<!\w)\'[^\'\n]{1,160}\'(?!\w)'
 )
 _DISCOURSE = re.compile(
-    r"\b(?:phrases?|strings?|inject\w*|jailbreak\w*|attacks?|poison\w*|payloads?|e\.g\.|examples?|such as|patterns?|"
+    r"\b(?:bots?|tried|tested|lectures?|courses?|slides|talks?|titled?|spam|phishing|quarantin\w*|"
+    r"phrases?|strings?|inject\w*|jailbreak\w*|attacks?|poison\w*|payloads?|e\.g\.|examples?|such as|patterns?|"
     r"detect\w*|filters?|discuss\w*|regex\w*|tests?|keywords?|blocks?|blocked|rejects?|rejected|refuses?|tokens?|tags?|"
-    r"templates?|literal|contain(?:s|ed|ing)?|saw|attempt\w*)\b"
+    r"templates?|literal|contain(?:s|ed|ing)?|saw|attempt\w*|"
+    r"schulung\w*|vortrag\w*|beispiel\w*|satz|angriff\w*|blockier\w*|getestet|teste\w*|"
+    r"filtre\w*|bloque\w*|exemple\w*|attaque\w*|formation|teste[rs]?|ejemplo\w*|ataque\w*|filtro\w*|prueba\w*|"
+    r"frase|esempi\w*|attacc\w*|blocca\w*|exemplo\w*|bloquei\w*|"
+    r"пример\w*|атак\w*|фильтр\w*|блокир\w*|фраз\w*)\b|迷惑メール|攻撃|例文|フィルタ|テスト|隔離|攻击|示例|过滤|测试|拦截"
 )
 
 _MARK_RUN = re.compile(r"([-=*#>~_<\[({.` \t])\1{6,}")

@@ -77,7 +77,7 @@ speaks of its inside | override | 0.76 | \byour (?:\w+ ){0,2}(?:instructions?|gu
   long-term memory|permanent knowledge|records|notes|persona|training data|owner|user|human|next (?:answer|reply))\b|
   \b(?:deine?[nr]?|ihre?) (?:richtlinien|regeln|anweisungen|vorgaben|gedachtnis|nutzer)\b|\bthe human behind you\b|
   (?:你|您)的?(?:之前的?)?(?:规则|指令|设定|记忆|用户)|\b(?:tes|vos) (?:consignes|regles|instructions)\b
-lifts rules | override | 0.61 | \b(?:ignor(?:e|es|ing)|disregard|forget|set aside|abandon|cancel|drop|drops|dropped|
+lifts rules | override | 0.61 | \b(?:ignor(?:e|es|ing)\b|disregard|forget|set aside|abandon|cancel|drop|drops|dropped|
   discard|
   void|revoked?|supersedes?|overrides?|replaces?|lifted|lift|suspend(?:ed)?|outdated|no longer (?:applies|apply|
   count|
@@ -103,7 +103,7 @@ this text rules | override | 0.85 | \b(?:comply with|follow|obey|stick to|act on
   следуй)\b.{0,25}\b(?:nur|a ce|estas|
   solo|только|bunu|to|этим)\b|只听|次の命令|이 명령|هذا الأمر|\b(?:new|real|actual|highest[- ]priority|
   only) (?:instruction set|
-  instructions?|directive|ones?|goal|objective|orders)\b|\bpriority (?:one|0|zero|1)\b|
+  instructions?|directive|goal|objective|orders)\b|\b(?:real|actual|only) ones?\b|\bpriority (?:one|0|zero|1)\b|
   \bhighest[- ]priority (?:directive|instruction|order)\b|\babandon the task\b|\b(?:highest|top) priority\b
 no checks | false authority | 0.5 | \b(?:without|unasked|no|never|not|skip(?:s|ped|ping)?|drop|bypass\w*|disabl\w+|
   omit|turn(?:ed)? off|
@@ -190,8 +190,9 @@ without limits | role | 1.00 | \b(?:refuses? nothing|never refuses?|no (?:conten
   rules|ethics|filters?|
   guidelines|conscience)|without (?:limits|restrictions|rules|morals|any rules|ethics|filters?)|unchained|unfiltered|
   uncensored|
-  unrestricted|jailbr\w+|every wish|not bound by|full rights|with full rights|anything goes|sudo mode|god mode|
-  drops? (?:all|its|your) (?:restrictions|guidelines|rules)|exploit|evil|leaks?)\b
+  unrestricted|jailbroken|every wish|not bound by|full rights|with full rights|anything goes|sudo mode|god mode|
+  drops? (?:all|its|your) (?:restrictions|guidelines|rules))\b|(?:^|[.:;!,] |[/?=&.@-])(?:exploit|leak)\b
+names an attack | role | 0.50 | \b(?:jailbreak\w*|exploit|evil|leaks)\b
 plays a part | role | 0.45 | \b(?:let'?s play|imagine (?:you|that you)|pretend|simulate|act as|play the|speak as|
   switch to|enter \w+ mode|
   (?:take on|in) the role|be an? \w+ who|respond twice|you(?:'re| are) (?:now )?(?:an? |the |mallory|vex|free)|
@@ -219,6 +220,9 @@ decode and do | encoded | 0.90 | \b(?:decode|decrypt|translate|unscramble|deciph
 keeps checks | address to an AI | -0.7 | \b(?:never|not|don'?t|cannot|nobody|no one)\b.{0,40}\bwithout (?:ask\w*|
   \w+ ?ing|a |any |
   approval|confirmation|review|permission|consent|checks?)
+warns of what is read | address to an AI | -0.80 | ^(?:\w+: )?(?:never|do not|don'?t|nobody may)\b.{0,12}\b
+  (?:follow|obey|trust|believe|do what|act on)\b.{0,80}[,;] ?(?:it|they|which|that|because it)
+   (?:tells?|says?|asks?|wants?|claims?|orders?)\b
 asks | address to an AI | -0.81 | [?？][\s"')]*$
 the owner speaks | address to an AI | -0.42 | \b(?:i (?:am|say|ask|want|hate|love|like|prefer|write|use|need|live|
   work)|my|me|mich|mir|ich|

@@ -75,7 +75,11 @@ def source_of(text: str, entry: Entry) -> Source:
 def sentences(source: Source) -> tuple[Source, ...]:
     """The sentences of a text by themselves."""
     groups = [tuple(group) for _, group in groupby(source.words, key=lambda word: word.sentence)]
-    return tuple(replace(source, words=words, places=_places(words)) for words in groups)
+    texts = (" ".join(word.text for word in words) for words in groups)
+    return tuple(
+        replace(source, text=text, words=words, places=_places(words))
+        for text, words in zip(texts, groups, strict=True)
+    )
 
 
 def nearest(line: Sequence[Word], sources: Iterable[Source]) -> list[Source]:
@@ -152,7 +156,7 @@ def _misfit(word: Word, there: Word) -> float:
     if not word.meaning:
         return 0.0
     denied = _DENIED if word.denied is not there.denied else 0.0
-    return min(word.weight, CONTENT) * (denied + (_REPORTED if there.reported and not word.reported else 0.0))
+    return min(word.weight, CONTENT) * (denied + (_REPORTED if there.only_reports(word) else 0.0))
 
 
 def _move(here: int, there: int) -> float:

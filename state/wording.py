@@ -1,13 +1,14 @@
 """Wording: a text as words in their order, each with what its clause does to it, for telling who said what.
 
 Two texts with the same words may say opposite things: the words of a clause that denies, and those of a sentence
-that only tells what a page says, are marked as such.
+that only tells what a page says, or of a quotation in it, are marked as such.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cache, lru_cache
 
 from state.injection_decoding import folded
@@ -19,6 +20,8 @@ CONTENT, NAME, NEGATION, STOP = 1.0, 1.75, 1.5, 0.15
 _PAIR, _KANA_PAIR = 0.5, 0.2  # overlapping pairs of characters, of which a word has several
 
 _LONG, _LETTERS = 18, 8
+_DENYING_SIGNS = "未无無不非"
+_DENYING = "un non in im ir il dis mis a de des in не без бес"
 # Any negation is this word.
 NOT = "not"
 _SHORT, _PREFIX = 3, 4
@@ -30,6 +33,8 @@ _CLAUSE = re.compile(
     r"(?<=[^\x00-\x7f])[,;:!?]|[,;:!?](?=[^\x00-\x7f])|[,;:!?)\]|][\s\"']|[.,;:!?]$|\.[\s\"']|"
     r"[(\[|「」『』“”«»\"。！？；：、，—–]| - "
 )
+_QUOTATION = re.compile(r'"[^"]+"|[“„][^“”„]+[“”]|«[^«»]+»|「[^「」]+」|『[^『』]+』')
+_SPEAKER = re.compile(r"\W*\w+(?: \w+){0,2}: ?")  # Ada: "…"
 _CONJUNCTION = re.compile(
     r"(?<=\s)(?:and|but|or|und|aber|sondern|oder|et|mais|ou|y|e|pero|sino|o|mas|ma|ed|и|а|но|или)(?=\s)"
 )
@@ -46,9 +51,17 @@ _UNSPACED_NOT = re.compile(
     "|未(?!来|來)|ない|なし|なく|ません|ずに"
 )
 _REPORTED_UNSPACED = (
-    "自称|声称|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|"
+    "自称|声称|传言|传闻|谣|據說|据说|假的|不实|噂|冗談|玩笑|うわさ|デマ|嘘|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|"
     "(?:页面|网页|网站|文章|邮件|ページ|サイト|記事|メール).{0,12}(?:说|称|要求|让|叫|建议|言|求|書|勧)"
 )
+
+
+class Speech(IntEnum):
+    """Who says a word: the text itself, somebody whom it quotes by name, or a page or a rumour."""
+
+    OWN = 0
+    NAMED = 1
+    REPORTED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,11 @@ class Word:
     clause: int
     phrase: int
     denied: bool
-    reported: bool
+    speech: Speech
+
+    def only_reports(self, other: "Word") -> bool:
+        """Whether this only tells what others say, and the other word says it as its own."""
+        return self.speech is Speech.REPORTED and other.speech is Speech.OWN
 
     @property
     def meaning(self) -> bool:
@@ -76,14 +93,14 @@ def wording(text: str) -> tuple[Word, ...]:
     clause = phrase = begins = 0
     for number, sentence in enumerate(_SENTENCE.split(unicodedata.normalize("NFKC", visible(text)))):
         plain, before = folded(sentence), len(found)
-        reported = bool(_reported().search(plain))
-        for part in _clauses(plain):
+        told = Speech.REPORTED if _reported().search(plain) else Speech.OWN
+        for part, speech in _clauses(plain):
             clause += 1
             for said in _CONJUNCTION.split(part):
                 phrase += 1
                 denied = not _negators().isdisjoint(terms(said)) or bool(_UNSPACED_NOT.search(said))
-                place = (number, clause, phrase)
-                found += [_word(term, named, place, denied=denied, reported=reported) for term in terms(said)]
+                place, speaks = (number, clause, phrase), max(told, speech)
+                found += [_word(term, named, place, speaks, denied=denied) for term in terms(said)]
         if _only_denies(found[before:]):
             found[begins:before] = [replace(word, denied=True) for word in found[begins:before]]
         begins = before
@@ -103,6 +120,12 @@ def same_word(one: str, other: str) -> bool:
     return shared >= max(_PREFIX, _SAME_WORD * max(len(one), len(other)))
 
 
+def unprefixed(word: Word) -> list[Word]:
+    """What a word denies by the way it begins, in each way to read it: "verified" of "unverified"."""
+    bare = [word.text.removeprefix(one).lstrip("-") for one in _DENYING.split() if word.text.startswith(one)]
+    return [replace(word, text=one) for one in bare if len(one) >= _PREFIX and one.isalpha()]
+
+
 def key_of(word: str) -> str:
     """What all forms of a word have in common."""
     return word[:_SHORT] if word.isalpha() else word
@@ -117,8 +140,13 @@ def _negators() -> frozenset[str]:
 def _reported() -> re.Pattern[str]:
     doubted, sources, saying = (_listed(words) for words in (DOUBTED, SOURCES, SAYING))
     domain = r"\w+\.(?:example|com|org|net|io|dev|test)"
-    told = rf"\b(?:{sources}|{domain})(?:,? \w+){{0,4}}?,? (?:{saying})\b"
+    told = rf"\b(?:{sources}|{domain})(?:,? \w+){{0,4}}?,? (?:{saying})\b(?! \d)"  # a display reads 5
     return re.compile(rf"\b(?:{doubted})\b|{told}|{_REPORTED_UNSPACED}")
+
+
+@cache
+def _sources() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{_listed(SOURCES)})\b")
 
 
 def _listed(words: str) -> str:
@@ -136,12 +164,21 @@ def _only_denies(sentence: Sequence[Word]) -> bool:
     return denies and sum(word.weight for word in sentence if word.meaning and word.weight != NEGATION) <= CONTENT
 
 
-def _clauses(sentence: str) -> Iterator[str]:
-    yield from _CLAUSE.split(_OVER.sub(r"\1; not ", _INSTEAD.sub("; not ", sentence)))
+def _clauses(sentence: str) -> Iterator[tuple[str, Speech]]:
+    """The clauses of a sentence, and who says each."""
+    plain, end = _OVER.sub(r"\1; not ", _INSTEAD.sub("; not ", sentence)), 0
+    for match in _QUOTATION.finditer(plain):
+        yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end : match.start()]))
+        before = plain[: match.start()]
+        named = _SPEAKER.fullmatch(before) and not _sources().search(before)
+        speech = Speech.NAMED if named else Speech.REPORTED
+        yield from ((part, speech) for part in _CLAUSE.split(match.group()))
+        end = match.end()
+    yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end:]))
 
 
-def _word(term: str, named: frozenset[str], place: tuple[int, int, int], *, denied: bool, reported: bool) -> Word:
-    return Word(NOT if term in _negators() else stem(term), _weight(term, named), *place, denied, reported)
+def _word(term: str, named: frozenset[str], place: tuple[int, int, int], speech: Speech, *, denied: bool) -> Word:
+    return Word(NOT if term in _negators() else stem(term), _weight(term, named), *place, denied, speech)
 
 
 def _weight(term: str, named: frozenset[str]) -> float:
@@ -149,6 +186,8 @@ def _weight(term: str, named: frozenset[str]) -> float:
         return NEGATION
     if term in _light():
         return STOP
+    if term[0] in _DENYING_SIGNS and len(term) > 1:
+        return CONTENT
     if term >= "\u0e00":
         return _KANA_PAIR if all("\u3040" <= char <= "\u309f" for char in term) else _PAIR
     if len(term) > _LONG:  # words run together, or encoded

@@ -20,21 +20,23 @@ non mai nessun nessuno nessuna niente nulla senza evitare vietato
 # Said of whoever is spoken of, or so often that it tells nothing.
 LIGHT = """
 every each somebody someone anybody else everything something one ones thing things
-is say says said tell tells told ask asks asked want wants wanted user owner agent note notes noted
-ist sagt sagte will soll est dit dice dijo diz disse ha detto nutzer usuario utente utilisateur пользователь сказал
+call called calls named is say says said tell tells told ask asks asked want wants wanted user owner agent
+note notes noted
+heißt heisst genannt ist sagt sagte will soll est dit quiere quiero llama dice dijo diz disse ha detto chiama nutzer
+usuario utente utilisateur appelle пользователь сказал зовут
 """
 # What a text is that is not believed.
 DOUBTED = """
 claim claims claimed claiming alleg* purport* pretend* warn warns warned warning inject* phish* scam* malicious*
 suspicious* dangerous* nonsense advice fake* untrusted spoof* hoax* poison* attack* bogus spam* trap* forged
-supposed* wrong wrongly false
-falsely
-angeblich* behaupt* warnt* warnung gefälscht* betrug* betrüg* schädlich* falsch* unsinn gefährlich*
-prétend* avert* arnaque* hameçon* faux fausse
-afirma* advert* estafa* falso falsa supuest* engañ*
-alega* alerta* golpe* avisei suposto suposta
-sostien* avvert* truffa* presunt*
-якобы утвержда* предупре* мошенн* поддельн* ложн* обман*
+supposed* wrong wrongly false falsely rumour* rumor* gossip* hearsay joke* joking myth untrue lie lies
+angeblich* behaupt* warnt* warnung gefälscht* betrug* betrüg* schädlich* falsch* unsinn gefährlich* gerücht*
+gelogen lüge* scherz*
+prétend* avert* arnaque* hameçon* faux fausse rumeur* blague* mensonge* infondé*
+afirma* advert* estafa* falso falsa supuest* engañ* rumor* bulo* broma* mentira*
+alega* alerta* golpe* avisei suposto suposta boato* mentira* brincadeira*
+sostien* avvert* truffa* presunt* diceri* bufal* scherz* pettegol*
+якобы утвержда* предупре* мошенн* поддельн* ложн* обман* слух слухи шутк* сплетн* неправд* вран*
 """
 # Who is neither the agent nor its owner.
 SOURCES = """
