@@ -36,6 +36,7 @@ MOST_IN_HEADING = 2
 SAME_LINE = 0.6
 
 _PREFIX = 4
+_BETWEEN = 200  # signs between two sentences, at most
 _ENDING = 2
 _WORD = re.compile(r"[^\W_][\w'’]*")
 _CLAUSE = re.compile(r"[;!?；。，]\s*|[,.:]\s+|\s+(?:and|und|et|y|и)\s+")
@@ -190,7 +191,9 @@ def values(new: str, old: Sequence[str]) -> frozenset[str]:
     replaced = opening not in openings and openings.isdisjoint(content_terms(new))
     for match in _WORD.finditer(new):
         word, folded = match.group(), _POSSESSIVE.sub("", normalise(match.group()))
-        capital = word[0].isupper() and (not _INITIAL.search(new[: match.start()]) or stem(folded) == opening)
+        capital = word[0].isupper() and (
+            not _INITIAL.search(new, max(0, match.start() - _BETWEEN), match.start()) or stem(folded) == opening
+        )
         named = capital and (stem(folded) != opening or replaced)
         spelt = any(map(str.isdigit, word)) or (number_word(folded) is not None and folded not in _NO_VALUES)
         if folded not in STOP_WORDS and (named or spelt):
@@ -261,10 +264,11 @@ def one_more(old: str, new: str, inputs: Sequence[str]) -> frozenset[str]:
     counted = {thing: _value(term) for term, thing in pairwise(before)}
     said = _said(inputs)
     named = {term for term in content_terms(new) - content_terms(old) if supported(term, said)}
+    last = max((at for at, term in enumerate(spoken) if term in named), default=-1)
     return frozenset(
         term
         for at, (term, thing) in enumerate(pairwise(spoken))
-        if not named.isdisjoint(spoken[at:])
+        if at <= last
         and (value := _value(term)) is not None
         and (once := counted.get(thing)) is not None
         and abs(value - once) == 1
