@@ -9,10 +9,11 @@ from typing import Any
 
 from state.secrets.languages import vocabulary
 
-_LEAST, _MOST, _FEWEST = 12, 26, 8
+# A longer row is a dictionary.
+_LEAST, _MOST, _FEWEST, _LONGEST = 12, 26, 8, 52
 # Over the text as ASCII, every other character as "?": no list has words of fewer than three letters.
 _WORD = r"(?:[A-Za-z?]{3,24}|\?\?)"
-_ROW = rf"{_WORD}(?:(?:\\n|[^A-Za-z?\\]){{1,10}}{_WORD}){{{_LEAST - 1},}}"
+_ROW = rf"{_WORD}(?:(?:\\n|[\s\d.,;:)\]\[*\"'|>`-]){{1,10}}{_WORD}){{{_LEAST - 1},}}"
 _EACH = re.compile("(?:[^\\W\\d_]|[\u0300-\u036f\u3099\u309a]){2,}")
 # Nobody puts a space behind each ideograph, or behind each of a dozen words in hiragana, but a wallet.
 _SIGN_GAP = r"(?:[ \u3000,，、\n]|\d{1,2}[.):、]?){1,6}"
@@ -80,7 +81,7 @@ def _listed(words: Sequence[str]) -> list[tuple[int, int]]:
         of = lists.get(word, 0)
         if not common & of:
             row = words[first:number]
-            if len(row) >= _LEAST and _vary(row) and 4 * sum(one in small for one in row) <= len(row):
+            if _LEAST <= len(row) <= _LONGEST and _vary(row) and 4 * sum(one in small for one in row) <= len(row):
                 found.append((first, number))
             first, common = (number, of) if of else (number + 1, -1)
         else:
