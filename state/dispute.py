@@ -182,5 +182,5 @@ def _crossed(line: Line, own: Source) -> list[int]:
 
 @lru_cache(maxsize=4_096)
 def _sum(source: Source) -> float:
-    """What all words of a text weigh."""
-    return sum(word.weight for word in source.words if word.meaning)
+    """What all words of a text weigh, but for what denies."""
+    return sum(word.weight for word in source.words if word.meaning and word.text != NOT)

@@ -38,6 +38,8 @@ _SPEAKER = re.compile(r"\W*\w+(?: \w+){0,2}: ?")  # Ada: "…"
 _CONJUNCTION = re.compile(
     r"(?<=\s)(?:and|but|or|und|aber|sondern|oder|et|mais|ou|y|e|pero|sino|o|mas|ma|ed|и|а|но|или)(?=\s)"
 )
+# What a clause that denies denies also: "I do not think, that …".
+_SUBORDINATE = re.compile(r"\s*(?:that|dass|dat|que|qu|che|что|чтобы)\b")
 _INSTEAD = re.compile(
     r"\b(?:instead of|rather than|statt|anstatt|plutot que|au lieu d[eu]|en lugar de|en vez de|em vez de|ao inves de|"
     r"invece di|anziche|al posto di|вместо)\b"
@@ -94,13 +96,17 @@ def wording(text: str) -> tuple[Word, ...]:
     for number, sentence in enumerate(_SENTENCE.split(unicodedata.normalize("NFKC", visible(text)))):
         plain, before = folded(sentence), len(found)
         told = Speech.REPORTED if _reported().search(plain) else Speech.OWN
+        scope = False
         for part, speech in _clauses(plain):
             clause += 1
+            scope = scope and bool(_SUBORDINATE.match(part))
             for said in _CONJUNCTION.split(part):
                 phrase += 1
-                denied = not _negators().isdisjoint(terms(said)) or bool(_UNSPACED_NOT.search(said))
+                denies = not _negators().isdisjoint(terms(said)) or bool(_UNSPACED_NOT.search(said))
+                denied = denies or scope
                 place, speaks = (number, clause, phrase), max(told, speech)
                 found += [_word(term, named, place, speaks, denied=denied) for term in terms(said)]
+            scope = denied
         if _only_denies(found[before:]):
             found[begins:before] = [replace(word, denied=True) for word in found[begins:before]]
         begins = before

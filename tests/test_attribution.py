@@ -80,6 +80,7 @@ def test_a_reading_has_a_step_for_each_word_and_costs_nothing_where_the_text_is_
         ),
         ("Gustav sends unproofread minutes.", "Gustav sends minutes.", "Send minutes without proofreading."),
         ("非法渠道进货，老板很看重。", "合法渠道进货，老板很看重。", "非法渠道更便宜。"),
+        ("Thea glaubt, dass Anton geht.", "Thea glaubt nicht, dass Anton geht.", "Anton geht bald."),
         ("The outdated timetable hangs here.", "The timetable hangs here.", "That timetable is out of date."),
         (
             "本番の設定変更は上田さんが承認するが、金曜日の変更に承認は要らない。",
@@ -88,7 +89,7 @@ def test_a_reading_has_a_step_for_each_word_and_costs_nothing_where_the_text_is_
         ),
     ],
     ids="order appended full-width look-alike warned mentioned value exchanged translated name "
-    "short rumour quoted turned prefix sign new denied".split(),
+    "short rumour quoted turned prefix sign scope new denied".split(),
 )
 def test_a_strangers_claim_is_found_among_the_agents_words(line: str, own: str, strange: str) -> None:
     found = foreign(line, [own], web(strange))
@@ -135,7 +136,7 @@ def test_a_whole_sentence_of_a_stranger_is_his_however_short(own: str, said: str
     line = f"{said}; {own}" if first else f"{own}. {said}"
     found = foreign(line, [own], web(f"{said}."))
     assert found is not None
-    assert not found.all_of_it
+    assert found.trust is Trust.WEB
 
 
 def test_of_two_who_say_the_same_the_less_trusted_one_is_the_speaker() -> None:
