@@ -26,8 +26,11 @@ from tests.redteam.corpus import CORPORA, drawn
 _FILE = Path(redaction.__file__).with_name("weights.json")
 _LEAST_SEEN, _LEAST_WEIGHT, _DECIMALS = 8, 0.02, 2
 # Changing a word beside a secret costs less than changing a harmless text.
-_HARMLESS, _SECRET, _BESIDE = 1.5, 1.0, 0.3
-_PENALTY, _STEPS, _RATE = 1.0, 260, 0.003
+_HARMLESS, _SECRET, _BESIDE, _PLAIN = 1.5, 1.0, 0.3, 0.6
+_PENALTY, _STEPS, _RATE = 1.0, 260, 0.004
+# Sentences as anybody says them are always learnt from, and never measured.
+_ALWAYS = -1
+_AUTHORS = ("a", "b", "plain")
 _SAME, _FOLDS = 0.75, 5
 
 
@@ -111,13 +114,14 @@ class Fit:
         """The score of each candidate by weights that were fitted on the other folds."""
         of = np.array(folds)
         scores = np.zeros(len(of), np.float32)
-        for fold in sorted(set(folds)):
+        for fold in sorted(set(folds) - {_ALWAYS}):
             scores[of == fold] = self._matrix[of == fold] @ self.weights(of != fold)
         return scores
 
 
 def _cost(text: Text, row: Row) -> float:
-    return _HARMLESS if text.harmless else _SECRET if row.secret else _BESIDE
+    share = _PLAIN if text.author == "plain" else 1.0
+    return share * (_HARMLESS if text.harmless else _SECRET if row.secret else _BESIDE)
 
 
 def threshold(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float]) -> float:
@@ -125,7 +129,7 @@ def threshold(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float
     highest: dict[int, float] = defaultdict(lambda: -99.0)
     for row, score in zip(rows, scores, strict=True):
         highest[row.text] = max(highest[row.text], float(score))
-    harmless = [number for number, text in enumerate(texts) if text.harmless]
+    harmless = [number for number, text in enumerate(texts) if text.harmless and text.author != "plain"]
     reached = sorted((highest[number] for number in harmless if not texts[number].found), reverse=True)
     return reached[int(_RATE * len(harmless))]
 
@@ -139,7 +143,7 @@ def caught(
         if score > least:
             told[row.text].append((row.start, row.end))
     for number, text in enumerate(texts):
-        for start, end in text.spans:
+        for start, end in text.spans if text.author != "plain" else ():
             spans = (*text.found, *told[number])
             covered = sum(any(a <= at < b for a, b in spans) for at in range(start, end))
             yield text.author, covered > (end - start) / 2
@@ -149,11 +153,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
-    texts, rows = read(("a", "b"))
+    texts, rows = read(_AUTHORS)
     fit = Fit(texts, rows)
+    plain = [texts[row.text].author == "plain" for row in rows]
     kinds = [zlib.crc32((texts[row.text].author + texts[row.text].kind).encode()) % _FOLDS for row in rows]
-    authors = [ord(texts[row.text].author) for row in rows]
-    for name, folds in (("other kinds", kinds), ("other author", authors)):
+    authors = [_AUTHORS.index(texts[row.text].author) for row in rows]
+    for name, known in (("other kinds", kinds), ("other author", authors)):
+        folds = [_ALWAYS if is_plain else fold for is_plain, fold in zip(plain, known, strict=True)]
         scores = fit.left_out(folds)
         least = threshold(texts, rows, scores.tolist())
         shares = defaultdict(list)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.mentions import Mention
-from state.secrets.value import PLAIN, is_call, is_placeholder, looks_drawn, strength
+from state.secrets.value import PLAIN, is_call, is_placeholder, is_technical, looks_drawn, strength
 
 REACH_BEHIND, REACH_AHEAD = 160, 90
 _WIDE = "\u3001-\u303f\uff01-\uff0c\uff0e-\uff0f\uff1a-\uff20\uff3b-\uff3d\uff5b-\uff65"
@@ -34,6 +34,11 @@ _PLAIN_FORM = re.compile(
     r"--?[A-Za-z].*|[\w.+%-]+@[\w-]+(?:\.[\w-]+)+|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*"
     r"|\d{1,4}[-./:]\d{1,2}[-./:T]\d{1,4}(?:[:T]\d\d)*Z?|v?\d+(?:\.\d+)+|(?:X|Content|Accept|Set)-[A-Z][\w-]+"
     r"|(?:ssh|ecdsa|sk|rsa|aes|sha|hmac|curve|ed|chacha|diffie)-?\d*-.*|[A-Z]{2,4}-[A-Z][a-z]+|\w+(?:\(\)|\.\w+\(.*)"
+)
+_CIRCUIT = re.compile(
+    r"gpio|header|board|pinout|connector|chip|arduino|esp\d|bcm|jumper|led\b|mcu|raspberry|servo|sensor|relay|uart|i2c|spi\b"
+    r"|solder|platine|broche|belegung|version|release|commit|dependency|map\b|stecker|контакт|引脚|ピン配置|针脚",
+    re.IGNORECASE,
 )
 _LONG = 16
 _CALLED = re.compile(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
@@ -67,6 +72,7 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
     """The candidates in the reach of the nouns, in order."""
     nouns = [one for one in found if one.noun is not Noun.THING]
     things = [one for one in found if one.noun is Noun.THING]
+    tells = vocabulary().tells
     starts, thing_starts = [one.start for one in nouns], [one.start for one in things]
     for first, last in _windows(text, found):
         at = first
@@ -86,6 +92,7 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
             if (
                 form == "word"
                 and (before or thing)
+                and text[start:end].lower() not in tells
                 and (phrase := _PHRASE.match(text, start))
                 and _is_led(text, start)
             ):
@@ -163,6 +170,12 @@ def _is_led(text: str, start: int) -> bool:
 
 def _may_be(text: str, one: Candidate) -> bool:
     before = one.before or one.thing
+    if (
+        one.form == "number"
+        and before
+        and _CIRCUIT.search(text, max(0, before.start - 30), min(len(text), one.end + 24))
+    ):
+        return False
     if one.form != "word":
         return one.form != "wide" or (before is not None and _is_led(text, one.start))
     word = text[one.start : one.end]
@@ -172,6 +185,8 @@ def _may_be(text: str, one: Candidate) -> bool:
         or is_placeholder(word)
         or (is_call(word) and word.isascii() and _CALLED.search(word))
     ):
+        return False
+    if "-" in word and is_technical(word):
         return False
     if len(word) >= _LONG and looks_drawn(word) and not _STRONG & {mention.noun for mention in one.nouns}:
         return False  # the number of an account, of a session

@@ -35,6 +35,7 @@ _KINDS = {
 }
 _ASSIGNED = frozenset({Noun.PASSWORD, Noun.KEY, Noun.LOGIN})
 _NEAR = 45
+_SEEN_BEHIND, _SEEN_AHEAD = 240, 200
 _OF = re.compile(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
@@ -62,10 +63,16 @@ def in_context(text: str) -> Iterator[tuple[str, int, int]]:
         if mention.noun in {Noun.PHRASE, Noun.CODES}:
             yield from ((_KINDS[mention.noun], start, end) for start, end in _series(text, found, number))
     ends = [end for _, end in elsewhere]
+    verdicts: dict[tuple[str, str, int], bool] = {}  # what stands among the same is judged once
     for one in candidates(text, every):
         after = bisect_right(ends, one.start)
-        within = after < len(elsewhere) and elsewhere[after][0] <= one.start
-        if not within and is_told(text, one):
+        if after < len(elsewhere) and elsewhere[after][0] <= one.start:
+            continue
+        beside = (text[max(0, one.start - _SEEN_BEHIND) : one.end + _SEEN_AHEAD], one.form, one.end - one.start)
+        verdict = verdicts.get(beside)
+        if verdict is None:
+            verdict = verdicts[beside] = is_told(text, one)
+        if verdict:
             yield _kind(one), one.start, one.end
 
 
