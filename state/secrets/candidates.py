@@ -170,26 +170,24 @@ def _is_led(text: str, start: int) -> bool:
 
 def _may_be(text: str, one: Candidate) -> bool:
     before = one.before or one.thing
-    if (
-        one.form == "number"
-        and before
-        and _CIRCUIT.search(text, max(0, before.start - 30), min(len(text), one.end + 24))
-    ):
-        return False
+    if one.form == "number":
+        first, last = max(0, before.start - 30) if before else one.start, min(len(text), one.end + 24)
+        return not _CIRCUIT.search(text, first, last)
     if one.form != "word":
         return one.form != "wide" or (before is not None and _is_led(text, one.start))
     word = text[one.start : one.end]
-    if (
-        len(word) < 3
-        or _PLAIN_FORM.fullmatch(word)
-        or is_placeholder(word)
-        or (is_call(word) and word.isascii() and _CALLED.search(word))
-    ):
+    if _is_other(word, one):
         return False
-    if "-" in word and is_technical(word):
-        return False
-    if len(word) >= _LONG and looks_drawn(word) and not _STRONG & {mention.noun for mention in one.nouns}:
-        return False  # the number of an account, of a session
     if strength(word) > PLAIN or not word.isalpha() or not word.islower():
         return True
     return len(word) > 3 and before is not None and (one.start - before.end < 4 or _is_led(text, one.start))
+
+
+def _is_other(word: str, one: Candidate) -> bool:
+    """Whether a word is known for something else: an address, a date, a call, the number of an account."""
+    if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
+        return True
+    if is_call(word) and word.isascii() and _CALLED.search(word):
+        return True
+    strong = _STRONG & {mention.noun for mention in one.nouns}
+    return len(word) >= _LONG and looks_drawn(word) and not strong

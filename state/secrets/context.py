@@ -22,6 +22,7 @@ from state.secrets.mentions import Mention, mentions
 from state.secrets.pairs import pairs
 from state.secrets.series import codes, phrase
 from state.secrets.tables import tables
+from state.secrets.value import UNUSUAL, strength
 
 MARK = "[redacted: "
 _KINDS = {
@@ -62,18 +63,34 @@ def in_context(text: str) -> Iterator[tuple[str, int, int]]:
             done = max(done, end)
         if mention.noun in {Noun.PHRASE, Noun.CODES}:
             yield from ((_KINDS[mention.noun], start, end) for start, end in _series(text, found, number))
+    yield from _told(text, every, elsewhere)
+
+
+def _told(
+    text: str, found: Sequence[Mention], elsewhere: Sequence[tuple[int, int]]
+) -> Iterator[tuple[str, int, int]]:
+    """What is told of the nouns that were found, outside of the values that only say where a secret is."""
     ends = [end for _, end in elsewhere]
     verdicts: dict[tuple[str, str, int], bool] = {}  # what stands among the same is judged once
-    for one in candidates(text, every):
+    last: Candidate | None = None
+    for one in candidates(text, found):
         after = bisect_right(ends, one.start)
         if after < len(elsewhere) and elsewhere[after][0] <= one.start:
             continue
         beside = (text[max(0, one.start - _SEEN_BEHIND) : one.end + _SEEN_AHEAD], one.form, one.end - one.start)
-        verdict = verdicts.get(beside)
-        if verdict is None:
-            verdict = verdicts[beside] = is_told(text, one)
-        if verdict:
+        if beside not in verdicts:
+            verdicts[beside] = is_told(text, one)
+        if verdicts[beside]:
             yield _kind(one), one.start, one.end
+            if last and _is_changed(text, last, one):
+                yield _kind(last), last.start, last.end
+        last = one
+
+
+def _is_changed(text: str, old: Candidate, new: Candidate) -> bool:
+    """Whether two candidates are an old and a new one: "from … to …"."""
+    between = text[old.end : new.start].strip().lower()
+    return between in vocabulary().leads and strength(text[old.start : old.end]) >= UNUSUAL
 
 
 def _kind(one: Candidate) -> str:

@@ -201,6 +201,7 @@ def around(text: str, one: Candidate) -> Surroundings:
             tie = "before noun"
     code, noticed = _line(text, one)
     best = _best(one)
+    names += [f"{lead} & {name}" for name in noticed if name.startswith("next word")]  # from … to …
     names += [*noticed, code, f"tie {tie}", f"best {best}"]
     flags = tuple(name for name in ("talk", "named", "thing", "worded") if name in names)
     return Surroundings(tuple(names), tie, best, one.before.noun.value if one.before else "none", code, flags)
