@@ -10,7 +10,7 @@ from tests.long_variants import variants
 from tests.redteam.corpus import CORPORA, entries, is_left
 
 # What is reached on this corpus less what chance takes from it; benchmarks/redaction.py prints the figures.
-LEAST_CAUGHT, LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.87, 0.75, 0.006
+LEAST_CAUGHT, LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.87, 0.7, 0.005
 AUTHORS = ("a", "b")
 
 
