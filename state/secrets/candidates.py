@@ -25,7 +25,6 @@ _NAMED = re.compile(r"--?[\w-]+=(?=.)|[A-Za-z_][\w.-]{1,40}[=:](?=[^/:=].{3})|[a
 _CUT = re.compile(r"[,;:，。](?=\d{1,2}$)")
 _CHUNK = re.compile(rf"{_QUOTED}|(?P<number>{_NUMBER})|(?P<word>{_WORD})|(?P<wide>[{_IDEOGRAPH}]{{2,24}})")
 _OPENING, _TRAILING = "([{<*_'‘‚\\|:,;=", ".,;:()]}*\\>'’?!|"
-_SENTENCE_END = re.compile(r"[.!?…]\s|[。！？]|\n\s*\n")
 _LAST = re.compile(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
 _PHRASE = re.compile(
     r"[^\W\d_]+(?:['’-][^\W\d_]+)*(?: [^\W_]+(?:['’-][^\W_]+)*){1,9}(?=[.!?]?[)\"'`”»]?\s*(?:$|\n|[,;(–—。，（]))"
