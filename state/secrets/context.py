@@ -1,7 +1,7 @@
 """Secrets that are known by the nouns beside them: assigned to a name, or told in a sentence."""
 
-import functools
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -15,12 +15,14 @@ from state.secrets.assigned import (
     name_start,
     value_of,
 )
-from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.candidates import Candidate, candidates
+from state.secrets.judge import is_told
+from state.secrets.languages import Noun, vocabulary
 from state.secrets.mentions import Mention, mentions
 from state.secrets.pairs import pairs
 from state.secrets.series import codes, phrase
 from state.secrets.tables import tables
-from state.secrets.told import Place, pins, told
+from state.secrets.value import UNUSUAL, strength
 
 MARK = "[redacted: "
 _KINDS = {
@@ -32,10 +34,9 @@ _KINDS = {
     Noun.PHRASE: "seed phrase",
     Noun.CODES: "recovery code",
 }
-_NEXT_WORDS = re.compile(r"[\s_-]{0,2}([^\W\d_]+)(?:[\s_-]([^\W\d_]+))?")
-_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{1,12}")
+_ASSIGNED = frozenset({Noun.PASSWORD, Noun.KEY, Noun.LOGIN})
 _NEAR = 45
-_LABELLED = re.compile(r"[\"'`*)\]]{0,3}\s?(?::|=|is\b|→)")
+_SEEN_BEHIND, _SEEN_AHEAD = 240, 200
 _OF = re.compile(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
@@ -44,25 +45,56 @@ _DOZEN = 36  # characters that twelve words have at least
 
 def in_context(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each secret that stands beside what it is called."""
-    found = list(mentions(text))
+    every = [one for one in mentions(text) if not _is_mark(text, one.start)]
+    found = [one for one in every if one.noun is not Noun.THING]
     for start, end in pairs(text, found):
         yield "password", start, end
     if found:
         yield from tables(text)
-    done = floor = 0
+    done, elsewhere = 0, list[tuple[int, int]]()
     judged = _Once()
     for number, mention in enumerate(found):
-        if mention.start < done or _is_mark(text, mention.start):
+        if mention.start < done:
             continue
-        limit = found[number + 1].start if number + 1 < len(found) else len(text)
         stop = name_end(text, mention.end)
         owner = _owner(text, found[number - 1], mention) if number else mention
-        about = _is_talk(text, mention, stop)
-        place = Place(owner.noun, owner.start, stop, min(floor, owner.start), limit, about)
-        floor = stop
-        for start, end in _of(text, mention, place, found, number, judged):
-            yield _KINDS[place.noun], start, end
-            done = floor = max(done, end)
+        for start, end in _assigned(text, mention, owner.noun, stop, judged, elsewhere):
+            yield _KINDS[owner.noun], start, end
+            done = max(done, end)
+        if mention.noun in {Noun.PHRASE, Noun.CODES}:
+            yield from ((_KINDS[mention.noun], start, end) for start, end in _series(text, found, number))
+    yield from _told(text, every, elsewhere)
+
+
+def _told(
+    text: str, found: Sequence[Mention], elsewhere: Sequence[tuple[int, int]]
+) -> Iterator[tuple[str, int, int]]:
+    """What is told of the nouns that were found, outside of the values that only say where a secret is."""
+    ends = [end for _, end in elsewhere]
+    verdicts: dict[tuple[str, str, int], bool] = {}  # what stands among the same is judged once
+    last: Candidate | None = None
+    for one in candidates(text, found):
+        after = bisect_right(ends, one.start)
+        if after < len(elsewhere) and elsewhere[after][0] <= one.start:
+            continue
+        beside = (text[max(0, one.start - _SEEN_BEHIND) : one.end + _SEEN_AHEAD], one.form, one.end - one.start)
+        if beside not in verdicts:
+            verdicts[beside] = is_told(text, one)
+        if verdicts[beside]:
+            yield _kind(one), one.start, one.end
+            if last and _is_changed(text, last, one):
+                yield _kind(last), last.start, last.end
+        last = one
+
+
+def _is_changed(text: str, old: Candidate, new: Candidate) -> bool:
+    """Whether two candidates are an old and a new one: "from … to …"."""
+    between = text[old.end : new.start].strip().lower()
+    return between in vocabulary().leads and strength(text[old.start : old.end]) >= UNUSUAL
+
+
+def _kind(one: Candidate) -> str:
+    return next((_KINDS[mention.noun] for mention in (one.before, one.after) if mention), "password")
 
 
 class _Once:
@@ -79,41 +111,29 @@ class _Once:
         return False
 
 
-def _of(  # noqa: C901, PLR0911, PLR0912 - one kind of noun after the other
-    text: str, mention: Mention, place: Place, found: Sequence[Mention], number: int, judged: _Once
-) -> Iterator[tuple[int, int]]:
-    noun = place.noun
-    if noun is Noun.PHRASE:
-        following = next((one.start for one in found[number + 1 : number + 8] if one.noun is Noun.PHRASE), len(text))
-        if following - mention.end >= _DOZEN:
-            yield from phrase(text, mention.end)
-        return
-    if noun is Noun.CODES:
+def _series(text: str, found: Sequence[Mention], number: int) -> Iterator[tuple[int, int]]:
+    mention = found[number]
+    if mention.noun is Noun.CODES:
         yield from codes(text, mention.end, len(text))
         return
-    if noun is Noun.CODE:
-        if mention.key in _locks() or _is_lock(text, mention):
-            yield from pins(text, place, mention.key)
+    following = next((one.start for one in found[number + 1 : number + 8] if one.noun is Noun.PHRASE), len(text))
+    if following - mention.end >= _DOZEN:
+        yield from phrase(text, mention.end)
+
+
+def _assigned(
+    text: str, mention: Mention, noun: Noun, stop: int, judged: _Once, elsewhere: list[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """The value that is assigned to a name; one that only says where the secret is goes to `elsewhere`."""
+    if noun not in _ASSIGNED or is_about(text, mention.start, mention.end, stop):
         return
-    if noun is Noun.PIN:
-        some = list(pins(text, place, mention.key))
-        yield from some
-        if some or place.about or mention.key == "pin":
-            return
-    elif noun is Noun.KEY and (place.about or _is_part(text, mention)):
+    value = value_of(text, mention.start, stop)
+    if value is None or judged(value.start, len(value.text)):
         return
-    elif not place.about:
-        value = value_of(text, mention.start, place.end)
-        if value and judged(value.start, len(value.text)):
-            return
-        if value and is_secret(value, noun, text[name_start(text, mention.start) : place.end], mention.key):
-            yield value.start, end_of(value, text)
-            return
-        if value and is_elsewhere(value):
-            return
-    if mention.key == "pass" and not _LABELLED.match(text, place.end):  # a verb, or a word of Python
-        return
-    yield from told(text, place)
+    if is_secret(value, noun, text[name_start(text, mention.start) : stop], mention.key):
+        yield value.start, end_of(value, text)
+    elif is_elsewhere(value):
+        elsewhere.append((value.start, end_of(value, text)))
 
 
 def _owner(text: str, before: Mention, mention: Mention) -> Mention:
@@ -131,46 +151,7 @@ def _owner(text: str, before: Mention, mention: Mention) -> Mention:
     return mention
 
 
-def _is_part(text: str, mention: Mention) -> bool:
-    """Whether a bare "key" is the part of a longer name, as in the name of a package."""
-    return mention.key in BARE_KEYS and text[mention.start - 1 : mention.start] in "-/@" and mention.start > 0
-
-
 def _is_mark(text: str, start: int) -> bool:
     """Whether a noun is the kind of what was redacted before."""
     mark = text.rfind(MARK, max(0, start - 40), start)
     return mark >= 0 and "]" not in text[mark:start]
-
-
-def _is_talk(text: str, mention: Mention, stop: int) -> bool:
-    """Whether what follows the noun says that it is spoken about, and not told."""
-    if is_about(text, mention.start, mention.end, stop):
-        return True
-    about = vocabulary().about
-    if ideographs := _IDEOGRAPHS.match(text, stop):
-        return bool(_ideographs("about").search(ideographs[0]))
-    following = _NEXT_WORDS.match(text, stop)
-    return bool(following) and any((word or "").lower() in about for word in following.groups())  # type: ignore[union-attr]
-
-
-def _is_lock(text: str, mention: Mention) -> bool:
-    """Whether a door, a safe or the like is spoken of beside a code."""
-    around = text[max(0, mention.start - _NEAR) : mention.end + _NEAR].lower()
-    locked = vocabulary().locked
-    return any(word in locked for word in re.findall(r"[^\W\d_]+", around)) or bool(
-        _ideographs("locked").search(around)
-    )
-
-
-@functools.cache
-def _locks() -> frozenset[str]:
-    return frozenset(map(key_of, vocabulary().locked))
-
-
-@functools.cache
-def _ideographs(row: str) -> re.Pattern[str]:
-    """The words of a row that are written without spaces around them."""
-    words = (
-        word for word in getattr(vocabulary(), row) if _IDEOGRAPHS.match(word) and (len(word) > 1 or row == "locked")
-    )
-    return re.compile("|".join(sorted(map(re.escape, words), key=len, reverse=True)))

@@ -24,14 +24,15 @@ class Noun(Enum):
     CODES = "codes"
     LOGIN = "login"
     CODE = "code"  # of a door, if one is spoken of
+    THING = "locked"  # what a secret opens
 
 
 # What an ambiguous noun is taken for: the first that has it.
-_ORDER = (Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.PASSWORD, Noun.KEY, Noun.LOGIN, Noun.CODE)
-# locked: what has a code; tells: stands between the noun and its value; leads: the same, of what may be no value;
+_ORDER = (Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.PASSWORD, Noun.KEY, Noun.LOGIN, Noun.CODE, Noun.THING)
+# tells: stands between the noun and its value; leads: the same, of what may be no value;
 # about: behind the noun, no value follows; yours: of a placeholder; small: of a sentence rather than a passphrase;
-# denies: between a word and the noun, the word is none.
-_WORDS = ("locked", "tells", "leads", "about", "yours", "small", "denies")
+# denies: between a word and the noun, the word is none; worded: part of a noun whose secret may be plain words.
+_WORDS = ("tells", "leads", "about", "yours", "small", "denies", "worded")
 ROWS = (*(noun.value for noun in Noun), *_WORDS)
 
 
@@ -41,13 +42,13 @@ class Vocabulary:
 
     nouns: dict[str, Noun]
     spelled: tuple[str, ...]
-    locked: frozenset[str]
     tells: frozenset[str]
     leads: frozenset[str]
     about: frozenset[str]
     yours: frozenset[str]
     small: frozenset[str]
     denies: frozenset[str]
+    worded: frozenset[str]
 
 
 def key_of(noun: str) -> str:

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import string
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,14 +41,21 @@ class Entry:
 
 def entries(path: Path, seed: int = 1) -> list[Entry]:
     """The texts of a corpus file, drawn anew for each seed."""
+    return [
+        Entry(kind, language, text, tuple(text[start:end] for start, end in spans))
+        for kind, language, text, spans in drawn(path, seed)
+    ]
+
+
+def drawn(path: Path, seed: int = 1) -> Iterator[tuple[str, str, str, tuple[tuple[int, int], ...]]]:
+    """Kind, language and text of each line of a corpus file, and where its secrets begin and end."""
     rng = random.Random(seed)
-    found = []
     for line in path.read_text("utf-8").splitlines():
         row = json.loads(line)
-        drawn = _DRAWN.sub(lambda match: _random(rng, match), row["text"])
-        secrets = tuple(match[1] for match in _SECRET.finditer(drawn))
-        found.append(Entry(row["kind"], row["language"], _SECRET.sub(lambda match: match[1], drawn), secrets))
-    return found
+        marked = _DRAWN.sub(lambda match: _random(rng, match), row["text"])
+        # Before the end of the n-th secret 2n - 1 brackets stand.
+        spans = [(match.start() - 2 * n, match.end() - 2 * n - 2) for n, match in enumerate(_SECRET.finditer(marked))]
+        yield row["kind"], row["language"], _SECRET.sub(lambda match: match[1], marked), tuple(spans)
 
 
 def _random(rng: random.Random, match: re.Match[str]) -> str:

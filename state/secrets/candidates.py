@@ -1,0 +1,192 @@
+"""Candidates: the spans of a text that could be a told secret, each with the nouns on both sides of it."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from state.secrets.languages import Noun, vocabulary
+from state.secrets.mentions import Mention
+from state.secrets.value import PLAIN, is_call, is_placeholder, is_technical, looks_drawn, strength
+
+REACH_BEHIND, REACH_AHEAD = 160, 90
+_WIDE = "\u3001-\u303f\uff01-\uff0c\uff0e-\uff0f\uff1a-\uff20\uff3b-\uff3d\uff5b-\uff65"
+_IDEOGRAPH = "\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+_QUOTED = (
+    r"(?<![\w\\])(?P<quote>[\"'`“„”«»‹「『‘‚]|\*\*|\\\")(?P<inner>[^\s\"`“”„«»‹›「」『』‘][^\n\"`“”„«»‹›「」『』]{0,60}?)"
+    r"(?:(?<=\S)(?:[\"`“”«»›」』’‘]|\*\*|\\\"|'(?!\w))| [»›])"
+)
+_NUMBER = (
+    r"(?<![\w.,/+-])[*#]?(?:\d{2,8}(?:(?:[ \u00a0-]| – )\d{2,8}){1,7}|\d{3,12}|\d(?:[ -]\d){3,7})[#*]?"
+    r"(?![\w%°€$]|[.,:/-]\d)"
+)
+_WORD = rf"[^\s{_WIDE}{_IDEOGRAPH}\"“”„«»`‹›<>]+"
+_NAMED = re.compile(r"--?[\w-]+=(?=.)|[A-Za-z_][\w.-]{1,40}[=:](?=[^/:=].{3})|[a-z]:(?=[^/:=].{3})")
+_CUT = re.compile(r"[,;:，。](?=\d{1,2}$)")
+_CHUNK = re.compile(rf"{_QUOTED}|(?P<number>{_NUMBER})|(?P<word>{_WORD})|(?P<wide>[{_IDEOGRAPH}]{{2,24}})")
+_OPENING, _TRAILING = "([{<*_'‘‚\\|:,;=", ".,;:()]}*\\>'’?!|"
+_LAST = re.compile(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
+_PHRASE = re.compile(
+    r"[^\W\d_]+(?:['’-][^\W\d_]+)*(?: [^\W_]+(?:['’-][^\W_]+)*){1,9}(?=[.!?]?[)\"'`”»]?\s*(?:$|\n|[,;(–—。，（]))"
+)
+_PLAIN_FORM = re.compile(
+    r"--?[A-Za-z].*|[\w.+%-]+@[\w-]+(?:\.[\w-]+)+|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*"
+    r"|\d{1,4}[-./:]\d{1,2}[-./:T]\d{1,4}(?:[:T]\d\d)*Z?|v?\d+(?:\.\d+)+|(?:X|Content|Accept|Set)-[A-Z][\w-]+"
+    r"|(?:ssh|ecdsa|sk|rsa|aes|sha|hmac|curve|ed|chacha|diffie)-?\d*-.*|[A-Z]{2,4}-[A-Z][a-z]+|\w+(?:\(\)|\.\w+\(.*)"
+)
+_CIRCUIT = re.compile(
+    r"gpio|header|board|pinout|connector|chip|arduino|esp\d|bcm|jumper|led\b|mcu|raspberry|servo|sensor|relay|uart|i2c|spi\b"
+    r"|solder|platine|broche|belegung|version|release|commit|dependency|map\b|stecker|контакт|引脚|ピン配置|针脚",
+    re.IGNORECASE,
+)
+_LONG = 16
+_CALLED = re.compile(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
+_STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
+_JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A span that may be a secret: a bare word, what stands in quotes, a number or the words up to the end of a line.
+
+    `before` and `after`: the nearest nouns; `lead`: the text between the noun before (or the line's start) and it.
+    """
+
+    start: int
+    end: int
+    form: str
+    before: Mention | None
+    after: Mention | None
+    earlier: tuple[Mention, ...] = ()
+    thing: Mention | None = None
+    later: Mention | None = None
+
+    @property
+    def nouns(self) -> tuple[Mention, ...]:
+        """All nouns around it."""
+        return tuple(mention for mention in (self.before, *self.earlier, self.after) if mention)
+
+
+def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
+    """The candidates in the reach of the nouns, in order."""
+    nouns = [one for one in found if one.noun is not Noun.THING]
+    things = [one for one in found if one.noun is Noun.THING]
+    tells = vocabulary().tells
+    starts, thing_starts = [one.start for one in nouns], [one.start for one in things]
+    for first, last in _windows(text, found):
+        at = first
+        while (chunk := _CHUNK.search(text, at, last)) is not None:
+            at = max(chunk.end(), at + 1)
+            start, end, form = _span(text, chunk)
+            number = bisect_right(starts, start)
+            if end <= start or (number and form != "quoted" and nouns[number - 1].end >= end):
+                continue
+            before, after, earlier = _beside(nouns, number, start, end)
+            thing, later, _ = _beside(things, bisect_right(thing_starts, start), start, end)
+            one = Candidate(start, end, form, before, after, earlier, thing, later)
+            if not (before or after or thing or later):
+                continue
+            if _may_be(text, one):
+                yield one
+            if (
+                form == "word"
+                and (before or thing)
+                and text[start:end].lower() not in tells
+                and (phrase := _PHRASE.match(text, start))
+                and _is_led(text, start)
+            ):
+                yield replace(one, end=phrase.end(), form="phrase")
+
+
+def _span(text: str, chunk: re.Match[str]) -> tuple[int, int, str]:
+    if chunk["quote"]:
+        return chunk.start("inner"), chunk.end("inner"), "quoted"
+    return *_trimmed(text, *chunk.span()), chunk.lastgroup or ""
+
+
+def _beside(
+    found: Sequence[Mention], number: int, start: int, end: int
+) -> tuple[Mention | None, Mention | None, tuple[Mention, ...]]:
+    """Of mentions, `number` of which begin before a span: the nearest before it, the nearest after, others before."""
+    behind = [
+        one for one in found[max(0, number - 4) : number] if one.end <= start and start - one.end <= REACH_BEHIND
+    ]
+    after = found[number] if number < len(found) else None
+    if after and not 0 <= after.start - end <= REACH_AHEAD:
+        after = None
+    return behind[-1] if behind else None, after, tuple(behind[:-1])
+
+
+def _windows(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
+    first = last = -1
+    for one in found:
+        start = max(text.rfind("\n", max(0, one.start - REACH_AHEAD), one.start) + 1, one.start - REACH_AHEAD, 0)
+        end = min(len(text), one.end + REACH_BEHIND)
+        if start > last:
+            if last >= 0:
+                yield first, last
+            first = start
+            while first and text[first - 1].isalnum() and start - first < REACH_AHEAD:
+                first -= 1
+        last = end
+    if last >= 0:
+        yield first, last
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start] in _OPENING:
+        start += 1
+    if named := _NAMED.match(text, start, end):
+        start = named.end()
+    while start < end and text[start] in _OPENING:
+        start += 1
+    if cut := _CUT.search(text, start, end):
+        end = cut.start() if text[end : end + 1] > "\u3000" else end
+    while (
+        end > start
+        and text[end - 1] in _TRAILING
+        and not (text[end - 1] in "!?" and text[end - 2 : end - 1].isalnum())
+    ):
+        end -= 1
+    return start, end
+
+
+def _is_led(text: str, start: int) -> bool:
+    """Whether what stands before tells that a value follows: a colon, an arrow, a verb of telling."""
+    bare = text[max(0, start - 40) : start].rstrip(" \t\n\r>*_`\"'“„«「『(（[{")
+    if bare.endswith(_JOINTS):
+        return True
+    words = vocabulary()
+    last = _LAST.search(bare)
+    word = last[1].lower() if last else ""
+    return (
+        word in words.tells
+        or word in words.leads
+        or word in words.small
+        or any(bare[-n:] in words.tells for n in (1, 2, 3))
+    )
+
+
+def _may_be(text: str, one: Candidate) -> bool:
+    before = one.before or one.thing
+    if one.form == "number":
+        first, last = max(0, before.start - 30) if before else one.start, min(len(text), one.end + 24)
+        return not _CIRCUIT.search(text, first, last)
+    if one.form != "word":
+        return one.form != "wide" or (before is not None and _is_led(text, one.start))
+    word = text[one.start : one.end]
+    if _is_other(word, one):
+        return False
+    if strength(word) > PLAIN or not word.isalpha() or not word.islower():
+        return True
+    return len(word) > 3 and before is not None and (one.start - before.end < 4 or _is_led(text, one.start))
+
+
+def _is_other(word: str, one: Candidate) -> bool:
+    """Whether a word is known for something else: an address, a date, a call, the number of an account."""
+    if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
+        return True
+    if is_call(word) and word.isascii() and _CALLED.search(word):
+        return True
+    strong = _STRONG & {mention.noun for mention in one.nouns}
+    return len(word) >= _LONG and looks_drawn(word) and not strong
