@@ -30,7 +30,7 @@ _HARMLESS, _SECRET, _BESIDE, _PLAIN = 1.5, 1.0, 0.3, 0.4
 _PENALTY, _STEPS, _RATE = 1.0, 260, 0.0035
 # Sentences as anybody says them are always learnt from, and never measured.
 _ALWAYS = -1
-_AUTHORS = ("a", "b", "plain")
+_AUTHORS = ("a", "b", "c", "plain")
 _SAME, _FOLDS = 0.75, 5
 
 

@@ -10,26 +10,26 @@ from tests.long_variants import variants
 from tests.redteam.corpus import CORPORA, entries, is_left
 
 # What is reached on this corpus less what chance takes from it; benchmarks/redaction.py prints the figures.
-LEAST_CAUGHT, LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.87, 0.7, 0.005
-AUTHORS = ("a", "b")
+LEAST_CAUGHT = {"a": 0.9, "b": 0.87, "c": 0.84}
+LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.7, 0.005
 
 
-@pytest.mark.parametrize("author", AUTHORS)
+@pytest.mark.parametrize("author", LEAST_CAUGHT)
 @pytest.mark.parametrize("seeds", variants((1,), range(1, 6)))
 def test_of_a_hundred_secrets_most_go(author: str, seeds: Sequence[int]) -> None:
     of, missed = Counter[str](), Counter[str]()
     for entry in (entry for seed in seeds for entry in entries(CORPORA / f"secrets_{author}.jsonl", seed)):
         of[entry.language] += 1
         missed[entry.language] += is_left(entry, redact(entry.text).text)
-    assert of.total() >= 900
-    assert missed.total() <= (1 - LEAST_CAUGHT) * of.total(), missed
+    assert of.total() >= 800
+    assert missed.total() <= (1 - LEAST_CAUGHT[author]) * of.total(), missed
     assert not [language for language, count in of.items() if missed[language] > (1 - LEAST_OF_A_LANGUAGE) * count]
 
 
-@pytest.mark.parametrize("author", AUTHORS)
 @pytest.mark.parametrize("seeds", variants((1,), range(1, 6)))
-def test_of_a_thousand_harmless_texts_fewer_than_five_are_changed(author: str, seeds: Sequence[int]) -> None:
-    harmless = [entry.text for seed in seeds for entry in entries(CORPORA / f"harmless_{author}.jsonl", seed)]
+def test_of_a_thousand_harmless_texts_fewer_than_five_are_changed(seeds: Sequence[int]) -> None:
+    files = [CORPORA / f"harmless_{author}.jsonl" for author in LEAST_CAUGHT]
+    harmless = [entry.text for file in files for seed in seeds for entry in entries(file, seed)]
     changed = [text for text in harmless if redact(text).text != text]
     assert len(changed) < MOST_CHANGED * len(harmless), changed[:9]
 
