@@ -26,10 +26,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    recall(entries(CORPORA / "secrets_a.jsonl", given.seed))
-    harmless = entries(CORPORA / "harmless_a.jsonl", given.seed)
-    changed = sum(redact(entry.text).text != entry.text for entry in harmless)
-    print(f"harmless texts changed: {changed} of {len(harmless)} ({changed / len(harmless):.2%})")
+    for author in ("a", "b", "c"):
+        print(f"author {author}")
+        recall(entries(CORPORA / f"secrets_{author}.jsonl", given.seed))
+        harmless = entries(CORPORA / f"harmless_{author}.jsonl", given.seed)
+        changed = sum(redact(entry.text).text != entry.text for entry in harmless)
+        print(f"harmless texts changed: {changed} of {len(harmless)} ({changed / len(harmless):.2%})")
 
 
 if __name__ == "__main__":
