@@ -39,6 +39,7 @@ _CIRCUIT = re.compile(
     r"|solder|platine|broche|belegung|version|release|commit|dependency|map\b|stecker|контакт|引脚|ピン配置|针脚",
     re.IGNORECASE,
 )
+_SYMBOL = re.compile(r"[^\w\s./:-]")
 _LONG = 16
 _CALLED = re.compile(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
 _STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
@@ -90,7 +91,7 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
                 yield one
             if (
                 form == "word"
-                and (before or thing)
+                and before
                 and text[start:end].lower() not in tells
                 and (phrase := _PHRASE.match(text, start))
                 and _is_led(text, start)
@@ -169,6 +170,8 @@ def _is_led(text: str, start: int) -> bool:
 
 def _may_be(text: str, one: Candidate) -> bool:
     before = one.before or one.thing
+    if not one.nouns and not _is_chosen(text[one.start : one.end], one.form):
+        return False
     if one.form == "number":
         first, last = max(0, before.start - 30) if before else one.start, min(len(text), one.end + 24)
         return not _CIRCUIT.search(text, first, last)
@@ -180,6 +183,14 @@ def _may_be(text: str, one: Candidate) -> bool:
     if strength(word) > PLAIN or not word.isalpha() or not word.islower():
         return True
     return len(word) > 3 and before is not None and (one.start - before.end < 4 or _is_led(text, one.start))
+
+
+def _is_chosen(value: str, form: str) -> bool:
+    """Whether a value looks chosen as a secret by itself: a server or a region is said to be this and that, too."""
+    if form == "number":
+        return not value.isdigit()
+    mixed = any(map(str.isupper, value)) + any(map(str.isdigit, value)) + bool(_SYMBOL.search(value))
+    return form == "quoted" or (form == "word" and mixed > 1)
 
 
 def _is_other(word: str, one: Candidate) -> bool:

@@ -34,5 +34,10 @@ def test_of_a_thousand_harmless_texts_fewer_than_five_are_changed(seeds: Sequenc
     assert len(changed) < MOST_CHANGED * len(harmless), changed[:9]
 
 
+def test_what_agents_note_of_ports_servers_and_numbers_stays() -> None:
+    notes = [entry.text for entry in entries(CORPORA / "harmless_notes.jsonl")]
+    assert [text for text in notes if redact(text).text != text] == []
+
+
 def test_the_measure_notices_a_secret_that_stays() -> None:
     assert all(is_left(entry, entry.text) for entry in entries(CORPORA / "secrets_a.jsonl"))
