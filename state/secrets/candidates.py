@@ -40,6 +40,7 @@ _CIRCUIT = re.compile(
     re.IGNORECASE,
 )
 _SYMBOL = re.compile(r"[^\w\s./:-]")
+_ESCAPE = re.compile(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
 _LONG = 16
 _CALLED = re.compile(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
 _STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
@@ -178,7 +179,7 @@ def _may_be(text: str, one: Candidate) -> bool:
     if one.form != "word":
         return one.form != "wide" or (before is not None and _is_led(text, one.start))
     word = text[one.start : one.end]
-    if _is_other(word, one):
+    if _is_other(word, one) or (text[one.start - 1 : one.start] == "\\" and _ESCAPE.match(word)):
         return False
     if strength(word) > PLAIN or not word.isalpha() or not word.islower():
         return True

@@ -29,7 +29,7 @@ from tests.crash.committing import added
 from tests.crash.faults import PowerCut, Unsynced
 from tests.stores.in_memory import BagOfWords
 
-SECRET = "the launch code of project Falconer is 7731 blue"
+SECRET = "the launch crew of project Falconer is 7731 blue"
 KEPT = (
     "Ada prefers tea over coffee in the morning",
     "The staging server listens on port 8080",

@@ -13,7 +13,7 @@ from state.stores.workspace import Workspace
 from tests.daemon.forgettable import assert_gone, copied, note, quick
 from tests.daemon.running import Caller, alone
 
-SECRET = "the launch code is 7731 blue"
+SECRET = "the launch crew is 7731 blue"
 KEPT = "Ada prefers tea over coffee in the morning"
 
 

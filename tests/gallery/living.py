@@ -22,7 +22,7 @@ _PLACES = ("by the weir", "on the jetty", "near the silo", "in the belfry", "beh
 # What the owner wrote into the file and nobody ever noted: no crystal has it until it leaves.
 BY_HAND = (
     "Mother's recipe for quince jelly needs 850 grams of sugar",
-    "The alarm of the summer house has the serial 7719",
+    "The summer house has the serial 7719",
     "Cousin Beatrix is allergic to hazelnuts and to penicillin",
     "The fuse of the cellar light is number 14, second row",
     "Passport renewal is due on 2027-02-17",

@@ -16,7 +16,7 @@ from tests.daemon.forgettable import assert_gone
 from tests.journeys import lived
 from tests.journeys.serving import PATIENCE_SECONDS, Home, noted
 
-SECRET = "the launch code is 7731 blue"
+SECRET = "the launch crew is 7731 blue"
 KEPT = "The kettle of house 9 was repaired by Ada"
 
 

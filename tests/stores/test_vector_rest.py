@@ -10,7 +10,7 @@ from state.stores.vector_rest import blank_rest
 from state.stores.vectors import Found
 from tests.stores.test_vectors import Arrays, opened_and_closed, vectors
 
-GARBAGE = b"the launch code is 7731 blue; "
+GARBAGE = b"the launch crew is 7731 blue; "
 
 
 @pytest.mark.parametrize(
