@@ -29,7 +29,7 @@ _HEAVY = (
     " daemon.cli.note daemon.cli.restore daemon.cli.review daemon.cli.search daemon.cli.session daemon.cli.status"
     " daemon.cli.why daemon.compose daemon.dreaming daemon.repairing daemon.takeover daemon.mcp_stdio"
     " daemon.checkpoints daemon.operations graphs.dream state.stores.vectors chromadb"
-    " langgraph.checkpoint.sqlite daemon.model detect_secrets openai httpx tiktoken"
+    " langgraph.checkpoint.sqlite daemon.model re2 state.secrets.redaction openai httpx tiktoken"
 ).split()
 
 
