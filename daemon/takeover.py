@@ -92,8 +92,10 @@ _COUNTS = {
 
 
 def take_over_workspace(workspace: Workspace) -> Workspace:
-    """Make it this user's, with its lock; cut off anywhere, it is done by doing it again.
+    """Make it this user's, with its lock; cut off, it is done by doing it again.
 
+    Only a kill between the leaving of the old state.db and the coming of the new one leaves the old one for its owner
+    to move back, out of `.dreamd/broken/`.
     Raises StorageError for a state.db that no dreamd made and for folders of the state that are links: the workspace
     is then as foreign as before.
     """
@@ -142,7 +144,7 @@ def _new_database(own: Workspace, disk: Disk, aside: Aside) -> None:
         take_over(own.database, incoming)
         with closing(open_database(incoming)) as made:
             _discard(made)
-        _require_alone(incoming)
+        _sync(incoming)
         for path in database_files(own):
             if os.path.lexists(path):
                 aside.move(path)
@@ -164,7 +166,7 @@ def _discard(connection: Connection) -> None:
     connection.execute("PRAGMA journal_mode = DELETE")  # one file, which a rename can put in its place
 
 
-def _require_alone(incoming: Path) -> None:
+def _sync(incoming: Path) -> None:
     with told(incoming):
         fd = os.open(incoming, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

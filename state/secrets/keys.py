@@ -22,7 +22,6 @@ _CHARACTERS = 16 * 1024
 # What stands before the end of a block whose head is missing: lines of base64, back from the end.
 _LAST = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _LINES = re.compile(r"[A-Za-z0-9+/=\s\\>|.…-]{32,}")
-_BASE64_LINE = re.compile(r"[A-Za-z0-9+/]{60,76}={0,2}|[A-Za-z0-9+/]{4,76}={1,2}")
 # -----BEGIN …, openssh-key-v1, and how DER of the usual lengths of RSA, EC and Ed25519 keys begins, as base64.
 _ENCODED = re.compile(
     r"(?<![A-Za-z0-9+/])(?:LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]{40,}|b3BlbnNzaC1rZXktdjE[A-Za-z0-9+/=_-]{40,}"

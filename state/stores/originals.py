@@ -41,8 +41,8 @@ class Originals:
 
     def redacted(self, text: str, redaction: Redaction, where: str, at: datetime) -> str:
         """The text as it may be stored; the original is kept first, if only its surroundings told a secret."""
-        stored, kinds = redaction.of(text), redaction.kinds(text)
-        if stored != text and _KINDS.intersection(kinds):
+        stored = redaction.of(text)
+        if stored != text and _KINDS.intersection(kinds := redaction.kinds(text)):
             self._keep(Original(_id(where, text), at.isoformat(timespec="seconds"), where, kinds, text))
         return stored
 
