@@ -40,12 +40,13 @@ _SEEN_BEHIND, _SEEN_AHEAD = 240, 200
 _OF = re.compile(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
+_FOLDER_BEFORE, _FOLDER_AFTER = re.compile(r"/[\w.-]{0,40}$"), re.compile(r"[\w.-]{0,40}/")
 _DOZEN = 36  # characters that twelve words have at least
 
 
 def in_context(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each secret that stands beside what it is called."""
-    every = [one for one in mentions(text) if not _is_mark(text, one.start)]
+    every = [one for one in mentions(text) if not (_is_mark(text, one.start) or _is_folder(text, one))]
     found = [one for one in every if one.noun is not Noun.THING]
     for start, end in pairs(text, found):
         yield "password", start, end
@@ -155,3 +156,12 @@ def _is_mark(text: str, start: int) -> bool:
     """Whether a noun is the kind of what was redacted before."""
     mark = text.rfind(MARK, max(0, start - 40), start)
     return mark >= 0 and "]" not in text[mark:start]
+
+
+def _is_folder(text: str, one: Mention) -> bool:
+    """Whether the name of an account is a folder's, within a path: what stands behind that path is not of it."""
+    return (
+        one.noun is Noun.LOGIN
+        and bool(_FOLDER_AFTER.match(text, one.end))
+        and bool(_FOLDER_BEFORE.search(text, max(0, one.start - 41), one.start))
+    )
