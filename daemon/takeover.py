@@ -9,17 +9,19 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from sqlite3 import Connection
 
-from daemon.adoption import adopt
+from daemon.adoption import adopt, own_folder
 from daemon.compose import clock, folders
+from daemon.places import make_private_folder
 from daemon.repairing_aside import Aside
 from state.errors import DreamdError, StorageError
 from state.stores.archive_database import open_untrusted, take_over
 from state.stores.database import open_database, to_text, transaction
 from state.stores.erasing_files import database_files, empty_folder
-from state.stores.files import Disk, below
+from state.stores.files import Disk, below, opened
 from state.stores.lineage import Lineage
 from state.stores.lock import acquire
 from state.stores.segments import Segments
@@ -28,6 +30,7 @@ from state.stores.workspace import Workspace
 
 _COMMAND = "dreamd init --trust"
 _MOST_NAMED = 20
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ def brought(workspace: Workspace) -> Brought:
     except DreamdError as error:
         problems.append(str(error))
     try:
-        with closing(open_untrusted(workspace.database)) as connection:
+        database = _taken_over(workspace) if _is_taken_over(workspace) else workspace.database
+        with closing(open_untrusted(database)) as connection:
             counts = {name: connection.execute(query).fetchone()[0] for name, query in _COUNTS.items()}
             crystals = dict(connection.execute("SELECT trust, count(*) FROM crystals GROUP BY trust ORDER BY trust"))
     except DreamdError as error:
@@ -91,16 +95,14 @@ _COUNTS = {
 }
 
 
-def take_over_workspace(workspace: Workspace) -> Workspace:
-    """Make it this user's, with its lock; cut off, it is done by doing it again.
+def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Workspace:
+    """Make it this user's, with its lock; cut off at any step, it is done by doing it again.
 
-    Only a kill between the leaving of the old state.db and the coming of the new one leaves the old one for its owner
-    to move back, out of `.dreamd/broken/`.
     Raises StorageError for a state.db that no dreamd made and for folders of the state that are links: the workspace
     is then as foreign as before.
     """
     own = replace(workspace, foreign=False)
-    disk = Disk(own.root)
+    disk = disk or Disk(own.root)
     for folder in (own.state, *folders(own)):
         if folder.is_symlink() or (os.path.lexists(folder) and not folder.is_dir()):
             raise StorageError(f"{folder} is no folder; move it away, then adopt the workspace")
@@ -109,7 +111,7 @@ def take_over_workspace(workspace: Workspace) -> Workspace:
             disk.remove(path)
     with acquire(own, _COMMAND):
         aside = Aside(own, disk, clock())
-        if own.database.exists():
+        if _is_taken_over(own) or own.database.exists():
             _new_database(own, disk, aside)
         _undecide(own, aside)
         for folder in (own.crystals, own.checkpoints):
@@ -139,19 +141,59 @@ def _is_done(record: Path, last: int) -> bool:
 
 
 def _new_database(own: Workspace, disk: Disk, aside: Aside) -> None:
+    """Put the rows alone in place of state.db.
+
+    The new file is whole, and known by its digest in the user's own folder, before the old ones leave: there is no
+    moment at which a kill loses what the old ones held.
+    """
+    if not _is_taken_over(own):
+        _write_rows(own, disk)
+    for path in database_files(own):
+        if os.path.lexists(path):
+            aside.move(path)
+    disk.rename(_taken_over(own), own.database)
+    _digest_file(own).unlink(missing_ok=True)
+
+
+def _write_rows(own: Workspace, disk: Disk) -> None:
     incoming = own.state / f".adopted-{os.getpid()}-{os.urandom(4).hex()}.dreamd-tmp"
     try:
         take_over(own.database, incoming)
         with closing(open_database(incoming)) as made:
             _discard(made)
         _sync(incoming)
-        for path in database_files(own):
-            if os.path.lexists(path):
-                aside.move(path)
-        disk.rename(incoming, own.database)
+        digest = _digest_file(own)
+        make_private_folder(digest.parent)
+        Disk(digest.parent).write_atomic(digest, _digest(incoming))
+        disk.remove(_taken_over(own))
+        disk.rename(incoming, _taken_over(own))
     finally:
         for end in ("", "-wal", "-shm", "-journal"):
             incoming.with_name(incoming.name + end).unlink(missing_ok=True)
+
+
+def _taken_over(own: Workspace) -> Path:
+    return own.state / "state.db.adopted"
+
+
+def _digest_file(own: Workspace) -> Path:
+    return own_folder(own) / "database"
+
+
+def _is_taken_over(own: Workspace) -> bool:
+    """Whether an adoption that was cut off left the new state.db, and nobody has changed it since."""
+    path, said = _taken_over(own), None
+    with suppress(StorageError):
+        said = Disk(own_folder(own)).read_if_there(_digest_file(own))
+    return said is not None and stat.S_ISREG(_mode(path)) and said == _digest(path)
+
+
+def _digest(path: Path) -> bytes:
+    digest = sha256()
+    with told(path), opened(path) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest().encode()
 
 
 def _discard(connection: Connection) -> None:

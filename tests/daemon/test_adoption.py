@@ -1,7 +1,9 @@
 """A workspace is this user's when the user's own folder says so; any other one is read and never written."""
 
+import itertools
 import os
 import shutil
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,12 @@ from state.dream import Reason
 from state.errors import DreamdError, ForeignError, StorageError
 from state.scratch import Note
 from state.stores import workspace as workspaces
+from state.stores.database import open_database
+from state.stores.files import Disk
 from state.stores.lock import acquire
 from state.stores.segments import Segments
 from state.stores.workspace import Workspace
+from tests.crash.faults import Fault, FaultySystem, PowerCut, every_fault
 
 FACT = "Ada prefers tea over coffee"
 
@@ -120,6 +125,40 @@ def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_
         assert store.ledger.replay("20260101T000000000000Z", "d") is None
         assert [hit.crystal.text for hit in look(store, "tea").hits] == [FACT]
         assert store.journal.text(1) == own.document.read_text(encoding="utf-8")
+
+
+def test_an_adoption_that_was_cut_off_anywhere_is_done_by_doing_it_again(tmp_path: Path) -> None:
+    mine = made(tmp_path / "mine")
+    numbers = itertools.count()
+
+    def cut_off(fail_at: int, fault: Fault) -> FaultySystem:
+        copy = cloned(mine, tmp_path / str(next(numbers)))
+        # Rows that stand in the log alone, as after a kill of whoever made it.
+        (copy.state / "state.db-wal").touch()
+        system = FaultySystem(copy.root, fail_at, fault)
+        with suppress(PowerCut, StorageError):
+            take_over_workspace(copy, Disk(copy.root, system))
+        found = brought(open_workspace(copy.root))
+        assert (found.version, found.crystals) == (1, {"agent": 1})
+        own = take_over_workspace(open_workspace(copy.root))
+        with closing(open_database(own.database)) as connection:
+            assert connection.execute("SELECT text FROM crystals").fetchone()[0] == FACT
+        assert not (own_folder(own) / "database").exists()
+        return system
+
+    assert every_fault((Fault.ERROR, Fault.TORN_CRASH), cut_off) > 10
+
+
+def test_a_new_database_that_came_with_the_workspace_is_not_taken_for_one_of_an_adoption(tmp_path: Path) -> None:
+    copy = cloned(made(tmp_path / "mine"), tmp_path / "copy")
+    other = made(tmp_path / "other")
+    with owned(other, Config(), "a test") as store:
+        store.crystals.connection.execute("UPDATE crystals SET trust = 'owner'")
+    shutil.copy(other.database, copy.state / "state.db.adopted")
+    assert brought(copy).crystals == {"agent": 1}
+    own = take_over_workspace(copy)
+    with owned(own, Config(), "a test") as store:
+        assert [row[0] for row in store.crystals.connection.execute("SELECT trust FROM crystals")] == ["agent"]
 
 
 def _answer(store: Any) -> None:
