@@ -53,6 +53,7 @@ def look_into(store: Store) -> Iterator[Finding]:
         _embeddings,
         _word_index,
         _vector_index,
+        _own_answers,
         _dreams,
         _pointers,
     ):
@@ -125,6 +126,14 @@ def _memory(store: Store) -> Iterator[Finding]:
         return
     if wrong:
         yield Finding("MEMORY.md", Level.PROBLEM, f"MEMORY.md {wrong}", f"{REPAIR}, or 'dreamd restore {last}'")
+
+
+def _own_answers(store: Store) -> Iterator[Finding]:
+    """What an earlier dreamd learnt of itself: searches find it before the facts."""
+    from daemon.repairing_answers import own_answers
+
+    for job in own_answers(store):
+        yield Finding("crystals", Level.WARNING, job.wrong, REPAIR)
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from daemon.absorbing import FELT_FOR, absorb_transcripts, transcript_files
 from daemon.compose import Store
 from daemon.hook import is_trusted
+from daemon.repairing_answers import own_answers
 from daemon.repairing_jobs import Job, Repairing
 from daemon.transcripts.turn import Watermark
 from state.codec import encode
@@ -89,6 +90,7 @@ def indexes(repairing: Repairing, store: Store) -> Iterator[Job]:
         deed = "it is built anew"
         yield Job("word index", "the word index of the cold archive is torn", deed, _cold(connection))
     yield from _transcripts(store, repairing)
+    yield from own_answers(store)
     waiting, _ = store.crystals.vectors.waiting()
     if waiting and repairing.rebuilt and store.embedder() is not None:
         deed = "they are embedded anew"

@@ -73,6 +73,8 @@ class Codex:
             case "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call" as kind:
                 arguments = item.get("arguments") or item.get("input") or item.get("action")
                 name = item.get("name") or kind.removesuffix("_call")
+                if isinstance(server := item.get("namespace"), str):
+                    name = f"{server.rstrip('_')}__{name}"
                 yield self._calls.open(item.get("call_id"), name, arguments)
             case "function_call_output" | "custom_tool_call_output":
                 yield self._calls.close(item.get("call_id"), _output(item.get("output")))

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from daemon.transcripts.own_answers import is_own_answer
 from daemon.transcripts.turn import Turn
 from state.chunking import chunk
-from state.crystal import Crystal, Kind, Origin
+from state.crystal import Crystal, Kind, Origin, Trust
 from state.salience import Salience, salience
 from state.secrets.policy import DEFAULT, Redaction
 
@@ -22,6 +23,8 @@ def crystals_of(turns: Iterable[Turn], redaction: Redaction = DEFAULT) -> list[C
 
 
 def _crystals(turn: Turn, redaction: Redaction) -> Iterable[Crystal]:
+    if turn.trust in (Trust.TOOL, Trust.WEB) and is_own_answer(turn.text):
+        return
     text = redaction.of(turn.text)  # before it is cut: half a secret is not recognised
     worth = _CALL if turn.call else salience(text, turn.trust)
     for piece in chunk(text):

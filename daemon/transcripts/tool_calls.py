@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from daemon.transcripts.cleaning import capped, clean, one_line
 from daemon.transcripts.noise import without_passages
+from daemon.transcripts.own_answers import is_own_answer, is_own_call
 from daemon.transcripts.turn import Record, Said
 from state.crystal import Trust
 
 RESULT_CHARACTERS = 4_000
 _CALL_CHARACTERS = 160
 _OPEN_CALLS = 256
+_OWN = ""  # in place of the tool's name
+_NOTHING = Said("", "assistant", Trust.TOOL, call=True)
 
 _TELLING_ARGUMENTS = ("command", "cmd", "file_path", "path", "url", "query", "pattern", "prompt", "description")
 # Tools whose results are other people's words: pages, mail, issues.
@@ -32,20 +35,30 @@ class OpenCalls:
                 self._calls[str(call)] = (str(known[0]), Trust(known[1]))
 
     def open(self, call: object, name: object, arguments: object) -> Said:
-        """Remember a call; returns the line that stands for it: the tool's name and its telling argument."""
+        """Remember a call; returns the line that stands for it: the tool's name and its telling argument.
+
+        Of a call of dreamd's own nothing is said, neither here nor of what it gave.
+        """
         tool = one_line(clean(name), 80) if isinstance(name, str) and name.strip() else "tool"
         argument = telling(arguments)
+        if is_own_call(tool, arguments):
+            tool = _OWN
         if isinstance(call, str):
             self._calls[call] = (tool, Trust.WEB if is_web(tool, argument) else Trust.TOOL)
             while len(self._calls) > _OPEN_CALLS:
                 del self._calls[next(iter(self._calls))]
+        if tool == _OWN:
+            return _NOTHING
         line = f"{tool}: {one_line(argument, _CALL_CHARACTERS)}" if argument else tool
         return Said(line, "assistant", Trust.AGENT, call=True)
 
     def close(self, call: object, result: str, name: str = "tool") -> Said:
         """What a call gave, capped, under the tool's name; of an unknown call as a tool's."""
         tool, trust = self._calls.pop(str(call), (name, Trust.WEB if is_web(name, "") else Trust.TOOL))
-        return Said(capped(clean(without_passages(result)), RESULT_CHARACTERS), tool, trust)
+        if tool == _OWN or is_own_call(tool, None):
+            return _NOTHING
+        text = clean(without_passages(result))
+        return _NOTHING if is_own_answer(text) else Said(capped(text, RESULT_CHARACTERS), tool, trust)
 
     def carry(self) -> Record:
         return {call: [name, trust.value] for call, (name, trust) in self._calls.items()}
