@@ -71,14 +71,21 @@ class Store:
         return found
 
     def index(self) -> VectorIndex | None:
-        """ChromaDB over the vectors, opened (probed, rebuilt if torn) at the first call.
+        """ChromaDB over the vectors, opened (probed, built anew if torn: minutes) at the first call.
 
         None without vectors, while it is being built, and for who does not own the workspace: state.db answers
         exactly then.
         """
+        return self._noticed(self.indexing.get)
+
+    def ready_index(self) -> VectorIndex | None:
+        """Like `index`, for whoever cannot wait: None as well when it has to be built first."""
+        return self._noticed(self.indexing.ready)
+
+    def _noticed(self, asked: Callable[[Crystals], tuple[VectorIndex | None, str]]) -> VectorIndex | None:
         if not self.owned:
             return None
-        index, said = self.indexing.get(self.crystals)
+        index, said = asked(self.crystals)
         if said:
             self.notice(said)
         return index
@@ -95,7 +102,7 @@ class Store:
         """
         index = self.indexing.open_index if self.owned else None
         if index is None and self.crystals.vectors.vector_count() > EXACT_SEARCH_UP_TO:
-            index = self.index()
+            index = self.ready_index()
         return Searcher(self.crystals, self.embedder(), index)
 
     def search(self, query: str, now: datetime, limit: int = 8) -> Findings:
@@ -103,11 +110,11 @@ class Store:
         return self.searcher().search(query, now, limit=limit, hormones=self.feelings.levels(now))
 
     def embed(self) -> int:
-        """Give vectors to the crystals that wait for one, and tell ChromaDB; returns how many."""
+        """Give vectors to the crystals that wait for one, and tell ChromaDB, if it is ready; returns how many."""
         embedder, done = self.embedder(), 0
         while embedder and (count := self.crystals.vectors.embed_pending(embedder, EMBED_BATCH)):
             done += count
-        index = self.index()
+        index = self.ready_index()
         while index and self.crystals.vectors.index_pending(index, EMBED_BATCH):
             pass
         return done
@@ -127,7 +134,7 @@ def owned(
 ) -> Iterator[Store]:
     """The workspace, locked for this process, its interrupted commits finished."""
     with acquire(workspace, command, wait_seconds) as lock, ExitStack() as stack:
-        indexing = Indexing(workspace)
+        indexing = Indexing(workspace, lock.check)
         stack.callback(indexing.close)
         store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
         stack.callback(store.close)
@@ -142,7 +149,9 @@ def visited(workspace: Workspace, config: Config, embedding: Embedding | None = 
     def not_mine() -> None:
         raise BusyError(f"{workspace.root} is open for reading only; nothing was written")
 
-    store = _opened(workspace, config, not_mine, embedding or _embedding(config), Indexing(workspace), owned=False)
+    store = _opened(
+        workspace, config, not_mine, embedding or _embedding(config), Indexing(workspace, not_mine), owned=False
+    )
     try:
         yield store
     finally:

@@ -90,6 +90,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
             told(Step("sessions", f"{left} items that left working memory"))
         if vectors := store.embed():
             told(Step("embed", f"{vectors} new vectors"))
+        store.index()  # built here, if it has to be: a search does not wait for that
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
     elif not new_input(store):
