@@ -20,7 +20,7 @@ from daemon.withholding import forget_answers, lift_by_hand, withheld_lately
 from graphs.ports import Answer, Model, Ports
 from graphs.steps import Dreaming
 from state.codec import decode, encode
-from state.dream import Dream, Reason
+from state.dream import Dream, Reason, decode_record
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
 from state.secrets.policy import Redaction
 from state.spend import Limits
@@ -105,7 +105,7 @@ def approve(store: Store, dream: str) -> Dream:
     Raises RejectedError when MEMORY.md has a newer version than the one it was made for.
     """
     proposal = store.ledger.proposal(dream)
-    record = decode(Dream, proposal.record, f"proposal {proposal.dream}")
+    record = decode_record(proposal.record, f"proposal {proposal.dream}")
     # Decided before a crash: the commit was finished since, or is now.
     if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
         store.ledger.decide(record.id, "outdated")

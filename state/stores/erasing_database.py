@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from state.codec import decode, encode
 from state.crystal import Kind, Origin, crystal_id
-from state.dream import Dream
+from state.dream import decode_record, encode_record
 from state.errors import BusyError, StorageError
 from state.forgetting import Cut, Target, spans, without
 from state.stores import lexical, skills
@@ -290,7 +289,7 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
     """A proposal that changes is none any more: what it proposed was made of what goes. Its notes stay pending."""
     changed = 0
     for row in connection.execute("SELECT dream, record, verdict FROM proposals").fetchall():
-        old = decode(Dream, row["record"], f"proposal {row['dream']}")
+        old = decode_record(row["record"], f"proposal {row['dream']}")
         new = erased_record(old, erasure)
         if new == old:
             continue
@@ -298,7 +297,7 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
         waits = row["verdict"] == "waiting"
         connection.execute(
             "UPDATE proposals SET record = ?, verdict = ? WHERE dream = ?",
-            (encode(new), "rejected" if waits else row["verdict"], row["dream"]),
+            (encode_record(new), "rejected" if waits else row["verdict"], row["dream"]),
         )
         if waits:
             connection.execute(

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.codec import encode
-from state.dream import Dream
+from state.dream import Dream, encode_record
 from state.errors import NotFoundError
 from state.secrets.policy import DEFAULT, Redaction
 from state.spend import Spend
@@ -150,7 +149,7 @@ class Ledger:
         with transaction(self._connection):
             self._connection.execute(
                 "INSERT OR REPLACE INTO proposals (dream, at, record) VALUES (?, ?, ?)",
-                (dream.id, to_text(dream.at), encode(dream)),
+                (dream.id, to_text(dream.at), encode_record(dream)),
             )
 
     def proposals(self) -> list[Proposal]:

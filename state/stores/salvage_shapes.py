@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from state.codec import decode
 from state.crystal import Kind, Lifecycle, Origin, Trust, crystal_id
 from state.curiosity import Cause
 from state.document import SectionName
-from state.dream import Dream
+from state.dream import decode_record
 from state.errors import DreamdError
 from state.forgetting import Cut
 from state.hormones import Hormone
@@ -206,7 +205,7 @@ def _is_armed(value: Value) -> bool:
 
 def _is_dream(value: Value) -> bool:
     try:
-        decode(Dream, str(value))
+        decode_record(str(value), "record")
     except DreamdError:
         return False
     return True
