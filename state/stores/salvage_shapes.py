@@ -297,7 +297,6 @@ _RULES: Mapping[tuple[str, str], _Rule] = {
     ("lines", "fate"): _one_of(["", *_members(Fate)], ""),
     ("gaps", "cause"): _one_of(Cause),
     ("hormones", "armed"): _Rule(_is_armed, "[]"),
-    ("operations", "record"): _json(dict),
     ("watermarks", "record"): _json(dict),
     ("proposals", "record"): _Rule(_is_dream),
     ("sessions", "policy"): _one_of(POLICIES, DEFAULT),

@@ -50,9 +50,11 @@ if TYPE_CHECKING:
 CANDIDATES = 75
 # So many of them are read; what a text itself says moves it by less than lies between the first and these.
 SHORTLIST = 100
-# Behind filters the index is asked for more, for it knows nothing of them; when too few pass, all are compared.
-_BEHIND_FILTERS = 600
-_TOO_FEW = 20
+# So many that pass a filter are compared one by one. Of more the index is asked, which knows nothing of filters: for
+# more and more, until enough of what it answers passes.
+_COMPARED = 2_000
+_ASKED_FOR = (600, 2_400, 9_600)
+_ENOUGH = 20
 EVERYTHING = Filters()
 _NOTHING = (0, 0.0)
 _LISTED = "IN (SELECT value FROM json_each(?))"
@@ -126,16 +128,29 @@ class Searcher:
         vectors = self._crystals.vectors
         if self._index is None:
             return vectors.exact_nearest(vector, k, condition, values)
-        ids = (id_ for id_, _ in self._index.nearest(vector, max(k, _BEHIND_FILTERS) if condition else k))
-        known = self._passing(ids, condition, values)
-        if condition and len(known) < _TOO_FEW:
-            return vectors.exact_nearest(vector, k, condition, values)
+        passing = self._all_that_pass(condition, values) if condition else None
+        if passing is not None:
+            return vectors.exact_nearest(vector, k, f"crystals.key {_LISTED}", (json.dumps(passing),))
+        known: list[int] = []
+        for asked in _ASKED_FOR if condition else (k,):
+            answer = self._index.nearest(vector, max(k, asked))
+            known = self._passing([id_ for id_, _ in answer], condition, values)
+            if len(known) >= _ENOUGH or len(answer) < asked:
+                break
         untold = " AND ".join(filter(None, (condition, "crystals.key IN (SELECT crystal FROM to_index)")))
         return [*known, *vectors.exact_nearest(vector, k, untold, values)]
 
-    def _passing(self, ids: Iterable[str], condition: str, values: Sequence[object]) -> list[int]:
+    def _all_that_pass(self, condition: str, values: Sequence[object]) -> list[int] | None:
+        """Every row that passes; None when they are too many to be compared one by one."""
+        # A session's rows are looked up; for the rest SQLite would choose an index that makes it read the rows.
+        hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
+        statement = f"SELECT key FROM crystals {hint} WHERE {condition} LIMIT {_COMPARED + 1}"
+        found = [int(row[0]) for row in self._connection.execute(statement, tuple(values))]
+        return found if len(found) <= _COMPARED else None
+
+    def _passing(self, ids: Sequence[str], condition: str, values: Sequence[object]) -> list[int]:
         statement = f"SELECT key FROM crystals WHERE id {_LISTED}" + (f" AND {condition}" if condition else "")
-        return [int(row[0]) for row in self._connection.execute(statement, (json.dumps(list(ids)), *values))]
+        return [int(row[0]) for row in self._connection.execute(statement, (json.dumps(ids), *values))]
 
     def _held(
         self, counts: Mapping[str, int], words: Sequence[str], by_words: Mapping[int, float], about: Surroundings

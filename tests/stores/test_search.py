@@ -268,6 +268,43 @@ def test_a_session_filter_finds_what_was_repeated_there(crystals: Crystals) -> N
     assert _texts(Searcher(crystals).search("canary", NOW, filters=Filters(session="t"))) == ["canary"]
 
 
+@pytest.mark.parametrize("filters", [filters for filters, _ in FILTERED])
+def test_a_filter_reads_neither_every_crystal_nor_every_vector(crystals: Crystals, filters: Filters) -> None:
+    crystals.upsert(_note(f"canary cluster {number}", session="t", position=number) for number in range(50))
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.vectors.embed_pending(embedder, 1_000)
+    crystals.vectors.index_pending(index, 1_000)
+    statements: list[str] = []
+    crystals.connection.set_trace_callback(statements.append)
+    Searcher(crystals, embedder, index).search("canary cluster", NOW, filters=filters)
+    crystals.connection.set_trace_callback(None)
+    steps = [
+        step["detail"]
+        for statement in statements
+        if statement.startswith("SELECT") and ("crystals" in statement or "vectors" in statement)
+        for step in crystals.connection.execute(f"EXPLAIN QUERY PLAN {statement}")
+    ]
+    assert any("vectors" in step for step in steps)
+    scans = [step for step in steps if step.startswith(("SCAN crystals", "SCAN vectors"))]
+    assert [step for step in scans if "COVERING INDEX" not in step] == []
+
+
+def test_what_passes_a_filter_is_found_behind_many_that_are_nearer(
+    crystals: Crystals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("state.stores.search._COMPARED", 5)  # too many pass to be compared one by one
+    monkeypatch.setattr("state.stores.search._ASKED_FOR", (10, 40, 160))
+    crystals.upsert(_note(f"canary cluster {number}") for number in range(100))
+    crystals.upsert(_note(f"canary in the far north {number}", kind=Kind.GOAL) for number in range(30))
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.vectors.embed_pending(embedder, 1_000)
+    crystals.vectors.index_pending(index, 1_000)
+    crystals.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")  # only the vectors can find them
+    searcher = Searcher(crystals, embedder, index)
+    found = searcher.search("canary cluster", NOW, limit=30, filters=Filters(kind=Kind.GOAL))
+    assert len(found.hits) >= 20
+
+
 # --- the indexes
 
 
