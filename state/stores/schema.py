@@ -254,7 +254,7 @@ CREATE TABLE skills (
 LOOKUPS = """
 -- Every column that is filtered by stands in it, so that no row is read to learn whether it passes.
 CREATE INDEX crystals_by_time ON crystals (created_at, origin, kind, trust, speaker);
-CREATE INDEX lines_by_crystal ON lines (crystal) WHERE crystal <> '';
+CREATE INDEX lines_by_crystal ON lines (crystal);
 CREATE INDEX item_relations_by_target ON item_relations (target);
 CREATE INDEX rejections_by_dream ON rejections (dream);
 CREATE INDEX rejections_by_time ON rejections (at);
