@@ -231,6 +231,17 @@ def test_new_crystals_wait_to_be_embedded_and_then_for_the_index(crystals: Cryst
     assert len(index.vectors) == vectors.vector_count() == 5
 
 
+def test_the_oldest_are_embedded_though_more_is_written_than_there_is_time_for(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"old {number}") for number in range(20))
+    embedder = BagOfWords()
+    for turn in range(12):
+        crystals.upsert(_note(f"new {turn} {number}") for number in range(16))
+        assert crystals.vectors.embed_pending(embedder, 8) == 8
+    assert {text for text in embedder.texts if text.startswith("old")} == {f"old {number}" for number in range(20)}
+    assert f"new {turn} 15" in embedder.texts[-8:]
+    assert len(set(embedder.texts)) == len(embedder.texts)
+
+
 def test_the_context_is_embedded_with_the_text(crystals: Crystals) -> None:
     embedder = BagOfWords()
     crystals.upsert([FULL])
