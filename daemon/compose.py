@@ -25,7 +25,7 @@ from state.stores.journal import Journal
 from state.stores.ledger import Ledger
 from state.stores.lineage import Lineage
 from state.stores.lock import acquire
-from state.stores.search import Searcher
+from state.stores.search import Beside, Searcher
 from state.stores.segments import Segments
 from state.stores.vectors import VectorIndex
 from state.stores.workspace import Workspace
@@ -95,15 +95,15 @@ class Store:
         if text not in self.notices:
             self.notices.append(text)
 
-    def searcher(self) -> Searcher:
-        """memory_search over what is indexed now.
+    def searcher(self, beside: Beside | None = None) -> Searcher:
+        """memory_search over what is indexed now, and over what is beside it.
 
         A small store that has not opened ChromaDB yet is searched exactly: that is quicker than starting it.
         """
         index = self.indexing.open_index if self.owned else None
         if index is None and self.crystals.vectors.vector_count() > EXACT_SEARCH_UP_TO:
             index = self.ready_index()
-        return Searcher(self.crystals, self.embedder(), index)
+        return Searcher(self.crystals, self.embedder(), index, beside)
 
     def search(self, query: str, now: datetime, limit: int = 8) -> Findings:
         """memory_search, coloured by the hormones."""

@@ -234,21 +234,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     connection.execute("RELEASE inner_step" if nested else "COMMIT")
 
 
-@contextmanager
-def trial(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """A write transaction that is always rolled back: what would a search find if this were written?"""
-    # At once for writing: a reader that wants to write is refused while another writes, and is not kept waiting.
-    nested = connection.in_transaction
-    connection.execute("SAVEPOINT trial" if nested else "BEGIN IMMEDIATE")
-    try:
-        yield connection
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK TO trial" if nested else "ROLLBACK")
-            if nested:
-                connection.execute("RELEASE trial")
-
-
 def to_text(moment: datetime) -> str:
     """A moment as it is kept: ISO 8601, UTC, microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from state.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust, crystal_id
 from state.stores import lexical
 from state.stores.crystals import Crystals, Occurrence
-from state.stores.database import open_database, trial
+from state.stores.database import open_database
 from tests.stores.in_memory import BagOfWords, ListIndex
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -113,17 +113,6 @@ def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
         crystals.upsert(broken())
     assert crystals.count() == 0
     assert not lexical.is_torn(crystals.connection)
-
-
-def test_a_trial_leaves_no_trace(crystals: Crystals) -> None:
-    crystals.upsert([FULL])
-    before = _dump(crystals.connection)
-    with trial(crystals.connection):
-        crystals.upsert([_note("tried")])
-        crystals.vectors.embed_pending(BagOfWords())
-        assert lexical.nearest(crystals.connection, ["tried"], 5)
-    assert _dump(crystals.connection) == before
-    assert not lexical.nearest(crystals.connection, ["tried"], 5)
 
 
 def test_lengths_are_in_characters_and_of_rows_that_are_there(crystals: Crystals) -> None:
