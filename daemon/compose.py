@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import Connection, OperationalError
 
 from daemon.config import Config
 from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
@@ -16,7 +16,7 @@ from state.ranking import Findings
 from state.stores import lexical
 from state.stores.archive import remove_unmoved
 from state.stores.crystals import Crystals
-from state.stores.database import open_database
+from state.stores.database import compact, from_text, open_database, to_text, transaction
 from state.stores.embeddings import Embedder, Unavailable
 from state.stores.feelings import Feelings, Questions
 from state.stores.files import Disk
@@ -31,6 +31,7 @@ from state.stores.vectors import VectorIndex
 from state.stores.workspace import Workspace
 
 EMBED_BATCH = 256
+_SWEPT = "swept_at"
 
 
 def clock() -> datetime:
@@ -118,6 +119,24 @@ class Store:
         while index and self.crystals.vectors.index_pending(index, EMBED_BATCH):
             pass
         return done
+
+    def sweep(self, now: datetime) -> int:
+        """Delete what the ledger has kept long enough (`retention`), once a day; how many rows were."""
+        keep, connection = self.config.retention, self.crystals.connection
+        row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SWEPT,)).fetchone()
+        if row is not None and abs(now - from_text(row[0])) < timedelta(days=1):
+            return 0
+        before = now - timedelta(days=keep.ledger_days)
+        with transaction(connection):
+            self.check()
+            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_SWEPT, to_text(now)))
+            rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
+            rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
+        try:
+            compact(connection)
+        except OperationalError as error:  # another process reads for long, or there is no room for a second file
+            self.notice(f"state.db was not made smaller ({error}); the next dream tries again")
+        return rows
 
     def remember(self, crystals: list[Crystal]) -> int:
         """Write crystals; they are found by their words at once, by their meaning after `embed`."""

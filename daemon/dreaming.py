@@ -83,6 +83,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
         notes = absorb_notes(store, now)
         left = maintain(store, now).delivered + hand_over(store, now)
         store.segments.sweep(now)
+        store.sweep(now)
         remove_unmoved(store.workspace, store.disk)
         if notes or found.turns:
             told(Step("absorb", f"{notes} new notes, {found.turns} new turns"))

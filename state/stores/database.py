@@ -24,6 +24,7 @@ from state.stores.session_schema import SESSIONS
 from state.stores.system import told
 
 BUSY_TIMEOUT_MS = 10_000
+_LARGE_PAGES = 4_096  # of 4 KB each
 _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 # The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
@@ -232,6 +233,19 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
                 connection.execute("RELEASE inner_step")
         raise
     connection.execute("RELEASE inner_step" if nested else "COMMIT")
+
+
+def compact(connection: sqlite3.Connection) -> bool:
+    """Write the file anew when most of a large one is free; whether it was.
+
+    Not page by page (`auto_vacuum`): then pages that say where pages are lie among the others, and what is left of a
+    damaged file would be harder to tell.
+    """
+    free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+    if pages < _LARGE_PAGES or 2 * free < pages:
+        return False
+    connection.execute("VACUUM")
+    return True
 
 
 def to_text(moment: datetime) -> str:

@@ -282,6 +282,7 @@ _META_RULES: Mapping[str, _Rule] = {
     "forgetting": _Rule(_is_intention),
     "notes_read": _Rule(_are_marks),
     "session_ended": _MOMENT,
+    "swept_at": _MOMENT,
 }
 _RULES: Mapping[tuple[str, str], _Rule] = {
     ("crystals", "text"): _Rule(lambda value: bool(str(value).strip())),

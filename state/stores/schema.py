@@ -260,6 +260,7 @@ CREATE INDEX rejections_by_dream ON rejections (dream);
 CREATE INDEX rejections_by_time ON rejections (at);
 CREATE INDEX feelings_by_time ON feelings (at);
 CREATE INDEX gaps_by_time ON gaps (last_at);
+CREATE INDEX calls_with_answer ON calls (at) WHERE reply <> '';
 
 -- Nobody read these: the record of a version in the journal has its operations.
 DROP TABLE operations;
