@@ -23,6 +23,8 @@ from state.forgetting import Cut
 from state.hormones import Hormone
 from state.sessions.item import Priority, State
 from state.sessions.policies import DEFAULT, POLICIES, policy_of
+from state.stores.columns import Kind as ColumnKind
+from state.stores.columns import kind_of
 from state.stores.salvage_trees import INNER_INDEX, LEAF_INDEX, LEAF_TABLE, Cell, Value
 from state.stores.session_rows import SPAN
 from state.update import Fate
@@ -122,7 +124,7 @@ def mended(table: str, row: Row) -> Row | None:
     """The row with a plain value where it holds one that nobody could read; None when nothing takes its place."""
     changed: Row = {}
     for name, value in row.items():
-        rule = _RULES.get((table, name)) or (_MOMENT if name == "at" or name.endswith("_at") else None)
+        rule = _RULES.get((table, name)) or (_MOMENT if kind_of(table, name) is ColumnKind.MOMENT else None)
         if isinstance(value, float) and not math.isfinite(value):
             return None
         required = (table, name) in _RULES
