@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+from state.remembered import remembered
 from state.words import MOST_MARKS, UNSPACED, visible
 
 Word = tuple[str, int, int]
@@ -30,7 +31,7 @@ def worded(text: str) -> tuple[Word, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=8_192)
+@remembered(300_000)
 def _unicode_words(stretch: str) -> tuple[Word, ...]:
     """The words of text without ASCII signs: maximal runs of letters and digits with their marks, folded."""
     found: list[Word] = []
