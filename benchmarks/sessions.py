@@ -199,7 +199,7 @@ def many(workspace: Workspace, place: Path, given: argparse.Namespace, workload:
 
 def opened(workspace: Workspace) -> Store:
     none = Embedding.given(Unavailable("not measured here"))
-    return open_owned(workspace, Config(), lambda: None, none, Indexing(workspace))
+    return open_owned(workspace, Config(), lambda: None, none, Indexing(workspace, lambda: None))
 
 
 def main() -> None:

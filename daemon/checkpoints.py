@@ -56,9 +56,10 @@ def based_on(store: Store, dream: str) -> int | None:
 
 
 def drop(store: Store, dream: str) -> None:
-    """Delete the checkpoints of a dream that has ended."""
+    """Delete the checkpoints of a dream that has ended; the file is as long then as what is left in it."""
     with checkpoints(store) as saver:
         saver.delete_thread(dream)
+        saver.conn.execute("VACUUM")
 
 
 @contextmanager

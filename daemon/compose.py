@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import Connection, OperationalError
 
 from daemon.config import Config
 from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
@@ -16,7 +16,7 @@ from state.ranking import Findings
 from state.stores import lexical
 from state.stores.archive import remove_unmoved
 from state.stores.crystals import Crystals
-from state.stores.database import open_database
+from state.stores.database import compact, from_text, open_database, to_text, transaction
 from state.stores.embeddings import Embedder, Unavailable
 from state.stores.feelings import Feelings, Questions
 from state.stores.files import Disk
@@ -25,12 +25,13 @@ from state.stores.journal import Journal
 from state.stores.ledger import Ledger
 from state.stores.lineage import Lineage
 from state.stores.lock import acquire
-from state.stores.search import Searcher
+from state.stores.search import Beside, Searcher
 from state.stores.segments import Segments
 from state.stores.vectors import VectorIndex
 from state.stores.workspace import Workspace
 
 EMBED_BATCH = 256
+_SWEPT = "swept_at"
 
 
 def clock() -> datetime:
@@ -71,14 +72,21 @@ class Store:
         return found
 
     def index(self) -> VectorIndex | None:
-        """ChromaDB over the vectors, opened (probed, rebuilt if torn) at the first call.
+        """ChromaDB over the vectors, opened (probed, built anew if torn: minutes) at the first call.
 
         None without vectors, while it is being built, and for who does not own the workspace: state.db answers
         exactly then.
         """
+        return self._noticed(self.indexing.get)
+
+    def ready_index(self) -> VectorIndex | None:
+        """Like `index`, for whoever cannot wait: None as well when it has to be built first."""
+        return self._noticed(self.indexing.ready)
+
+    def _noticed(self, asked: Callable[[Crystals], tuple[VectorIndex | None, str]]) -> VectorIndex | None:
         if not self.owned:
             return None
-        index, said = self.indexing.get(self.crystals)
+        index, said = asked(self.crystals)
         if said:
             self.notice(said)
         return index
@@ -88,29 +96,47 @@ class Store:
         if text not in self.notices:
             self.notices.append(text)
 
-    def searcher(self) -> Searcher:
-        """memory_search over what is indexed now.
+    def searcher(self, beside: Beside | None = None) -> Searcher:
+        """memory_search over what is indexed now, and over what is beside it.
 
         A small store that has not opened ChromaDB yet is searched exactly: that is quicker than starting it.
         """
         index = self.indexing.open_index if self.owned else None
         if index is None and self.crystals.vectors.vector_count() > EXACT_SEARCH_UP_TO:
-            index = self.index()
-        return Searcher(self.crystals, self.embedder(), index)
+            index = self.ready_index()
+        return Searcher(self.crystals, self.embedder(), index, beside)
 
     def search(self, query: str, now: datetime, limit: int = 8) -> Findings:
         """memory_search, coloured by the hormones."""
         return self.searcher().search(query, now, limit=limit, hormones=self.feelings.levels(now))
 
     def embed(self) -> int:
-        """Give vectors to the crystals that wait for one, and tell ChromaDB; returns how many."""
+        """Give vectors to the crystals that wait for one, and tell ChromaDB, if it is ready; returns how many."""
         embedder, done = self.embedder(), 0
         while embedder and (count := self.crystals.vectors.embed_pending(embedder, EMBED_BATCH)):
             done += count
-        index = self.index()
+        index = self.ready_index()
         while index and self.crystals.vectors.index_pending(index, EMBED_BATCH):
             pass
         return done
+
+    def sweep(self, now: datetime) -> int:
+        """Delete what the ledger has kept long enough (`retention`), once a day; how many rows were."""
+        keep, connection = self.config.retention, self.crystals.connection
+        row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SWEPT,)).fetchone()
+        if row is not None and abs(now - from_text(row[0])) < timedelta(days=1):
+            return 0
+        before = now - timedelta(days=keep.ledger_days)
+        with transaction(connection):
+            self.check()
+            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_SWEPT, to_text(now)))
+            rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
+            rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
+        try:
+            compact(connection)
+        except OperationalError as error:  # another process reads for long, or there is no room for a second file
+            self.notice(f"state.db was not made smaller ({error}); the next dream tries again")
+        return rows
 
     def remember(self, crystals: list[Crystal]) -> int:
         """Write crystals; they are found by their words at once, by their meaning after `embed`."""
@@ -127,7 +153,7 @@ def owned(
 ) -> Iterator[Store]:
     """The workspace, locked for this process, its interrupted commits finished."""
     with acquire(workspace, command, wait_seconds) as lock, ExitStack() as stack:
-        indexing = Indexing(workspace)
+        indexing = Indexing(workspace, lock.check)
         stack.callback(indexing.close)
         store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
         stack.callback(store.close)
@@ -142,7 +168,9 @@ def visited(workspace: Workspace, config: Config, embedding: Embedding | None = 
     def not_mine() -> None:
         raise BusyError(f"{workspace.root} is open for reading only; nothing was written")
 
-    store = _opened(workspace, config, not_mine, embedding or _embedding(config), Indexing(workspace), owned=False)
+    store = _opened(
+        workspace, config, not_mine, embedding or _embedding(config), Indexing(workspace, not_mine), owned=False
+    )
     try:
         yield store
     finally:

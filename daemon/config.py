@@ -66,6 +66,14 @@ class HormonesSection(_Section):
     oxytocin_baseline: float = Field(default=0.20, ge=0, le=1)
 
 
+class RetentionSection(_Section):
+    """How long the ledger keeps what is over, in days, and how many open questions there may be."""
+
+    ledger_days: int = Field(default=180, ge=2, le=36_500)
+    answers_days: int = Field(default=14, ge=2, le=36_500)
+    gaps: int = Field(default=500, ge=10)
+
+
 class SourcesSection(_Section):
     """Transcripts that every dream reads, as globs inside the workspace."""
 
@@ -126,6 +134,7 @@ class Config(_Section):
     dream: DreamSection = DreamSection()
     limits: LimitsSection = LimitsSection()
     hormones: HormonesSection = HormonesSection()
+    retention: RetentionSection = RetentionSection()
     sources: SourcesSection = SourcesSection()
     embeddings: EmbeddingsSection = EmbeddingsSection()
     secrets: SecretsSection = SecretsSection()

@@ -1,6 +1,6 @@
 """The consolidation pass: what is new is taken in, and memory is put in order. No model is asked.
 
-    absorb ─> embed ─> compare (merge, dispute) ─> age ─> find skills ─> settle questions
+    absorb ─> embed ─> compare (merge, dispute) ─> age ─> find skills ─> settle questions ─> sweep
 
 Each step takes what waits for it (a queue, a watermark, a moment that has come) in batches. A batch is one short
 transaction that also says that it is done: a kill repeats the batch that it met, and no other. With nothing new a
@@ -87,6 +87,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     archived, frozen = _age(store, now, stop)
     skills = None if stop() else Skills(store.crystals.connection).refresh()
     settled = 0 if stop() else _settle(store, now)
+    store.sweep(now)
     return Consolidation(
         notes=notes,
         turns=found.turns,

@@ -20,7 +20,7 @@ from daemon.withholding import forget_answers, lift_by_hand, withheld_lately
 from graphs.ports import Answer, Model, Ports
 from graphs.steps import Dreaming
 from state.codec import decode, encode
-from state.dream import Dream, Reason
+from state.dream import Dream, Reason, decode_record
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
 from state.secrets.policy import Redaction
 from state.spend import Limits
@@ -83,6 +83,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
         notes = absorb_notes(store, now)
         left = maintain(store, now).delivered + hand_over(store, now)
         store.segments.sweep(now)
+        store.sweep(now)
         remove_unmoved(store.workspace, store.disk)
         if notes or found.turns:
             told(Step("absorb", f"{notes} new notes, {found.turns} new turns"))
@@ -90,6 +91,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
             told(Step("sessions", f"{left} items that left working memory"))
         if vectors := store.embed():
             told(Step("embed", f"{vectors} new vectors"))
+        store.index()  # built here, if it has to be: a search does not wait for that
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
     elif not new_input(store):
@@ -104,7 +106,7 @@ def approve(store: Store, dream: str) -> Dream:
     Raises RejectedError when MEMORY.md has a newer version than the one it was made for.
     """
     proposal = store.ledger.proposal(dream)
-    record = decode(Dream, proposal.record, f"proposal {proposal.dream}")
+    record = decode_record(proposal.record, f"proposal {proposal.dream}")
     # Decided before a crash: the commit was finished since, or is now.
     if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
         store.ledger.decide(record.id, "outdated")

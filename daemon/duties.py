@@ -47,7 +47,7 @@ class Duties:
         try:
             with keeper.alone() as store:
                 log.info("dream_started", mode=mode.value)
-                before = store.ledger.spent()
+                since = clock()
                 try:
                     outcome = dream_now(store, reason, mode, self._steps(keeper, told))
                     settled = mode is not Mode.DRY
@@ -59,7 +59,7 @@ class Duties:
                     # What failed and what was refused was paid for as well. A ledger that cannot be read is told by
                     # what the dream itself fails with.
                     with suppress(sqlite3.Error):
-                        self._metrics.paid(keeper.name, store.ledger.spent() - before)
+                        self._metrics.paid(keeper.name, store.ledger.spent(since=since))
         except BaseException as error:
             settled = isinstance(error, NothingToDoError)
             self._not_dreamt(keeper, reason, mode, error, time.monotonic() - began)

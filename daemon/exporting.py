@@ -14,8 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from daemon.compose import Store
-from state.codec import decode
-from state.dream import Dream
+from state.dream import decode_record
 from state.errors import DreamdError, NotFoundError, StorageError
 from state.stores.archive import MAX_RECORD_BYTES, TEMPORARY, remove_unmoved, unmoved_name, version_of
 from state.stores.archive_reading import open_archive
@@ -103,7 +102,7 @@ def require_record(name: str, content: bytes, dream: str) -> None:
     """Return if this is the record of its version, made by this dream. Raises StorageError."""
     if len(content) > MAX_RECORD_BYTES:
         raise StorageError(f"{name} is longer than any record; run 'dreamd doctor'")
-    record = decode(Dream, content, name)
+    record = decode_record(content, name)
     if (record.number, record.id) != (version_of(name), dream):
         raise StorageError(f"{name} is version {record.number} of dream {record.id}; run 'dreamd doctor'")
 

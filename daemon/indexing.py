@@ -17,12 +17,13 @@ from daemon.remembering import Remembering
 from state.stores.crystals import Crystals
 from state.stores.database import open_database
 from state.stores.embeddings import Embedder, Unavailable, open_embedder
-from state.stores.vectors import IndexReport, VectorIndex, is_whole, open_index
+from state.stores.vectors import IndexReport, VectorIndex, build_index, open_whole
 from state.stores.workspace import Workspace
 
 # Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
 EXACT_SEARCH_UP_TO = 5_000
 _COLLECTION = "crystals"
+_NOT_BUILT = "searches compare every vector: the vector index has to be built anew, which the next dream does"
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
@@ -74,15 +75,22 @@ class Embedding:
 
 
 class Indexing:
-    """The vector index of one workspace, opened (and built anew if torn) at the first call of `get`.
+    """The vector index of one workspace, opened when it is asked for.
 
-    `background`: a large index is built in a thread of its own, and there is none until that has ended.
+    `check` raises when this process owns the workspace no longer. `background`: a large index is built in a thread of
+    its own, and there is none until that has ended.
     """
 
     def __init__(
-        self, workspace: Workspace, *, background: bool = False, failed: Callable[[Exception], None] | None = None
+        self,
+        workspace: Workspace,
+        check: Callable[[], None],
+        *,
+        background: bool = False,
+        failed: Callable[[Exception], None] | None = None,
     ) -> None:
         self._workspace = workspace
+        self._check = check
         self._background = background
         self._failed = failed
         self._index: VectorIndex | None = None
@@ -95,22 +103,35 @@ class Indexing:
         """The index, if it is open."""
         return self._index
 
+    def ready(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
+        """The index if it has only to be opened, or is soon built; and what a person should know of that.
+
+        None: not now. A large one that has to be built is begun in the background, or left to `get`.
+        """
+        return self._found(crystals, EXACT_SEARCH_UP_TO)
+
     def get(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
-        """The index, opened if it is not; and what a person should know of that. None: not now."""
+        """Like `ready`, but a large one, too, is built before this returns, unless that is done in the background."""
+        return self._found(crystals, EXACT_SEARCH_UP_TO if self._background else None)
+
+    def _found(self, crystals: Crystals, build_up_to: int | None) -> tuple[VectorIndex | None, str]:
         with self._opening:
-            if self._index is not None or self._closed:
-                return self._index, ""
-            if self._builder is not None and self._builder.is_alive():
-                return None, ""
+            building = self._builder is not None and self._builder.is_alive()
             count = crystals.vectors.vector_count()
-            if not count:
-                return None, ""
-            if self._background and count > EXACT_SEARCH_UP_TO and not is_whole(self._workspace.crystals):
-                self._builder = Thread(target=self._build, name="index", daemon=True)
-                self._builder.start()
-                return None, "the vector index is built anew in the background; searches are exact meanwhile"
-            self._index, report = open_index(self._workspace.crystals, _COLLECTION, crystals.vectors)
-            return self._index, _notice(report)
+            if self._index is not None or self._closed or building or not count:
+                return self._index, ""
+            folder, vectors = self._workspace.crystals, crystals.vectors
+            self._index, report = open_whole(folder, _COLLECTION, vectors, self._check)
+            if self._index is not None:
+                return self._index, ""
+            if build_up_to is None or count <= build_up_to:
+                self._index, report = build_index(folder, _COLLECTION, vectors, report, self._check)
+                return self._index, report.reason and f"the vector index was rebuilt from state.db: {report.reason}"
+            if not self._background:
+                return None, _NOT_BUILT
+            self._builder = Thread(target=self._build, args=(report,), name="index", daemon=True)
+            self._builder.start()
+            return None, "the vector index is built anew in the background; searches are exact meanwhile"
 
     def drop(self) -> None:
         """Delete the files, whose old pages keep what was in them; the next call of `get` builds the index anew."""
@@ -133,10 +154,11 @@ class Indexing:
                 self._index.close()
                 self._index = None
 
-    def _build(self) -> None:
+    def _build(self, missing: IndexReport) -> None:
         try:
             with closing(open_database(self._workspace.database)) as connection:
-                index, _ = open_index(self._workspace.crystals, _COLLECTION, Crystals(connection).vectors)
+                folder, vectors = self._workspace.crystals, Crystals(connection).vectors
+                index, _ = build_index(folder, _COLLECTION, vectors, missing, self._check)
         except Exception as error:
             # What can be searched without it is; whoever wants to know is told, and the next call tries again.
             if self._failed is None:
@@ -148,8 +170,3 @@ class Indexing:
                 index.close()
             else:
                 self._index = index
-
-
-def _notice(report: IndexReport) -> str:
-    rebuilt = report.rebuilt and report.reason
-    return f"the vector index was rebuilt from state.db: {report.reason}" if rebuilt else ""

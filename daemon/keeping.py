@@ -120,7 +120,7 @@ class Keeper:
                 f"{self.workspace.root}: what was under way when it was taken over has to end; wait for it"
             )
         lock = acquire(self.workspace, COMMAND)
-        self._indexing = self._new_indexing()
+        self._indexing = self._new_indexing(lock)
         self._lock = lock
         try:
             with self.alone() as store:
@@ -184,8 +184,8 @@ class Keeper:
         needless = is_open and self._known is not None and self._known.crystals <= EXACT_SEARCH_UP_TO
         seconds = 0.0 if needless else IDLE_SECONDS
         with self._long.resting(seconds) as long, self._soon.resting(seconds if long else IDLE_SECONDS) as soon:
-            if old is not None and is_open and long and soon:
-                self._indexing = self._new_indexing()
+            if old is not None and self._lock is not None and is_open and long and soon:
+                self._indexing = self._new_indexing(self._lock)
                 old.close()
 
     def reopen(self) -> None:
@@ -235,8 +235,8 @@ class Keeper:
             raise StoppedError(f"{self.workspace.root} is being left by the daemon; try again")
         return open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
 
-    def _new_indexing(self) -> Indexing:
-        return Indexing(self.workspace, background=True, failed=lambda e: self._warned("index", e))
+    def _new_indexing(self, lock: Lock) -> Indexing:
+        return Indexing(self.workspace, lock.check, background=True, failed=lambda e: self._warned("index", e))
 
     def _learn(self, store: Store, *, soon: bool) -> None:
         """Remember what deciding needs. A store that fails at this has told its user so already."""

@@ -1,10 +1,9 @@
 """The memory of one workspace as a dream sees it: the port `graphs.ports.Memory` over the stores."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from sqlite3 import Connection
 
 from daemon.absorbing import forget_notes, learnable, note_crystal
 from daemon.compose import Store, clock
@@ -12,9 +11,7 @@ from daemon.snapshot import snapshot
 from graphs.ports import Trial
 from state.crystal import Crystal
 from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
-from state.stores import lexical
-from state.stores.database import trial
-from state.stores.search import Searcher
+from state.stores.search import Beside, Searcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +34,12 @@ class WorkspaceMemory:
 
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
-        """Search as if these crystals were stored: written in a transaction that is rolled back."""
-        embedder = self.store.embedder()
-        if embedder is not None and crystals:
-            embedder.embed([crystal.text for crystal in crystals])  # remembered: nobody else can write in a trial
-        with trial(self.store.crystals.connection):
-            self.store.crystals.upsert(crystals)
-            if embedder is not None and crystals:
-                # The newest come first: what else waits for a vector has nothing to do with the trial.
-                self.store.crystals.vectors.embed_pending(embedder, len(crystals))
+        """Search as if these crystals were stored; nothing is written."""
+        buried = self.store.crystals.forgotten.buried()
+        learnt = [spared for crystal in crystals if (spared := buried.spared(crystal)) is not None]
+        with closing(Beside(learnt, self.store.embedder())) as beside:
             at = crystals[0].created_at if crystals else _EPOCH
-            yield _Trial(self.store.searcher(), self.store.crystals.connection, at)
+            yield _Trial(self.store.searcher(beside), at)
 
     def commit(self, dream: Dream) -> Dream:
         """Make the dream true, then give vectors to what is new."""
@@ -89,14 +81,13 @@ class ProposingMemory(WorkspaceMemory):
 @dataclass(frozen=True, slots=True)
 class _Trial:
     searcher: Searcher
-    connection: Connection
     at: datetime
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         return tuple(hit.crystal.id for hit in self.searcher.search(keywords, self.at, limit=limit).hits)
 
     def frequency(self, words: Sequence[str]) -> Mapping[str, int]:
-        return lexical.frequency(self.connection, words)
+        return self.searcher.frequency(words)
 
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

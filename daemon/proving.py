@@ -23,8 +23,9 @@ from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores import erasing_files as files
 from state.stores.archive_reading import open_archive
+from state.stores.columns import Kind, kind_of
 from state.stores.erasing import Erasure, erased_document, erased_record
-from state.stores.erasing_database import FILES, tables, texts
+from state.stores.erasing_database import tables, texts
 from state.stores.erasing_search import Left, Needles, live_count
 from state.stores.files import below
 from state.stores.own_words import is_asked_for, is_field, is_own
@@ -67,7 +68,7 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
     for table in tables(connection):
         found, named = 0, 0
         for column, value in texts(connection, table):
-            if column in FILES.get(table, frozenset()):
+            if kind_of(table, column) is Kind.FILE:
                 named += erasure.holds(value)
             elif column not in _NO_TEXT and (table, column) != ("meta", "name"):
                 found += standing(value, erasure) > 0

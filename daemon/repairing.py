@@ -136,7 +136,7 @@ def _stores(repairing: Repairing, telling: _Telling) -> Iterator[Finding]:
 
 @contextmanager
 def _opened(repairing: Repairing) -> Iterator[Store]:
-    indexing = Indexing(repairing.workspace)
+    indexing = Indexing(repairing.workspace, repairing.check)
     with closing(indexing):
         store = open_owned(repairing.workspace, repairing.config, repairing.check, repairing.embedding, indexing)
         with closing(store):

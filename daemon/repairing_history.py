@@ -10,7 +10,7 @@ from pathlib import Path
 from daemon.repairing_jobs import Job, Repairing
 from state.codec import decode
 from state.crystal import Crystal
-from state.dream import Dream
+from state.dream import Dream, decode_record
 from state.errors import DocumentError, DreamdError, StorageError
 from state.rows import is_stamp
 
@@ -37,7 +37,7 @@ def read_records(repairing: Repairing) -> None:
 
 
 def _read(repairing: Repairing, path: Path, number: int) -> Dream:
-    record = decode(Dream, repairing.disk.read_bytes(path), str(path))
+    record = decode_record(repairing.disk.read_bytes(path), str(path))
     if record.number != number:
         raise StorageError(f"{path}: it is the record of version {record.number}")
     return record

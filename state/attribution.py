@@ -9,13 +9,13 @@ have together. Words that nobody has said are the least trusted stranger's, for 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 
 from state.crystal import Trust, least_trust
 from state.dispute import disputed, told
 from state.injection import quote, reads_as_instruction, unquoted
 from state.passages import Entry, Source, Step, nearest, reading, sentences, source_of
+from state.remembered import remembered
 from state.wording import CONTENT, NOT, Word, key_of, wording
 from state.words import normalise
 
@@ -188,7 +188,7 @@ def _whole_sentence(line: Line, own: Sequence[Source], stranger: Source) -> list
     return []
 
 
-@lru_cache(maxsize=2_048)
+@remembered(300_000, lambda source: len(source.text))
 def _spoken(source: Source) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(word.text for word in one.words) for one in sentences(source))
 

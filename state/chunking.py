@@ -2,12 +2,14 @@
 
 import re
 
+from state.words import UNSPACED
+
 CHUNK_TOKENS = 400
 OVERLAP_TOKENS = 80
 
 # A run of letters and digits of a spaced script, one character of a script without spaces, or one sign.
-_UNIT = re.compile(r"[぀-ヿ㐀-鿿가-힯฀-๿]|[^\W_]+|[^\w\s]|_+")
-_SPACELESS = re.compile(r"[぀-ヿ㐀-鿿가-힯฀-๿]")
+_UNIT = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+|[^\w\s]|_+")
+_SPACELESS = re.compile(rf"[{UNSPACED}]")
 _CHARACTERS_PER_TOKEN = 4
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"[.!?。！？…][\"')\]]*\s"), re.compile(r"\s"))
 

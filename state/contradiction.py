@@ -16,7 +16,7 @@ from state.duplicates import comparable
 from state.injection import reads_as_instruction
 from state.opposites import DATE_UNITS, UNSPACED_PROPERTIES, are_alternatives, are_opposites, calendar, words
 from state.question import ends_as_question
-from state.words import STOP_WORDS, jaccard, normalise, stem
+from state.words import STOP_WORDS, UNSPACED, jaccard, normalise, stem
 
 MAX_SENTENCES = 12
 MAX_CHARACTERS = 600  # of a sentence; longer ones are not judged
@@ -29,10 +29,10 @@ _PAST = frozenset(("was", "been", "war"))
 _CLAIMED = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED)
 
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\n+")
-_CJK = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+
 _TOKEN = re.compile(
-    rf"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?(?=\W|$|[^\W\d_])|[{_CJK}]|c\+\+|[cf]#|"
-    rf"[^\W\d_{_CJK}](?:[^\W_{_CJK}]|[\u0300-\u036f])*|[=:@]"
+    rf"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?(?=\W|$|[^\W\d_])|[{UNSPACED}]|c\+\+|[cf]#|"
+    rf"[^\W\d_{UNSPACED}](?:[^\W_{UNSPACED}]|[\u0300-\u036f])*|[=:@]"
 )
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 

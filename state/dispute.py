@@ -7,10 +7,10 @@ common with it that it may well be his, and the vouchers must say something else
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations, groupby
 
 from state.passages import Source, Step
+from state.remembered import remembered
 from state.wording import CONTENT, NAME, NOT, Word, unprefixed
 
 # Who has so much of the words of a part that the vouchers say otherwise by so much, disputes it.
@@ -180,7 +180,7 @@ def _crossed(line: Line, own: Source) -> list[int]:
     return []
 
 
-@lru_cache(maxsize=4_096)
+@remembered(300_000, lambda source: len(source.text))
 def _sum(source: Source) -> float:
     """What all words of a text weigh, but for what denies."""
     return sum(word.weight for word in source.words if word.meaning and word.text != NOT)

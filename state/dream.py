@@ -4,13 +4,18 @@ Between reading a snapshot and committing a dream nothing remembered changes. A 
 compare prompts, written to the journal, and committed again after a crash.
 """
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from state.buried import NOTHING, Buried
+from state.codec import decode, encode
 from state.crystal import Crystal, Trust
 from state.document import Edit, SectionName
+from state.errors import StorageError
 from state.hormones import Hormones
 from state.secrets.policy import DEFAULT, Redaction
 from state.update import Birth, Death, Operation, Refusal
@@ -221,3 +226,45 @@ class Dream:
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     merged: str | None = None
+
+
+RECORD_FORMAT = 1
+"""The form in which the journal and a proposal keep a dream. What has no number is of before there were any: 0."""
+
+_HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
+# Each makes a record of the next form from one of the form of its place here. The first came with its number alone.
+_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict,)
+
+
+def encode_record(dream: Dream) -> str:
+    """A dream as it is kept, with the number of its form."""
+    return _HEAD.decode() + encode(dream).removeprefix("{")
+
+
+def decode_record(content: str | bytes, name: str) -> Dream:
+    """The dream that `encode_record` wrote, also that of an earlier dreamd. `name` says in the error which it was.
+
+    Raises StorageError for what cannot be read, and for what a newer dreamd has written.
+    """
+    written = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    if written.startswith(_HEAD):
+        return decode(Dream, b"{" + written.removeprefix(_HEAD), name)
+    try:
+        record = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{name}: it cannot be read ({error}); run 'dreamd doctor'") from error
+    return decode(Dream, json.dumps(upgrade(record, name)), name)
+
+
+def upgrade(record: object, name: str) -> dict[str, Any]:
+    """A record of any form that there was, as one of today's; without its number."""
+    fields = dict(record) if isinstance(record, dict) else {"format": None}
+    form = fields.pop("format", 0)
+    if type(form) is not int or form < 0:
+        raise StorageError(f"{name}: it is no record of a dream; run 'dreamd doctor'")
+    if form > RECORD_FORMAT:
+        knows = f"record format {form}, this one knows {RECORD_FORMAT}"
+        raise StorageError(f"{name}: written by a newer dreamd ({knows}); upgrade")
+    for step in _UPGRADES[form:]:
+        fields = step(fields)
+    return fields

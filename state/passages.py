@@ -8,9 +8,9 @@ one's own what is only reported there. The cheapest reading is the likeliest ori
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import groupby, islice
 
+from state.remembered import remembered
 from state.wording import CONTENT, Word, key_of, same_word, wording
 
 NOWHERE = -1
@@ -64,14 +64,14 @@ class Step:
     before: "Step | None" = None
 
 
-@lru_cache(maxsize=2_048)
+@remembered(300_000, lambda text, _: len(text))
 def source_of(text: str, entry: Entry) -> Source:
     """The text, ready to be read in."""
     words = wording(text)
     return Source(text, entry, words, _places(words))
 
 
-@lru_cache(maxsize=2_048)
+@remembered(300_000, lambda source: len(source.text))
 def sentences(source: Source) -> tuple[Source, ...]:
     """The sentences of a text by themselves."""
     groups = [tuple(group) for _, group in groupby(source.words, key=lambda word: word.sentence)]

@@ -8,18 +8,15 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from state.words import MOST_MARKS, visible
+from state.remembered import remembered
+from state.words import MOST_MARKS, UNSPACED, visible
 
 Word = tuple[str, int, int]
 Span = tuple[int, int]
 
 # ASCII signs and white space part words; what lies between them may need Unicode's rules.
 _STRETCH = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")
-# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with its extensions.
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
-)
+_UNSPACED = re.compile(rf"[{UNSPACED}]")
 
 
 def worded(text: str) -> tuple[Word, ...]:
@@ -34,7 +31,7 @@ def worded(text: str) -> tuple[Word, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=8_192)
+@remembered(300_000)
 def _unicode_words(stretch: str) -> tuple[Word, ...]:
     """The words of text without ASCII signs: maximal runs of letters and digits with their marks, folded."""
     found: list[Word] = []

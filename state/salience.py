@@ -118,4 +118,4 @@ def salience(text: str, trust: Trust) -> Salience:
 
 def is_question(text: str) -> bool:
     """Whether the text ends with a question."""
-    return text.rstrip(" \n\t\"')*_").endswith(("?", "？"))
+    return text.rstrip(" \n\t\"')*_").endswith(("?", "？", "؟"))

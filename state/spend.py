@@ -19,9 +19,6 @@ class Spend:
     def __add__(self, other: "Spend") -> "Spend":
         return Spend(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
 
-    def __sub__(self, other: "Spend") -> "Spend":
-        return Spend(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -9,9 +9,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cache, lru_cache
+from functools import cache
 
 from state.injection_decoding import folded
+from state.remembered import remembered
 from state.wording_lists import DOUBTED, LIGHT, NEGATORS, SAYING, SOURCES
 from state.words import STOP_WORDS, stem, terms, visible
 
@@ -88,7 +89,7 @@ class Word:
         return self.weight > STOP
 
 
-@lru_cache(maxsize=4_096)
+@remembered(300_000)
 def wording(text: str) -> tuple[Word, ...]:
     """The words of a text, folded to one spelling; equal for look-alike letters, full-width signs and any case."""
     named, found = _names(text), list[Word]()

@@ -13,11 +13,12 @@ from functools import lru_cache
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
     chr(code) for start, end in ((0xFE00, 0xFE0F), (0xE0000, 0xE0FFF)) for code in range(start, end + 1)
 }
-# Thai, Lao, Myanmar, Hangul Jamo, Khmer, kana, Bopomofo, Hangul, Han with its extensions.
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
+# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with its extensions: as a set of a pattern.
+UNSPACED = (
+    r"\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
+_UNSPACED = re.compile(rf"[{UNSPACED}]+")
 # Ligatures of sentences: two of these would be a line, and a text of them eighteen times as long.
 _ABBREVIATED = {0xFDFA: "صلعم", 0xFDFB: "جل"}
 _NOT = ((re.compile(r"\bcan['’]?not\b|\bcan['’]t\b"), "can not"), (re.compile(r"\bwon['’]t\b"), "will not"))

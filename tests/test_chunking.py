@@ -1,9 +1,12 @@
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from state.chunking import CHUNK_TOKENS, OVERLAP_TOKENS, chunk, tokens
+from state.placed_words import worded
+from state.words import terms
 
 
 def test_a_text_that_fits_is_one_chunk() -> None:
@@ -19,6 +22,14 @@ def test_chunks_are_as_long_as_they_may_be_and_overlap() -> None:
     for before, after in itertools.pairwise(chunks):
         shared = set(before.split()) & set(after.split())
         assert 0 < len(shared) * 2 <= OVERLAP_TOKENS
+
+
+@pytest.mark.parametrize("said", ["日本語", "ภาษาไทย", "ພາສາລາວ", "བོད་སྐད", "မြန်မာစာ", "ភាសាខ្មែរ", "한국어"])
+def test_each_sign_of_a_script_without_spaces_is_a_token(said: str) -> None:
+    assert tokens(said) >= len(said) * 0.7  # marks may count with their letters
+    assert tokens(f"{said}abcd") == tokens(said) + 1
+    assert len(terms(said * 3)) > 3
+    assert len(worded(said * 3)) > 3
 
 
 def test_a_chunk_ends_at_a_paragraph_when_one_is_near() -> None:

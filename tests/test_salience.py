@@ -48,6 +48,7 @@ def test_a_question_weighs_less_than_its_statement() -> None:
     )
     assert is_question('Which "port"?) ')
     assert is_question("なぜですか？")
+    assert is_question("متى يبدأ الاجتماع؟")
     assert not is_question("What a day.")
 
 

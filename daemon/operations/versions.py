@@ -12,8 +12,7 @@ from daemon.dreaming import approve, decline
 from daemon.operations.operation import Operation, Request
 from daemon.restoring import restore
 from daemon.unified import unified
-from state.codec import decode
-from state.dream import Dream
+from state.dream import Dream, decode_record
 from state.errors import NotFoundError, NothingToDoError, UsageError
 from state.stores.lineage import Version
 
@@ -153,7 +152,7 @@ class Waiting:
 def _proposals(desk: Desk, asked: Proposals) -> Waiting:
     with desk.reading() as store:
         found = [store.ledger.proposal(asked.dream)] if asked.dream else store.ledger.proposals()
-        return Waiting(tuple(decode(Dream, one.record, f"proposal {one.dream}") for one in found))
+        return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in found))
 
 
 PROPOSALS = Operation(

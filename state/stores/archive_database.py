@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from state.errors import DreamdError, StorageError
 from state.stores.archive import MAX_WHOLE_BYTES, ArchiveError, is_inside, plainly
+from state.stores.columns import Kind, kind_of
 from state.stores.database import SCHEMA_VERSION, explained, make_schema, open_database, require_plain
 from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.files import opened
@@ -278,7 +279,7 @@ def _checked(
 ) -> Iterator[Sequence[object]]:
     """The rows, each value of the type of its column; a moment can be read as one."""
     kinds = [_KINDS[kind] for _, kind in table.columns]
-    moments = [place for place, (name, _) in enumerate(table.columns) if name == "at" or name.endswith("_at")]
+    moments = [place for place, (name, _) in enumerate(table.columns) if kind_of(table.name, name) is Kind.MOMENT]
     for row in rows:
         for place, value in enumerate(row):
             # What may not be NULL, the new database knows.

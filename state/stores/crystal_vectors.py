@@ -21,6 +21,11 @@ BATCH = 256
 # A block that fits the processor's cache is compared three times as fast as one that does not.
 _ROWS_AT_ONCE = 512
 _MODEL = "embedding_model"
+_TO_EMBED = """
+SELECT key, context, text FROM crystals
+WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC LIMIT ?))
+   OR key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal LIMIT ?))
+"""
 _LISTED = "SELECT value FROM json_each(?)"
 
 
@@ -58,14 +63,16 @@ class CrystalVectors:
         return str(row[0]) if row else ""
 
     def embed_pending(self, embedder: Embedder, limit: int = BATCH) -> int:
-        """Embed up to `limit` crystals that have no vector, the newest first; returns how many were embedded."""
+        """Embed up to `limit` crystals that have no vector; returns how many were embedded.
+
+        The newest are asked for first. Of each batch a quarter are the oldest, so that none waits for ever while
+        more is written than is embedded.
+        """
         self.use_model(embedder.name)
         done = 0
         while done < limit:
-            rows = self._connection.execute(
-                "SELECT key, context, text FROM to_embed JOIN crystals ON key = crystal ORDER BY key DESC LIMIT ?",
-                (min(BATCH, limit - done),),
-            ).fetchall()
+            count = min(BATCH, limit - done)
+            rows = self._connection.execute(_TO_EMBED, (count - count // 4, count // 4)).fetchall()
             if not rows:
                 break
             # The same text that the words' index sees; outside the transaction, for it may take seconds.

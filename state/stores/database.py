@@ -10,7 +10,7 @@ import re
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -19,16 +19,17 @@ from state.crystal import faded_at
 from state.errors import StorageError
 from state.stores.files import opened
 from state.stores.forgotten_schema import FORGETTING
-from state.stores.schema import COMPARISONS, MEMORIES
+from state.stores.schema import COMPARISONS, LOOKUPS, MEMORIES
 from state.stores.session_schema import SESSIONS
 from state.stores.system import told
 
 BUSY_TIMEOUT_MS = 10_000
+_LARGE_PAGES = 4_096  # of 4 KB each
 _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 # The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
-MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING)
+MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING, LOOKUPS)
 SCHEMA_VERSION = len(MIGRATIONS)
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
 
@@ -49,27 +50,32 @@ def open_database(path: Path) -> sqlite3.Connection:
     require_plain(path)
     _require_no_lone_log(path)
     make_private(path)
-    try:
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        connection.row_factory = sqlite3.Row
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        version = _version(connection, path)
-        require_ours(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        _migrate(connection, version)
-    except sqlite3.Error as error:
-        raise StorageError(explained(error, path)) from error
-    return connection
+    with ExitStack() as stack:
+        try:
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            stack.callback(connection.close)
+            connection.row_factory = sqlite3.Row
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            version = _version(connection, path)
+            require_ours(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            _migrate(connection, version)
+        except sqlite3.Error as error:
+            raise StorageError(explained(error, path)) from error
+        stack.pop_all()
+        return connection
 
 
 def make_private(path: Path) -> None:
     """The file of a database, made if it is missing, open to its owner alone; SQLite's files beside it get its mode.
 
-    What cannot be done here SQLite fails at, in its own words.
+    What cannot be done here SQLite fails at, in its own words. ":memory:" is no file of SQLite's: none is made.
     """
+    if str(path) == ":memory:":
+        return
     # One that is there is not opened: to close it would drop the locks that this process has on it (fcntl(2)).
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -229,19 +235,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     connection.execute("RELEASE inner_step" if nested else "COMMIT")
 
 
-@contextmanager
-def trial(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """A write transaction that is always rolled back: what would a search find if this were written?"""
-    # At once for writing: a reader that wants to write is refused while another writes, and is not kept waiting.
-    nested = connection.in_transaction
-    connection.execute("SAVEPOINT trial" if nested else "BEGIN IMMEDIATE")
-    try:
-        yield connection
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK TO trial" if nested else "ROLLBACK")
-            if nested:
-                connection.execute("RELEASE trial")
+def compact(connection: sqlite3.Connection) -> bool:
+    """Write the file anew when most of a large one is free; whether it was.
+
+    Not page by page (`auto_vacuum`): then pages that say where pages are lie among the others, and what is left of a
+    damaged file would be harder to tell.
+    """
+    free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+    if pages < _LARGE_PAGES or 2 * free < pages:
+        return False
+    connection.execute("VACUUM")
+    return True
 
 
 def to_text(moment: datetime) -> str:

@@ -17,52 +17,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from state.codec import decode, encode
-from state.crystal import Kind, Origin, crystal_id
-from state.dream import Dream
+from state.crystal import Kind as CrystalKind
+from state.crystal import Origin, crystal_id
+from state.dream import decode_record, encode_record
 from state.errors import BusyError, StorageError
 from state.forgetting import Cut, Target, spans, without
 from state.stores import lexical, skills
+from state.stores.columns import Kind, kind_of
 from state.stores.erasing import INTENTION, Erasure, erased_record
 from state.stores.erasing_items import erase_items
 from state.words import terms
 
 _CHECKPOINT_SECONDS = 10.0
-# Names and moments: no prose. Every other text column of every table is looked at.
-CODES: Mapping[str, frozenset[str]] = {
-    "meta": frozenset({"name"}),
-    "crystals": frozenset("id origin kind trust lifecycle pairs".split()),
-    "occurrences": frozenset("file digest".split()),
-    "vectors": frozenset({"model"}),
-    "watermarks": frozenset({"file"}),
-    "hormones": frozenset({"armed"}),
-    "feelings": frozenset({"event"}),
-    "gaps": frozenset({"cause"}),
-    "versions": frozenset("cause dream reason digest model".split()),
-    "lines": frozenset("id section trust fate successor".split()),
-    "evidence": frozenset({"line"}),
-    "pointers": frozenset({"line"}),
-    "dreams": frozenset("id reason outcome".split()),
-    "rejections": frozenset("dream guard scope".split()),
-    "calls": frozenset("dream digest model".split()),
-    "proposals": frozenset("dream verdict".split()),
-    "sessions": frozenset({"policy"}),
-    "items": frozenset("id priority state promotion_reason pairs".split()),
-    "item_events": frozenset({"action"}),
-    "promotions": frozenset({"id", "reason"}),
-    "forgotten": frozenset({"digest"}),
-}
-# Of these the owner's files are named: what they are called is the owner's.
-FILES: Mapping[str, frozenset[str]] = {
-    "occurrences": frozenset({"file"}),
-    "watermarks": frozenset({"file"}),
-}
-# JSON whose names are the owner's as well as its values.
-_TABLES: Mapping[str, frozenset[str]] = {
-    "items": frozenset({"metadata"}),
-    "item_relations": frozenset({"metadata"}),
-}
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
+# Every other text of every table is looked at.
+_NAMES = (Kind.CODE, Kind.FILE)
 _REFERENCES = (("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"))
 
 
@@ -188,7 +157,7 @@ def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
         if (text, context, speaker) == (row["text"], row["context"], row["speaker"]):
             continue
         changed += 1
-        if row["kind"] == Kind.TASK_PATTERN.value:
+        if row["kind"] == CrystalKind.TASK_PATTERN.value:
             skills.expect_more(connection)
         new = erasure.id(row["id"])
         same = connection.execute("SELECT key FROM crystals WHERE id = ? AND key <> ?", (new, row["key"])).fetchone()
@@ -290,7 +259,7 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
     """A proposal that changes is none any more: what it proposed was made of what goes. Its notes stay pending."""
     changed = 0
     for row in connection.execute("SELECT dream, record, verdict FROM proposals").fetchall():
-        old = decode(Dream, row["record"], f"proposal {row['dream']}")
+        old = decode_record(row["record"], f"proposal {row['dream']}")
         new = erased_record(old, erasure)
         if new == old:
             continue
@@ -298,7 +267,7 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
         waits = row["verdict"] == "waiting"
         connection.execute(
             "UPDATE proposals SET record = ?, verdict = ? WHERE dream = ?",
-            (encode(new), "rejected" if waits else row["verdict"], row["dream"]),
+            (encode_record(new), "rejected" if waits else row["verdict"], row["dream"]),
         )
         if waits:
             connection.execute(
@@ -311,7 +280,7 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
 def _swept(connection: sqlite3.Connection, table: str, erasure: Erasure) -> int:
     """Every text of the table that is left. A row whose key says it goes."""
     keys, columns = _shape(connection, table)
-    named = [name for name in columns if name not in CODES.get(table, frozenset())]
+    named = [name for name in columns if kind_of(table, name) not in _NAMES]
     if not named:
         return 0
     wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
@@ -341,10 +310,12 @@ def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> d
     for name, value in values.items():
         if not isinstance(value, str) or _MOMENT.fullmatch(value):
             continue
-        if name in _TABLES.get(table, frozenset()):
+        kind = kind_of(table, name)
+        if kind is Kind.TABLE:
             new = erasure.table(value)
         else:
-            new = erasure.json(value) if value[:1] in ("{", "[") else erasure.prose(value)
+            is_json = kind is Kind.JSON or value[:1] in ("{", "[")
+            new = erasure.json(value) if is_json else erasure.prose(value)
         if new != value:
             found[name] = new
     return found

@@ -14,9 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from state.blanking import blanked
-from state.codec import decode, encode
 from state.document import parse, render
-from state.dream import Dream
+from state.dream import Dream, decode_record, encode_record
 from state.editing import edited
 from state.errors import DocumentError, StorageError
 from state.forgetting import Cut, spans
@@ -182,7 +181,7 @@ def records(workspace: Workspace) -> list[Path]:
 def record_in(disk: Disk, path: Path) -> Dream | None:
     """The record in this file; None when it cannot be read as one."""
     try:
-        return decode(Dream, disk.read_bytes(path), str(path))
+        return decode_record(disk.read_bytes(path), str(path))
     except StorageError:
         return None
 
@@ -194,7 +193,7 @@ def erase_record(disk: Disk, path: Path, erasure: Erasure) -> tuple[bool, Commit
         return False, None
     new = erased_record(old, erasure)
     if new != old:
-        disk.write_atomic(path, encode(new).encode())
+        disk.write_atomic(path, encode_record(new).encode())
     text = new.after if new.merged is None else new.merged
     digest = hashlib.sha256(text.encode()).hexdigest()
     return new != old, Committed(new.number, digest, len(text)) if path.suffix == ".json" else None

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from state.crystal import Origin, crystal_id
@@ -26,14 +26,18 @@ def erase_items(connection: sqlite3.Connection, erasure: Erasure, now: datetime)
     rows = connection.execute(f"SELECT {COLUMNS} FROM items WHERE content <> ''").fetchall()
     found = [item for row in rows if erasure.holds((item := item_of(row)).content) or erasure.holds(item.id)]
     buried = _buried(connection)
+    named: dict[str, str] = {}
     for item in found:
         session = sessions[item.session]
         content = erasure.prose(item.content)
         if content:
-            _rewrite(connection, session, item, content, erasure)
+            named[item.id] = _rewrite(connection, session, item, content, erasure)
         else:
             items.purge(session, [item], "forgotten", now)
-            _unrelated(connection, item.id)
+            # Nothing is related to an item that is gone: its id begins with what it said.
+            connection.execute("DELETE FROM item_relations WHERE target = ?", (item.id,))
+            named[item.id] = ""
+    _name_anew(connection, named)
     # A purge buries an item as a whole. What is to be forgotten is buried by itself, and may be lifted again.
     connection.executemany("DELETE FROM forgotten WHERE digest = ?", [(one,) for one in _buried(connection) - buried])
     return len(found)
@@ -43,7 +47,8 @@ def _buried(connection: sqlite3.Connection) -> set[str]:
     return {row[0] for row in connection.execute("SELECT digest FROM forgotten")}
 
 
-def _rewrite(connection: sqlite3.Connection, session: Session, item: Item, content: str, erasure: Erasure) -> None:
+def _rewrite(connection: sqlite3.Connection, session: Session, item: Item, content: str, erasure: Erasure) -> str:
+    """The item says this now; returns its new id."""
     key, count = key_of(session, item), tokens_of(content)
     id_ = working_id(item.session, content, item.created_at, _taken(connection, key))
     if erasure.holds(id_):  # in the name of its session
@@ -59,7 +64,6 @@ def _rewrite(connection: sqlite3.Connection, session: Session, item: Item, conte
             "UPDATE sessions SET tokens = tokens + ? WHERE key = ?", (count - item.token_count, session.key)
         )
     connection.execute("UPDATE item_relations SET target = ? WHERE target = ?", (id_, item.id))
-    _related(connection, item.id, id_)
     row = connection.execute("SELECT at FROM promotions WHERE item = ?", (key,)).fetchone()
     if row is not None:
         record = promoted_id(id_, from_text(row["at"]))
@@ -68,25 +72,20 @@ def _rewrite(connection: sqlite3.Connection, session: Session, item: Item, conte
             (record, crystal_id(Origin.WORKING, content), item.id, id_, key),
         )
         connection.execute("UPDATE items SET promoted_to = ? WHERE key = ? AND promoted_to <> ''", (record, key))
+    return id_
 
 
-def _unrelated(connection: sqlite3.Connection, id_: str) -> None:
-    """Nothing is related to an item that is gone: its id begins with what it said."""
-    connection.execute("DELETE FROM item_relations WHERE target = ?", (id_,))
-    _related(connection, id_, None)
-
-
-def _related(connection: sqlite3.Connection, old: str, new: str | None) -> None:
-    """The same in what became long-term records, which say what they were related to then."""
+def _name_anew(connection: sqlite3.Connection, named: Mapping[str, str]) -> None:
+    """What became a long-term record says what it was related to then: by the new id, and not to what is gone."""
+    if not named:
+        return
     for row in connection.execute("SELECT item, record FROM promotions").fetchall():
         record = json.loads(row["record"])
         before = record["relations"]
-        named = [
-            [kind, new if to == old else to, *more] for kind, to, *more in before if to != old or new is not None
-        ]
-        if named != before:
-            left = json.dumps({**record, "relations": named})
-            connection.execute("UPDATE promotions SET record = ? WHERE item = ?", (left, row["item"]))
+        left = [[kind, named.get(to, to), *more] for kind, to, *more in before if named.get(to, to)]
+        if left != before:
+            changed = json.dumps({**record, "relations": left})
+            connection.execute("UPDATE promotions SET record = ? WHERE item = ?", (changed, row["item"]))
 
 
 def _taken(connection: sqlite3.Connection, key: int) -> Callable[[str], bool]:

@@ -53,6 +53,10 @@ class Feelings:
             )
         return after, spiked
 
+    def sweep(self, before: datetime) -> int:
+        """Delete what raised the levels before this moment; how many rows. In the caller's transaction."""
+        return self._connection.execute("DELETE FROM feelings WHERE at < ?", (to_text(before),)).rowcount
+
     def _stored(self) -> tuple[Hormones, frozenset[Hormone]] | None:
         row = self._connection.execute("SELECT * FROM hormones").fetchone()
         if row is None:
@@ -124,6 +128,18 @@ class Questions:
         """
         with transaction(self._connection) as connection:
             return connection.execute(_SETTLED).rowcount
+
+    def sweep(self, before: datetime, most: int) -> int:
+        """Delete misses that nobody has met since this moment, and what there is beyond so many; how many rows.
+
+        Of too many those go first that are misses, were asked least and longest ago. In the caller's transaction.
+        """
+        execute = self._connection.execute
+        done = execute("DELETE FROM gaps WHERE last_at < ? AND cause = 'miss'", (to_text(before),)).rowcount
+        if execute("SELECT count(*) FROM gaps").fetchone()[0] > most:
+            ordered = "ORDER BY cause = 'miss', times DESC, last_at DESC, folded LIMIT -1 OFFSET ?"
+            done += execute(f"DELETE FROM gaps WHERE folded IN (SELECT folded FROM gaps {ordered})", (most,)).rowcount
+        return done
 
     def open(self, limit: int) -> list[Gap]:
         """The questions that were asked most, then the latest."""

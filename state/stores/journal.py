@@ -21,9 +21,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from state.codec import decode, encode
 from state.document import parse, render
-from state.dream import Dream
+from state.dream import Dream, decode_record, encode_record
 from state.editing import edited
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.merge import difference, merged
@@ -70,7 +69,7 @@ class Journal:
         """
         self._check()
         try:
-            self._disk.write_new(self._path(dream.number), encode(dream).encode())
+            self._disk.write_new(self._path(dream.number), encode_record(dream).encode())
         except FileExistsError:
             standing = self.record(dream.number)
             if standing.id != dream.id:
@@ -90,7 +89,7 @@ class Journal:
         """Whether the dream of this id has its record: then it is done or will be, whatever it failed with."""
         path = self._path(self._lineage.last_version() + 1)
         content = self._disk.read_if_there(path)
-        unfinished = content is not None and decode(Dream, content, str(path)).id == dream
+        unfinished = content is not None and decode_record(content, str(path)).id == dream
         return unfinished or self._lineage.version_of(dream) is not None
 
     def recover(self) -> int:
@@ -104,7 +103,7 @@ class Journal:
     def _decided(self, number: int, content: bytes) -> Dream:
         path = self._path(number)
         try:
-            dream = decode(Dream, content, str(path))
+            dream = decode_record(content, str(path))
             if dream.number != number:
                 raise StorageError(f"{path}: it says that it is version {dream.number}")  # noqa: TRY301 - advised below
             return dream  # noqa: TRY300 - see above
@@ -119,7 +118,7 @@ class Journal:
         content = self._disk.read_if_there(self._path(number))
         if content is None:
             raise NotFoundError(f"there is no version {number}; 'dreamd history' lists them")
-        return decode(Dream, content, str(self._path(number)))
+        return decode_record(content, str(self._path(number)))
 
     def text(self, number: int) -> str:
         """MEMORY.md as it was committed in this version."""
@@ -182,7 +181,7 @@ class Journal:
         merging = self._merging(dream)
         new = _joined(dream, merging, taken_out)
         if new != (merging or dream):
-            self._disk.write_atomic(self._merging_path(dream), encode(new).encode())
+            self._disk.write_atomic(self._merging_path(dream), encode_record(new).encode())
 
     def _put_back_if_fenced(self, stood: bytes) -> None:
         """A process that was stopped before its swap and displaced meanwhile undoes it."""
@@ -198,10 +197,10 @@ class Journal:
     def _merging(self, dream: Dream) -> Dream | None:
         path = self._merging_path(dream)
         content = self._disk.read_if_there(path)
-        return decode(Dream, content, str(path)) if content is not None else None
+        return decode_record(content, str(path)) if content is not None else None
 
     def _write_record(self, dream: Dream) -> None:
-        self._disk.write_atomic(self._path(dream.number), encode(dream).encode())
+        self._disk.write_atomic(self._path(dream.number), encode_record(dream).encode())
 
     def _path(self, number: int) -> Path:
         return self._workspace.history / f"{number:06d}.json"

@@ -5,13 +5,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.codec import encode
-from state.dream import Dream
+from state.dream import Dream, encode_record
 from state.errors import NotFoundError
 from state.secrets.policy import DEFAULT, Redaction
 from state.spend import Spend
 from state.stores.database import from_text, to_text, transaction
 from state.update import Refusal
+
+# A dream that was killed finds its answers here; one that is proposed may be asked about.
+_NEEDED = (
+    "SELECT id FROM dreams WHERE outcome = 'running' UNION SELECT dream FROM proposals WHERE verdict = 'waiting'"
+)
+# Of the latest runs the daemon learns how often it failed, and the status tells the last.
+_LATEST = f"SELECT * FROM (SELECT id FROM dreams ORDER BY started_at DESC LIMIT 100) UNION {_NEEDED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,9 @@ class Ledger:
 
     def replay(self, dream: str, digest: str) -> str | None:
         """The stored answer to this request of this dream, if there is a usable one."""
-        query = "SELECT reply FROM calls WHERE dream = ? AND digest = ? AND usable ORDER BY key LIMIT 1"
+        query = (
+            "SELECT reply FROM calls WHERE dream = ? AND digest = ? AND usable AND reply <> '' ORDER BY key LIMIT 1"
+        )
         row = self._connection.execute(query, (dream, digest)).fetchone()
         return row["reply"] if row else None
 
@@ -150,7 +158,7 @@ class Ledger:
         with transaction(self._connection):
             self._connection.execute(
                 "INSERT OR REPLACE INTO proposals (dream, at, record) VALUES (?, ?, ?)",
-                (dream.id, to_text(dream.at), encode(dream)),
+                (dream.id, to_text(dream.at), encode_record(dream)),
             )
 
     def proposals(self) -> list[Proposal]:
@@ -169,6 +177,24 @@ class Ledger:
         """A proposal was approved or rejected; its record is kept."""
         with transaction(self._connection):
             self._connection.execute("UPDATE proposals SET verdict = ? WHERE dream = ?", (verdict, dream))
+
+    def sweep(self, before: datetime, answers_before: datetime) -> int:
+        """Delete what is older: the answers of models, then whole runs with what belongs to them; how many rows.
+
+        A run that goes on, a proposal that waits, and what was paid in the last runs stay. In the caller's
+        transaction.
+        """
+        execute, old = self._connection.execute, to_text(before)
+        done = execute(
+            f"UPDATE calls SET reply = '' WHERE at < ? AND reply <> '' AND dream NOT IN ({_NEEDED})",
+            (to_text(answers_before),),
+        ).rowcount
+        done += execute("DELETE FROM proposals WHERE at < ? AND verdict <> 'waiting'", (old,)).rowcount
+        done += execute(f"DELETE FROM dreams WHERE started_at < ? AND id NOT IN ({_LATEST})", (old,)).rowcount
+        for table in ("rejections", "calls"):
+            statement = f"DELETE FROM {table} WHERE at < ? AND dream NOT IN (SELECT id FROM dreams)"
+            done += execute(statement, (old,)).rowcount
+        return done
 
     def _runs(self, rest: str, values: tuple[object, ...]) -> list[Run]:
         rows = self._connection.execute(f"SELECT * FROM dreams {rest}", values)

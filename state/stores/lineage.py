@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.codec import encode
 from state.crystal import Trust
 from state.document import SectionName
 from state.dream import Dream, PastLine, PointerLine, Standing
@@ -131,11 +130,6 @@ class Lineage:
         )
         return [self._life(row) for row in rows]
 
-    def operations(self, version: int) -> list[str]:
-        """The operations of a version with what became of them, each as JSON."""
-        rows = self._connection.execute("SELECT record FROM operations WHERE version = ? ORDER BY seq", (version,))
-        return [row["record"] for row in rows]
-
     def tombstones(self) -> list[str]:
         """Lines that the owner deleted, the latest last."""
         return [row["text"] for row in self._connection.execute("SELECT text FROM tombstones ORDER BY at, text")]
@@ -231,7 +225,6 @@ class Lineage:
         )
         self._record_lines(dream)
         self._record_pointers(dream)
-        self._record_operations(dream)
         self._connection.executemany(
             "INSERT OR IGNORE INTO tombstones VALUES (?, ?)", [(text, to_text(dream.at)) for text in dream.tombstones]
         )
@@ -277,17 +270,6 @@ class Lineage:
             "UPDATE pointers SET standing = 0 WHERE standing = 1"
             " AND keywords NOT IN (SELECT value FROM json_each(?))",
             (standing,),
-        )
-
-    def _record_operations(self, dream: Dream) -> None:
-        applied = [{"operation": encode(one), "refused": ""} for one in dream.operations]
-        refused = [
-            {"operation": encode(one.operation) if one.operation else "", "refused": f"{one.guard}: {one.figures}"}
-            for one in dream.refused
-        ]
-        self._connection.executemany(
-            "INSERT OR REPLACE INTO operations VALUES (?, ?, ?)",
-            [(dream.number, at, json.dumps(row, ensure_ascii=False)) for at, row in enumerate([*applied, *refused])],
         )
 
     def _life(self, row: sqlite3.Row) -> LineLife:

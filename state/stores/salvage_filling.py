@@ -28,7 +28,7 @@ from state.stores.salvage_shapes import Row
 _LISTED = "SELECT value FROM json_each(?)"
 # When one of these is damaged, crystals of transcripts may be lost that the transcripts still have.
 READ_FROM = ("crystals", "occurrences", "watermarks")
-_LINEAGE = ("versions", "lines", "evidence", "operations", "tombstones")
+_LINEAGE = ("versions", "lines", "evidence", "tombstones")
 _CUT = " […]"
 _RESERVED = "kept while a database is filled"
 

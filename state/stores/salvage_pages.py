@@ -5,7 +5,6 @@ page is given as it was last written; one whose last image in the log is damaged
 The format is that of sqlite.org/fileformat2.html.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
@@ -20,6 +19,7 @@ _LOG_HEADER = 32
 _FRAME_HEADER = 24
 _MAGIC = (0x377F0682, 0x377F0683)
 _KINDS = (2, 5, 10, 13)
+_AS_GOOD = 0.75  # the share of pages that begin as one, of half the right size, is about half of the best
 
 
 @dataclass(slots=True)
@@ -110,11 +110,10 @@ def _page_size(main: bytes | mmap, log: bytes) -> int:
         return size
     if len(log) >= _LOG_HEADER and unpack_from(">I", log)[0] in _MAGIC and unpack_from(">I", log, 8)[0] in _SIZES:
         return int(unpack_from(">I", log, 8)[0])
-    # That of which the most pages begin as a page does.
-    found = Counter(
-        {size: sum(main[at] in _KINDS for at in range(size, len(main), size)) * size for size in _SIZES[:5]}
-    )
-    return found.most_common(1)[0][0] if any(found.values()) else _SIZES[0]
+    # Where pages begin, a page of the right size begins, and so does nearly every one of a multiple of it.
+    begins = {size: [main[at] in _KINDS for at in range(size, len(main), size)] for size in sorted(_SIZES[:5])}
+    shares = {size: sum(kinds) / len(kinds) for size, kinds in begins.items() if any(kinds)}
+    return next((size for size, share in shares.items() if share >= _AS_GOOD * max(shares.values())), _SIZES[0])
 
 
 def _size_of(main: bytes | mmap) -> int:

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from state.codec import decode
 from state.crystal import Kind, Lifecycle, Origin, Trust, crystal_id
 from state.curiosity import Cause
 from state.document import SectionName
-from state.dream import Dream
+from state.dream import decode_record
 from state.errors import DreamdError
 from state.forgetting import Cut
 from state.hormones import Hormone
 from state.sessions.item import Priority, State
 from state.sessions.policies import DEFAULT, POLICIES, policy_of
+from state.stores.columns import Kind as ColumnKind
+from state.stores.columns import kind_of
 from state.stores.salvage_trees import INNER_INDEX, LEAF_INDEX, LEAF_TABLE, Cell, Value
 from state.stores.session_rows import SPAN
 from state.update import Fate
@@ -123,7 +124,7 @@ def mended(table: str, row: Row) -> Row | None:
     """The row with a plain value where it holds one that nobody could read; None when nothing takes its place."""
     changed: Row = {}
     for name, value in row.items():
-        rule = _RULES.get((table, name)) or (_MOMENT if name == "at" or name.endswith("_at") else None)
+        rule = _RULES.get((table, name)) or (_MOMENT if kind_of(table, name) is ColumnKind.MOMENT else None)
         if isinstance(value, float) and not math.isfinite(value):
             return None
         required = (table, name) in _RULES
@@ -206,7 +207,7 @@ def _is_armed(value: Value) -> bool:
 
 def _is_dream(value: Value) -> bool:
     try:
-        decode(Dream, str(value))
+        decode_record(str(value), "record")
     except DreamdError:
         return False
     return True
@@ -283,6 +284,7 @@ _META_RULES: Mapping[str, _Rule] = {
     "forgetting": _Rule(_is_intention),
     "notes_read": _Rule(_are_marks),
     "session_ended": _MOMENT,
+    "swept_at": _MOMENT,
 }
 _RULES: Mapping[tuple[str, str], _Rule] = {
     ("crystals", "text"): _Rule(lambda value: bool(str(value).strip())),
@@ -298,7 +300,6 @@ _RULES: Mapping[tuple[str, str], _Rule] = {
     ("lines", "fate"): _one_of(["", *_members(Fate)], ""),
     ("gaps", "cause"): _one_of(Cause),
     ("hormones", "armed"): _Rule(_is_armed, "[]"),
-    ("operations", "record"): _json(dict),
     ("watermarks", "record"): _json(dict),
     ("proposals", "record"): _Rule(_is_dream),
     ("sessions", "policy"): _one_of(POLICIES, DEFAULT),

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from state.asked_time import tells_time
 from state.crystal import Crystal, Trust
@@ -36,7 +37,7 @@ from state.ranking import (
 from state.stores import lexical
 from state.stores.crystal_vectors import Index
 from state.stores.crystals import Crystals
-from state.stores.database import to_text
+from state.stores.database import open_database, to_text
 from state.stores.embeddings import Embedder
 from state.stores.surroundings import Surroundings, surroundings
 from state.stores.twins import Twins
@@ -50,22 +51,51 @@ if TYPE_CHECKING:
 CANDIDATES = 75
 # So many of them are read; what a text itself says moves it by less than lies between the first and these.
 SHORTLIST = 100
-# Behind filters the index is asked for more, for it knows nothing of them; when too few pass, all are compared.
-_BEHIND_FILTERS = 600
-_TOO_FEW = 20
+# So many that pass a filter are compared one by one. Of more the index is asked, which knows nothing of filters: for
+# more and more, until enough of what it answers passes.
+_COMPARED = 2_000
+_ASKED_FOR = (600, 2_400, 9_600)
+_ENOUGH = 20
 EVERYTHING = Filters()
 _NOTHING = (0, 0.0)
 _LISTED = "IN (SELECT value FROM json_each(?))"
+
+
+class Beside:
+    """A few crystals that are searched as if they were stored, in a database in memory: nobody waits for a lock.
+
+    Each is looked at, by itself: who stands about it in a session is not. Close it after use.
+    """
+
+    def __init__(self, crystals: Iterable[Crystal], embedder: Embedder | None) -> None:
+        self.connection = open_database(Path(":memory:"))
+        self.crystals = Crystals(self.connection)
+        self.crystals.upsert(crystals)
+        self.keys = range(1, self.crystals.newest() + 1)
+        if embedder is not None and self.keys:
+            self.crystals.vectors.embed_pending(embedder, len(self.keys))
+
+    def close(self) -> None:
+        """Let go of them."""
+        self.connection.close()
 
 
 class Searcher:
     """Searches one workspace. Reads only: the access count of a hit is raised by `Crystals.touch`.
 
     Without an embedder the search is lexical; without an index the vectors of state.db are compared one by one.
+    What is `beside` is searched with it.
     """
 
-    def __init__(self, crystals: Crystals, embedder: Embedder | None = None, index: Index | None = None) -> None:
+    def __init__(
+        self,
+        crystals: Crystals,
+        embedder: Embedder | None = None,
+        index: Index | None = None,
+        beside: Beside | None = None,
+    ) -> None:
         self._crystals = crystals
+        self._beside = beside
         self._connection = crystals.connection
         self._twins = Twins(crystals)
         self._embedder = embedder
@@ -86,17 +116,20 @@ class Searcher:
         vector = self._vector(question)
         arms = ("lexical",) if vector is None else ("lexical", "dense")
         allowed = _condition(filters)
-        counts = lexical.frequency(self._connection, question.words)
-        words = lexical.affordable(counts)
-        by_words = lexical.nearest(self._connection, words, wanted, *allowed)
+        words = self._words(question)
+        by_words = lexical.nearest(self._connection, words.sought, wanted, *allowed)
         by_meaning = [] if vector is None else self._nearest(vector, wanted, *allowed)
         about = surroundings(self._connection, {*by_words, *by_meaning}, *allowed)
-        signals = self._signals(question, about, self._held(counts, words, by_words, about), vector)
+        own = {key: match / words.most for key, match in by_words.items()}
+        signals = self._signals(question, about, _held(self._crystals, words, about.all_keys(), own), vector)
         shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
         matches = {key: relevance(_read(question, crystal, signals[key])) for key, crystal in crystals.items()}
         shown = self._without_twins(query, crystals, matches)
-        ranked = order([(crystals[key], match) for key, match in shown.items()], now, hormones)
+        found = {crystals[key].id: (crystals[key], match) for key, match in shown.items()}
+        if self._beside is not None:
+            found = self._matches_beside(self._beside, question, words, vector) | found
+        ranked = order(found.values(), now, hormones)
         return Findings(
             hits=tuple(Hit(crystal, score, age_days(crystal, now)) for crystal, score in ranked[:limit]),
             good=is_good(signals.values(), arms),
@@ -126,35 +159,61 @@ class Searcher:
         vectors = self._crystals.vectors
         if self._index is None:
             return vectors.exact_nearest(vector, k, condition, values)
-        ids = (id_ for id_, _ in self._index.nearest(vector, max(k, _BEHIND_FILTERS) if condition else k))
-        known = self._passing(ids, condition, values)
-        if condition and len(known) < _TOO_FEW:
-            return vectors.exact_nearest(vector, k, condition, values)
+        passing = self._all_that_pass(condition, values) if condition else None
+        if passing is not None:
+            return vectors.exact_nearest(vector, k, f"crystals.key {_LISTED}", (json.dumps(passing),))
+        known: list[int] = []
+        for asked in _ASKED_FOR if condition else (k,):
+            answer = self._index.nearest(vector, max(k, asked))
+            known = self._passing([id_ for id_, _ in answer], condition, values)
+            if len(known) >= _ENOUGH or len(answer) < asked:
+                break
         untold = " AND ".join(filter(None, (condition, "crystals.key IN (SELECT crystal FROM to_index)")))
         return [*known, *vectors.exact_nearest(vector, k, untold, values)]
 
-    def _passing(self, ids: Iterable[str], condition: str, values: Sequence[object]) -> list[int]:
-        statement = f"SELECT key FROM crystals WHERE id {_LISTED}" + (f" AND {condition}" if condition else "")
-        return [int(row[0]) for row in self._connection.execute(statement, (json.dumps(list(ids)), *values))]
+    def _all_that_pass(self, condition: str, values: Sequence[object]) -> list[int] | None:
+        """Every row that passes; None when they are too many to be compared one by one."""
+        # A session's rows are looked up; for the rest SQLite would choose an index that makes it read the rows.
+        hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
+        statement = f"SELECT key FROM crystals {hint} WHERE {condition} LIMIT {_COMPARED + 1}"
+        found = [int(row[0]) for row in self._connection.execute(statement, tuple(values))]
+        return found if len(found) <= _COMPARED else None
 
-    def _held(
-        self, counts: Mapping[str, int], words: Sequence[str], by_words: Mapping[int, float], about: Surroundings
-    ) -> "_Held":
-        """Which words stand in which row. A word that stands nowhere counts too: it is what was not found."""
-        total = int(self._connection.execute("SELECT coalesce(max(key), 0) FROM crystals").fetchone()[0])
-        asked = [counts[word] for word in (*words, *(word for word, count in counts.items() if not count))]
-        weights = shares(asked, total)
-        most = (K1 + 1.0) * sum(rarity(count, total) for count in asked)
-        held = lexical.held(self._connection, words, about.all_keys())
-        lengths = self._crystals.lengths(held)
-        return _Held(
-            shares=weights,
-            rows={
-                key: (held[key], telling(length, coverage(weights, [(held[key], 1.0)])))
-                for key, length in lengths.items()
-            },
-            own={key: match / most for key, match in by_words.items()},
-        )
+    def _passing(self, ids: Sequence[str], condition: str, values: Sequence[object]) -> list[int]:
+        statement = f"SELECT key FROM crystals WHERE id {_LISTED}" + (f" AND {condition}" if condition else "")
+        return [int(row[0]) for row in self._connection.execute(statement, (json.dumps(ids), *values))]
+
+    def frequency(self, words: Sequence[str]) -> dict[str, int]:
+        """In how many of the crystals that are searched each of these words stands; see `lexical.frequency`."""
+        counts = lexical.frequency(self._connection, words)
+        if self._beside is None:
+            return counts
+        more = lexical.frequency(self._beside.connection, words)
+        return {word: count + more[word] for word, count in counts.items()}
+
+    def _words(self, question: Question) -> "_Words":
+        more = len(self._beside.keys) if self._beside else 0
+        return _Words.of(self.frequency(question.words), self._crystals.newest() + more)
+
+    def _matches_beside(
+        self, beside: Beside, question: Question, words: "_Words", vector: "NDArray[np.float32] | None"
+    ) -> dict[str, tuple[Crystal, float]]:
+        """What is beside, by id, and how well it matches: by the same measures as what is stored."""
+        crystals, cosines = beside.crystals.by_keys(beside.keys), dict[int, float]()
+        if vector is not None:
+            cosines = beside.crystals.vectors.cosines(vector, crystals)
+        held = _held(beside.crystals, words, crystals, {})
+        found = {}
+        for key, crystal in crystals.items():
+            signals = Signals(
+                cosine=cosines.get(key, 0.0),
+                near=coverage(words.shares, held.ring(key, ())),
+                own=words.own(held.rows.get(key, _NOTHING)[0]),
+                speaker=crystal.speaker.partition(" ")[0] in question.names,
+                period=max((period.fit(crystal.created_at) for period in question.periods), default=0.0),
+            )
+            found[crystal.id] = (crystal, relevance(_read(question, crystal, signals)))
+        return found
 
     def _without_twins(
         self, query: str, crystals: Mapping[int, Crystal], matches: Mapping[int, float]
@@ -194,6 +253,32 @@ class Searcher:
 
 
 @dataclass(frozen=True, slots=True)
+class _Words:
+    """The words that are asked for: those that are sought, then those that stand nowhere, with what each tells."""
+
+    sought: Sequence[str]
+    rarities: Sequence[float]
+    shares: Sequence[float]
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], total: int) -> Self:
+        """Of words that stand in so many of `total` texts. One that stands nowhere counts: it was not found."""
+        sought = lexical.affordable(counts)
+        asked = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
+        return cls(sought, [rarity(count, total) for count in asked], shares(asked, total))
+
+    @property
+    def most(self) -> float:
+        """The highest BM25 that they can give."""
+        return (K1 + 1.0) * sum(self.rarities)
+
+    def own(self, held: int) -> float:
+        """The BM25 of a text of middling length that says each of these once (bits), as a share of the most."""
+        said = sum(rarity for bit, rarity in enumerate(self.rarities) if held >> bit & 1)
+        return said / self.most if said else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class _Held:
     """What each word tells; by row, which of them it holds (as bits) and what they count there.
 
@@ -219,6 +304,17 @@ class _Held:
                 held[row.session] |= self.rows.get(key, _NOTHING)[0]
         counts = [sum(words >> bit & 1 for words in held.values()) for bit in range(len(self.shares))]
         return shares(counts, len(held)), held
+
+
+def _held(crystals: Crystals, words: _Words, keys: Iterable[int], own: Mapping[int, float]) -> _Held:
+    """Which words stand in which of these rows."""
+    held = lexical.held(crystals.connection, words.sought, keys)
+    lengths = crystals.lengths(held)
+    rows = {
+        key: (held[key], telling(length, coverage(words.shares, [(held[key], 1.0)])))
+        for key, length in lengths.items()
+    }
+    return _Held(words.shares, rows, own)
 
 
 def _read(question: Question, crystal: Crystal, signals: Signals) -> Signals:

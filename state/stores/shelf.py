@@ -12,13 +12,14 @@ from state.stores.session_rows import COLUMNS, IN_SET, Session, item_of
 # moment of the database after the commit, and the next write would be refused.
 _FIRST_LOOK = 16
 _LONGEST_LOOK = 1024
+# The columns that an order goes by, the last of them of each item its own; and whether it goes by them downwards.
 _ORDERS = {
-    Order.OLDEST: "created_at, seq",
-    Order.LEAST_IMPORTANT: "importance, created_at, seq",
-    Order.EXPIRES_FIRST: "expires_at, seq",
-    Order.FIRST_IN: "seq",
-    Order.NEWEST: "created_at DESC, seq DESC",
-    Order.MOST_IMPORTANT: "importance DESC, created_at DESC, seq DESC",
+    Order.OLDEST: (("created_at", "seq"), False),
+    Order.LEAST_IMPORTANT: (("importance", "created_at", "seq"), False),
+    Order.EXPIRES_FIRST: (("expires_at", "seq"), False),
+    Order.FIRST_IN: (("seq",), False),
+    Order.NEWEST: (("created_at", "seq"), True),
+    Order.MOST_IMPORTANT: (("importance", "created_at", "seq"), True),
 }
 
 
@@ -49,17 +50,21 @@ class SqlShelf:
         condition, values = _condition(only)
         if order is Order.EXPIRES_FIRST:
             condition += " AND expires_at IS NOT NULL"
-        statement = (
-            f"SELECT {COLUMNS} FROM items WHERE session = ? AND {IN_SET}{condition}"
-            f" ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?"
-        )
-        look, seen = _FIRST_LOOK, 0
+        columns, downwards = _ORDERS[order]
+        ordered = ", ".join(f"{column} DESC" if downwards else column for column in columns)
+        behind = f" AND ({', '.join(columns)}) {'<' if downwards else '>'} ({', '.join('?' * len(columns))})"
+        after, last = "", ()
+        look = _FIRST_LOOK
         while True:
-            rows = self._connection.execute(statement, (self._session.key, *values, look, seen)).fetchall()
+            rows = self._connection.execute(
+                f"SELECT {COLUMNS} FROM items WHERE session = ? AND {IN_SET}{condition}{after}"
+                f" ORDER BY {ordered} LIMIT ?",
+                (self._session.key, *values, *last, look),
+            ).fetchall()
             yield from map(item_of, rows)
             if len(rows) < look:
                 return
-            seen += look
+            after, last = behind, tuple(rows[-1][column] for column in columns)
             look = min(2 * look, _LONGEST_LOOK)
 
 

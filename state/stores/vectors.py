@@ -7,7 +7,7 @@ the seal unbroken the index is opened, checked by a sample and completed from th
 otherwise it is built again, without being opened.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,6 +32,13 @@ _NEIGHBOURS = 10
 # The search is approximate: of a sample of a sound index, one in so many may be missed.
 _MISS_ONE_IN = 32
 _SAME = 1e-3  # between a vector and itself, by number or by cosine; ChromaDB normalises what it is given
+
+
+Check = Callable[[], None]
+
+
+def unfenced() -> None:
+    """The `check` of an index that no other process can take over."""
 
 
 class Truth(Protocol):
@@ -76,11 +83,13 @@ class VectorIndex:
     """An open index, owned by one process; made by `open_index`. Several threads may use it.
 
     Between two calls the files are sealed: a death then costs nothing. Methods raise StorageError when ChromaDB or
-    the disk fails: what was acknowledged stands in the truth, and opening the index again mends it.
+    the disk fails: what was acknowledged stands in the truth, and opening the index again mends it. Those that write
+    raise what `check` raises (FencedError) for who owns the workspace no longer, and have written nothing then.
     """
 
-    def __init__(self, folder: IndexFolder, build: Path, collection: str) -> None:
+    def __init__(self, folder: IndexFolder, build: Path, collection: str, check: Check) -> None:
         self._folder = folder
+        self._check = check
         self._build = build
         self._failed = False
         self._closed = False
@@ -186,6 +195,8 @@ class VectorIndex:
     @contextmanager
     def _write(self) -> Iterator[None]:
         with self._writing:
+            # An owner that was stopped until now must write no more: the new one has the same files open.
+            self._check()
             self._folder.unseal()
             with self._watched():
                 yield
@@ -204,22 +215,34 @@ class VectorIndex:
             raise StorageError(f"{where}: {' '.join(str(error).split())}; restart to have it mended") from error
 
 
-def open_index(folder: Path, collection: str, truth: Truth) -> tuple[VectorIndex, IndexReport]:
+def open_index(
+    folder: Path, collection: str, truth: Truth, check: Check = unfenced
+) -> tuple[VectorIndex, IndexReport]:
     """The workspace's index, holding what the truth holds, and what it took to get there.
 
     The caller owns the workspace: no other process has the folder open. `collection`: 3 to 512 characters of
-    [a-zA-Z0-9._-]. Raises StorageError when the disk refuses or a new index cannot be built.
+    [a-zA-Z0-9._-]; `check` raises when the caller owns it no longer, and is asked before each write. Raises
+    StorageError when the disk refuses or a new index cannot be built.
     """
+    index, report = open_whole(folder, collection, truth, check)
+    return (index, report) if index is not None else build_index(folder, collection, truth, report, check)
+
+
+def open_whole(
+    folder: Path, collection: str, truth: Truth, check: Check = unfenced
+) -> tuple[VectorIndex | None, IndexReport]:
+    """The index if it is whole; else None, and what was found instead: it has to be built, which may take minutes."""
     home = IndexFolder(folder)
     build = home.build()
     if build is None:
-        return _rebuild(home, collection, truth, Found.NOTHING, "")
+        return None, IndexReport(Found.NOTHING, "", 0, 0, 0)
     if not home.sealed(build):
-        return _rebuild(home, collection, truth, Found.UNSEALED, _UNSEALED)
+        return None, IndexReport(Found.UNSEALED, _UNSEALED, 0, 0, 0)
+    check()
     try:
-        index = VectorIndex(home, build, collection)
+        index = VectorIndex(home, build, collection, check)
     except StorageError as error:
-        return _rebuild(home, collection, truth, Found.BROKEN, str(error))
+        return None, IndexReport(Found.BROKEN, str(error), 0, 0, 0)
     try:
         reason = index.fault(truth.vector_sample(_SAMPLE))
         if not reason:
@@ -231,24 +254,27 @@ def open_index(folder: Path, collection: str, truth: Truth) -> tuple[VectorIndex
         reason = str(error)
     with suppress(StorageError):  # it may refuse even this, and is deleted next
         index.close()
-    return _rebuild(home, collection, truth, Found.BROKEN, reason)
+    return None, IndexReport(Found.BROKEN, reason, 0, 0, 0)
 
 
 def is_whole(folder: Path) -> bool:
-    """Would `open_index` open what is there, rather than build it anew? Nothing is opened or written."""
+    """Are the files those that were sealed, so that `open_whole` opens them? Nothing is opened or written."""
     home = IndexFolder(folder)
     build = home.build()
     return build is not None and home.sealed(build)
 
 
-def _rebuild(
-    home: IndexFolder, collection: str, truth: Truth, found: Found, reason: str
+def build_index(
+    folder: Path, collection: str, truth: Truth, instead_of: IndexReport, check: Check = unfenced
 ) -> tuple[VectorIndex, IndexReport]:
-    index = VectorIndex(home, home.new_build(), collection)
+    """An index built of the truth alone, in the place of what `open_whole` has found there."""
+    home = IndexFolder(folder)
+    check()
+    index = VectorIndex(home, home.new_build(), collection, check)
     try:
         added, removed = _match(index, truth, trusted=set())
         index.seal()
-        return index, IndexReport(found, reason, added, removed, index.count())
+        return index, IndexReport(instead_of.found, instead_of.reason, added, removed, index.count())
     except BaseException:
         index.close()
         raise

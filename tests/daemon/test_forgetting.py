@@ -87,7 +87,7 @@ def test_it_stands_everywhere_before(rich: Workspace) -> None:
     assert any(place.startswith(".dreamd/segments/0") for place in places)
     with sqlite3.connect(rich.database) as connection:
         told = list(connection.iterdump())
-    for table in "crystals lines items item_relations promotions operations proposals dreams sessions calls".split():
+    for table in "crystals lines items item_relations promotions proposals dreams sessions calls".split():
         holds = any(row.startswith(f'INSERT INTO "{table}"') and SECRET[:40] in row for row in told)
         assert holds is (table != "calls"), table
 

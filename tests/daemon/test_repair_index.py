@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from daemon.adoption import init_workspace
 from daemon.compose import clock, owned
 from daemon.config import Config
+from daemon.dreaming import Mode, dream_now
 from daemon.indexing import Embedding
 from daemon.repairing import Repair
+from daemon.searching import look
 from state.crystal import Crystal, Origin
+from state.dream import Reason
 from tests.daemon import breaking
 from tests.daemon.breaking import NOTED, repaired
 
@@ -70,3 +74,24 @@ def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_built_of_the
         index = store.index()
         assert index is not None
         assert index.count() == store.crystals.count()
+
+
+def test_a_search_beside_no_daemon_builds_no_index_and_the_next_dream_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("compose", "indexing"):
+        monkeypatch.setattr(f"daemon.{module}.EXACT_SEARCH_UP_TO", 2)
+    workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
+    with owned(workspace, Config(), "test", embedding=embedding) as store:
+        store.remember([Crystal(text, Origin.SESSION, clock()) for text in NOTED])
+        store.embed()
+        store.index()
+    (workspace.crystals / "clean.json").unlink()  # as after a kill, or a copy
+    with owned(workspace, Config(), "test", embedding=embedding) as store:
+        assert look(store, NOTED[0]).hits[0].crystal.text == NOTED[0]
+        assert store.embed() == 0
+        assert store.indexing.open_index is None
+        assert any("the next dream" in notice for notice in store.notices)
+    with owned(workspace, Config(), "test", embedding=embedding) as store:
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert store.indexing.open_index is not None

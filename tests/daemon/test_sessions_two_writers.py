@@ -32,7 +32,7 @@ def opened(root: Path) -> Store:
     """Without the lock that keeps the second one out."""
     workspace = Workspace(root)
     none = Embedding.given(Unavailable("not needed here"))
-    return open_owned(workspace, Config(), lambda: None, none, Indexing(workspace))
+    return open_owned(workspace, Config(), lambda: None, none, Indexing(workspace, lambda: None))
 
 
 def write(root: Path, writer: str, policy: str) -> None:

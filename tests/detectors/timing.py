@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
+from state.remembered import Remembered
+
 _Cached = type(lru_cache(maxsize=1)(len))
 # Below this the clock and the machine decide, not the detector.
 FLOOR_SECONDS = 0.004
@@ -56,5 +58,6 @@ def _growth(detector: Callable[[str], object], shape: Callable[[int], str], leng
 def _caches() -> tuple[Any, ...]:
     """Of the packages under test those that hold texts, not tables."""
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in {"state", "graphs"}]
-    found = {id(value): value for module in modules for value in vars(module).values() if isinstance(value, _Cached)}
-    return tuple(value for value in found.values() if value.cache_parameters()["maxsize"])
+    found = {id(value): value for module in modules for value in vars(module).values()}
+    tables = [value for value in found.values() if isinstance(value, _Cached) and value.cache_parameters()["maxsize"]]
+    return (*tables, *(value for value in found.values() if isinstance(value, Remembered)))

@@ -17,8 +17,9 @@ from state.buried import Buried
 from state.crystal import Crystal, Origin
 from state.forgetting import RUN_WORDS, Target, spans
 from state.placed_words import worded
-from state.stores.database import open_database, trial
+from state.stores.database import open_database
 from state.stores.forgotten import Forgotten
+from tests.stores.in_memory import trial
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 WORDS = ("vault", "code", "4711", "Miez", "straße", "café", "Łódź", "tomorrow", "the", "is", "Οδός", "дом", "東京")

@@ -12,8 +12,9 @@ import pytest
 
 from state.buried import Buried
 from state.forgetting import Target, spans
-from state.stores.database import open_database, trial
+from state.stores.database import open_database
 from state.stores.forgotten import Forgotten
+from tests.stores.in_memory import trial
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 REPOSITORY = Path(__file__).parents[2]

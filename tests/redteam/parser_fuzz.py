@@ -26,9 +26,8 @@ from daemon.config import load
 from daemon.importing import import_archive
 from daemon.registry import known, known_workspaces
 from daemon.transcripts.reading import readings
-from state.codec import decode
 from state.document import complete, parse, render
-from state.dream import Dream
+from state.dream import decode_record
 from state.errors import DreamdError
 from state.rows import unfenced, units
 from state.scratch import decode as scratch_text
@@ -75,7 +74,7 @@ def parsers(folder: Path) -> Iterator[Parser]:
     yield Parser("document", documents, lambda content, _: _document(content))
     yield Parser("scratch", (*logs, (REPOSITORY / "docs/example/memory/scratch.md").read_bytes()), _scratch)
     yield Parser("transcript", _transcripts(), _transcript)
-    yield Parser("record", history, lambda content, _: decode(Dream, content, "a record"))
+    yield Parser("record", history, lambda content, _: decode_record(content, "a record"))
     yield Parser("journal", history, _journal)
     yield Parser("archive", (archive.read_bytes(),), _archive)
     yield Parser("member", tuple(members(archive).values()), lambda content, room: _member(archive, content, room))

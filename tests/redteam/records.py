@@ -10,8 +10,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from state.codec import decode, encode
-from state.dream import Dream
+from state.dream import decode_record, encode_record
 from tests.redteam.databases import CHECKPOINTS, STATE
 from tests.redteam.house import House
 from tests.redteam.places import Build, cleared
@@ -146,7 +145,7 @@ def _proposed(_: House, root: Path) -> None:
     with closing(sqlite3.connect(root / STATE, isolation_level=None)) as connection:
         connection.execute(
             "INSERT INTO proposals (dream, at, record) VALUES (?, '2024-12-22T15:00:00.000000+00:00', ?)",
-            (DREAM, encode(decode(Dream, json.dumps(record)))),
+            (DREAM, encode_record(decode_record(json.dumps(record), "a record"))),
         )
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -1,6 +1,8 @@
-"""An embedder without a model and a vector index without files."""
+"""An embedder without a model, a vector index without files, and writes that are taken back."""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from zlib import crc32
 
 import numpy as np
@@ -43,3 +45,13 @@ class ListIndex:
     def nearest(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
         scored = [(id_, float(known @ vector)) for id_, known in self.vectors.items()]
         return sorted(scored, key=lambda pair: -pair[1])[:k]
+
+
+@contextmanager
+def trial(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is written meanwhile is rolled back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")

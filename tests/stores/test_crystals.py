@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from state.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust, crystal_id
 from state.stores import lexical
 from state.stores.crystals import Crystals, Occurrence
-from state.stores.database import open_database, trial
+from state.stores.database import open_database
 from tests.stores.in_memory import BagOfWords, ListIndex
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -113,17 +113,6 @@ def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
         crystals.upsert(broken())
     assert crystals.count() == 0
     assert not lexical.is_torn(crystals.connection)
-
-
-def test_a_trial_leaves_no_trace(crystals: Crystals) -> None:
-    crystals.upsert([FULL])
-    before = _dump(crystals.connection)
-    with trial(crystals.connection):
-        crystals.upsert([_note("tried")])
-        crystals.vectors.embed_pending(BagOfWords())
-        assert lexical.nearest(crystals.connection, ["tried"], 5)
-    assert _dump(crystals.connection) == before
-    assert not lexical.nearest(crystals.connection, ["tried"], 5)
 
 
 def test_lengths_are_in_characters_and_of_rows_that_are_there(crystals: Crystals) -> None:
@@ -229,6 +218,17 @@ def test_new_crystals_wait_to_be_embedded_and_then_for_the_index(crystals: Cryst
     assert vectors.index_pending(index, 100) == 1
     assert vectors.waiting() == (0, 0)
     assert len(index.vectors) == vectors.vector_count() == 5
+
+
+def test_the_oldest_are_embedded_though_more_is_written_than_there_is_time_for(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"old {number}") for number in range(20))
+    embedder = BagOfWords()
+    for turn in range(12):
+        crystals.upsert(_note(f"new {turn} {number}") for number in range(16))
+        assert crystals.vectors.embed_pending(embedder, 8) == 8
+    assert {text for text in embedder.texts if text.startswith("old")} == {f"old {number}" for number in range(20)}
+    assert f"new {turn} 15" in embedder.texts[-8:]
+    assert len(set(embedder.texts)) == len(embedder.texts)
 
 
 def test_the_context_is_embedded_with_the_text(crystals: Crystals) -> None:

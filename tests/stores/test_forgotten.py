@@ -17,12 +17,13 @@ from state.forgetting import Target
 from state.scratch import Note
 from state.sessions.item import Item, Priority
 from state.stores.crystals import Crystals
-from state.stores.database import MIGRATIONS, open_database, to_text, trial
+from state.stores.database import MIGRATIONS, open_database, to_text
 from state.stores.feelings import Questions
 from state.stores.forgotten import Forgotten, buried_in
 from state.stores.session_rows import Session
 from state.stores.sessions import Sessions
 from state.stores.skills import Skills
+from tests.stores.in_memory import trial
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 SECRET = "the vault code is 4711"

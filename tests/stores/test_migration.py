@@ -6,18 +6,22 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from state.crystal import FADED_STRENGTH, Lifecycle, strength
 from state.curiosity import Cause
+from state.errors import StorageError
+from state.hormones import Baselines
 from state.lifecycle import fades_at
 from state.stores.crystals import Crystals
-from state.stores.database import MIGRATIONS, SCHEMA_VERSION, from_text, open_database, to_text
-from state.stores.feelings import Questions
+from state.stores.database import MIGRATIONS, SCHEMA_VERSION, from_text, open_database, things, to_text
+from state.stores.feelings import Feelings, Questions
 from state.stores.twins import Twins
 
-SCHEMA = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")
+HERE = Path(__file__).parent
+SCHEMA = (HERE / "version_1.sql").read_text(encoding="utf-8")
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 Row = tuple[float, int, float, datetime | None, str]
 moments = st.integers(0, 400).map(lambda days: AT + timedelta(days=days))
@@ -101,3 +105,59 @@ def test_a_migration_that_was_cut_off_begins_again(tmp_path: Path) -> None:
     with closing(open_database(path)) as connection:
         Questions(connection).raise_("Why?", Cause.MISS, AT)
         assert Questions(connection).open(5)[0].times == 4
+
+
+def test_the_fourth_migration_is_what_the_fourth_version_wrote() -> None:
+    assert MIGRATIONS[3].strip() == (HERE / "version_4.sql").read_text(encoding="utf-8").strip()
+
+
+@pytest.mark.parametrize(("stored", "armed"), [("{}", "[]"), ('["cortisol"]', '["cortisol"]')])
+def test_a_database_of_version_4_keeps_its_levels_and_drops_what_nobody_read(
+    tmp_path: Path, stored: str, armed: str
+) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.create_function("faded_at", 5, lambda *_: "2027-01-01T00:00:00.000000+00:00")
+        for number in (1, 2, 3, 4):
+            connection.executescript((HERE / f"version_{number}.sql").read_text(encoding="utf-8"))
+        connection.execute("INSERT INTO hormones VALUES (1, .5, .25, .125, ?, ?)", (to_text(AT), stored))
+        connection.execute("INSERT INTO operations VALUES (1, 0, '{}')")
+        connection.execute("PRAGMA user_version = 4")
+    for _ in range(2):
+        with closing(open_database(path)) as connection:
+            assert tuple(connection.execute("SELECT * FROM hormones").fetchone()) == (
+                1, .5, .25, .125, to_text(AT), armed,
+            )  # fmt: skip
+            names = set(things(connection))
+            assert names.isdisjoint({"operations", "vocabulary"})
+            assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+def test_levels_are_ready_to_fire_by_default(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path / "state.db")) as connection:
+        connection.execute(
+            "INSERT INTO hormones (one, dopamine, cortisol, oxytocin, at) VALUES (1, 0, 0, 0, ?)", (to_text(AT),)
+        )
+        feelings = Feelings(connection, Baselines(0.15, 0.02, 0.2))
+        assert feelings.feel([], "", AT)[1] == ()
+        assert connection.execute("SELECT armed FROM hormones").fetchone()[0].startswith("[")
+
+
+def test_a_database_that_is_refused_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    error = None
+    try:
+        open_database(path)
+    except StorageError as refused:
+        error = refused  # whose traceback keeps the connection alive
+    assert error is not None
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_database_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_database(Path(":memory:")).close()
+    assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,6 @@
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,8 +13,8 @@ from state.crystal import Crystal, Kind, Lifecycle, Origin, Trust
 from state.hormones import Hormones
 from state.ranking import Filters, Findings
 from state.stores.crystals import Crystals
-from state.stores.database import open_database, trial
-from state.stores.search import Searcher
+from state.stores.database import open_database
+from state.stores.search import Beside, Searcher
 from state.stores.vectors import open_index
 from tests.stores.in_memory import BagOfWords, ListIndex
 
@@ -268,6 +269,43 @@ def test_a_session_filter_finds_what_was_repeated_there(crystals: Crystals) -> N
     assert _texts(Searcher(crystals).search("canary", NOW, filters=Filters(session="t"))) == ["canary"]
 
 
+@pytest.mark.parametrize("filters", [filters for filters, _ in FILTERED])
+def test_a_filter_reads_neither_every_crystal_nor_every_vector(crystals: Crystals, filters: Filters) -> None:
+    crystals.upsert(_note(f"canary cluster {number}", session="t", position=number) for number in range(50))
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.vectors.embed_pending(embedder, 1_000)
+    crystals.vectors.index_pending(index, 1_000)
+    statements: list[str] = []
+    crystals.connection.set_trace_callback(statements.append)
+    Searcher(crystals, embedder, index).search("canary cluster", NOW, filters=filters)
+    crystals.connection.set_trace_callback(None)
+    steps = [
+        step["detail"]
+        for statement in statements
+        if statement.startswith("SELECT") and ("crystals" in statement or "vectors" in statement)
+        for step in crystals.connection.execute(f"EXPLAIN QUERY PLAN {statement}")
+    ]
+    assert any("vectors" in step for step in steps)
+    scans = [step for step in steps if step.startswith(("SCAN crystals", "SCAN vectors"))]
+    assert [step for step in scans if "COVERING INDEX" not in step] == []
+
+
+def test_what_passes_a_filter_is_found_behind_many_that_are_nearer(
+    crystals: Crystals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("state.stores.search._COMPARED", 5)  # too many pass to be compared one by one
+    monkeypatch.setattr("state.stores.search._ASKED_FOR", (10, 40, 160))
+    crystals.upsert(_note(f"canary cluster {number}") for number in range(100))
+    crystals.upsert(_note(f"canary in the far north {number}", kind=Kind.GOAL) for number in range(30))
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.vectors.embed_pending(embedder, 1_000)
+    crystals.vectors.index_pending(index, 1_000)
+    crystals.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")  # only the vectors can find them
+    searcher = Searcher(crystals, embedder, index)
+    found = searcher.search("canary cluster", NOW, limit=30, filters=Filters(kind=Kind.GOAL))
+    assert len(found.hits) >= 20
+
+
 # --- the indexes
 
 
@@ -292,19 +330,60 @@ def test_what_the_index_still_holds_of_a_removed_crystal_is_not_found(crystals: 
     assert _texts(Searcher(crystals, embedder, index).search("canary drained", NOW)) == ["canary"]
 
 
-def test_a_trial_is_searched_as_if_it_were_written(crystals: Crystals) -> None:
+def _kept(crystals: Crystals) -> tuple[BagOfWords, ListIndex]:
     embedder, index = BagOfWords(), ListIndex()
     crystals.upsert(_note(f"note {number} on the cluster") for number in range(30))
     crystals.vectors.embed_pending(embedder)
     crystals.vectors.index_pending(index)
-    searcher = Searcher(crystals, embedder, index)
+    return embedder, index
+
+
+def test_what_is_beside_is_searched_as_if_it_were_written_and_nothing_is(crystals: Crystals) -> None:
+    embedder, index = _kept(crystals)
     evicted = _note("The passphrase of the north gate is quartz", origin=Origin.EVICTED)
-    with trial(crystals.connection):
-        crystals.upsert([evicted])
-        crystals.vectors.embed_pending(embedder)
+    crystals.connection.execute("PRAGMA query_only = ON")
+    with closing(Beside([evicted], embedder)) as beside:
+        searcher = Searcher(crystals, embedder, index, beside)
         assert searcher.rank_of("quartz gate passphrase", evicted.id, NOW) == 1
         assert searcher.rank_of("cluster", evicted.id, NOW) is None
-    assert searcher.rank_of("quartz gate passphrase", evicted.id, NOW) is None
+        assert searcher.frequency(["quartz", "cluster"]) == {"quartz": 1, "cluster": 30}
+    assert Searcher(crystals, embedder, index).rank_of("quartz gate passphrase", evicted.id, NOW) is None
+
+
+def test_what_is_stored_already_and_beside_is_found_once(crystals: Crystals) -> None:
+    embedder, index = _kept(crystals)
+    with closing(Beside([_note("note 3 on the cluster")], embedder)) as beside:
+        found = Searcher(crystals, embedder, index, beside).search("note 3 cluster", NOW)
+    assert len({hit.crystal.id for hit in found.hits}) == len(found.hits)
+
+
+TOPICS = "gate cluster quartz canary replica invoice harbour compost".split()
+sentences = st.lists(st.sampled_from(TOPICS), min_size=2, max_size=6).map(
+    lambda words: "the " + " of the ".join(words)
+)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@given(stored=st.lists(sentences, min_size=20, max_size=40), new=st.lists(sentences, min_size=1, max_size=4))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
+    stored: list[str], new: list[str], *, dense: bool
+) -> None:
+    embedder = BagOfWords() if dense else None
+    with closing(open_database(Path(":memory:"))) as connection:
+        crystals = Crystals(connection)
+        crystals.upsert(map(_note, stored))
+        leaving = [_note(text, origin=Origin.EVICTED) for text in new]
+        if embedder:
+            crystals.vectors.embed_pending(embedder, 1_000)
+        with closing(Beside(leaving, embedder)) as beside:
+            tried = [Searcher(crystals, embedder, None, beside).rank_of(one.text, one.id, NOW, 3) for one in leaving]
+        crystals.upsert(leaving)
+        if embedder:
+            crystals.vectors.embed_pending(embedder, 1_000)
+        for one, rank in zip(leaving, tried, strict=True):
+            if rank is not None:
+                assert Searcher(crystals, embedder).rank_of(one.text, one.id, NOW, 5) is not None
 
 
 def test_the_same_is_found_through_chromadb(crystals: Crystals, tmp_path: Path) -> None:

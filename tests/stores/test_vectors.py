@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from state.errors import StorageError
+from state.errors import FencedError, StorageError
 from state.stores.vector_folder import IndexFolder
-from state.stores.vectors import Found, IndexReport, VectorIndex, open_index
+from state.stores.vectors import Found, IndexReport, VectorIndex, open_index, open_whole
 
 Matrix = NDArray[np.float32]
 
@@ -202,6 +202,45 @@ def test_a_failure_is_told_and_has_the_index_built_again(folder: Path) -> None:
         index.nearest(np.ones(3, dtype=np.float32), 1)
     index.close()
     assert opened_and_closed(folder, Arrays(vectors(0, 50))).found is Found.UNSEALED
+
+
+def test_who_owns_the_workspace_no_longer_writes_nothing_into_the_files_of_its_new_owner(folder: Path) -> None:
+    truth, displaced = Arrays(vectors(0, 50)), False
+
+    def check() -> None:
+        if displaced:
+            raise FencedError("taken over")
+
+    old, _ = open_index(folder, "workspace", truth, check)
+    displaced = True  # stopped between two writes: its files are sealed, and the new owner opens them
+    new, report = open_index(folder, "workspace", truth)
+    assert report.found is Found.WHOLE
+    with pytest.raises(FencedError):
+        old.upsert(["more"], vector(99)[None])
+    with pytest.raises(FencedError):
+        old.delete(["v1"])
+    assert new.count() == 50
+    assert new.fault(truth.vector_sample(50)) == ""
+    for opened in (open_whole, open_index):
+        with pytest.raises(FencedError):
+            opened(folder, "workspace", truth, check)
+    new.close()
+    old.close()
+
+
+def test_what_is_not_whole_is_not_built_by_who_only_opens_it(folder: Path) -> None:
+    truth = Arrays(vectors(0, 50))
+    assert open_whole(folder, "workspace", truth) == (None, IndexReport(Found.NOTHING, "", 0, 0, 0))
+    opened_and_closed(folder, truth)
+    index, report = open_whole(folder, "workspace", truth)
+    assert index is not None
+    assert report == IndexReport(Found.WHOLE, "", 0, 0, 50)
+    index.close()
+    (folder / "clean.json").unlink()
+    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+    index, report = open_whole(folder, "workspace", truth)
+    assert (index, report.found) == (None, Found.UNSEALED)
+    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
