@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Self
 
 from state.errors import UsageError
+from state.patterns import late_pattern
 from state.placed_words import Span, Word, worded
 from state.spelling import simplified
 from state.unescaping import unescaped
@@ -31,14 +32,14 @@ Finder = Callable[[str], Sequence[Span]]
 
 _MARK, _WORDLESS_MARK = "[forgotten]", "[…]"
 _MARK_WORD = "forgotten"
-_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'’”)\]*_`]*+[ \t]++|[。！？｡]++[」』”）]*+[ \t]*+")
-_ABBREVIATION = re.compile(
+_SENTENCE_END = late_pattern(r"(?<![.!?…])[.!?…]++[\"'’”)\]*_`]*+[ \t]++|[。！？｡]++[」』”）]*+[ \t]*+")
+_ABBREVIATION = late_pattern(
     r"(?:^|[\s(\"'])(?:[^\W\d_]|[^\W\d_]\.[^\W\d_]|dr|mr|mrs|ms|st|nr|no|vs|etc|ca|bzw|usw|approx|cf|al|fig|inc)$",
     re.IGNORECASE,
 )
 _LONGEST_ABBREVIATION = len("approx")
 # Quotes, bullets, numbers of lists, boxes of tasks and headings stand before the first sentence of a line.
-_LEAD = re.compile(r"[ \t]*(?:(?:>|[-*+]|\d{1,4}[.)]|\[[ xX]\]|#{1,6})[ \t]+)*")
+_LEAD = late_pattern(r"[ \t]*(?:(?:>|[-*+]|\d{1,4}[.)]|\[[ xX]\]|#{1,6})[ \t]+)*")
 _BREAKS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _FEW_RUNS = 16
 _EXACT_TURNS = 8

@@ -3,20 +3,20 @@
 Folded (NFKC, casefolded, nothing invisible). A character of a script that is written without spaces is a word.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+from state.patterns import late_pattern
 from state.words import MOST_MARKS, visible
 
 Word = tuple[str, int, int]
 Span = tuple[int, int]
 
 # ASCII signs and white space part words; what lies between them may need Unicode's rules.
-_STRETCH = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")
+_STRETCH = late_pattern(r"[^\x00-/:-@\[-`{-\x7f]+")
 # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with its extensions.
-_UNSPACED = re.compile(
+_UNSPACED = late_pattern(
     r"[\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
 )
