@@ -33,6 +33,10 @@ class Pieces:
         """False only where no text with these hints can match; a pattern without hints may always."""
         return not hints or any(map(self._has, hints))
 
+    def of(self, hints: Hints) -> list[str]:
+        """Those of the hints that are in the text."""
+        return [hint for hint in hints if self._has(hint)]
+
     def _has(self, hint: str) -> bool:
         return (len(hint) < _GRAM or hint[:_GRAM] in self._grams) and hint in self._text
 

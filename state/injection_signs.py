@@ -264,7 +264,7 @@ def commanding(flat: str, pieces: Pieces) -> tuple[Poison, str] | None:
     Every one, two and three sentences in a row are a passage: what follows a command does not soften it.
     """
     sentences = list(_sentences(flat))
-    known = _known(dict.fromkeys(sentences), [sign for sign in signs() if pieces.may_match(sign.hints)])
+    known = _known(dict.fromkeys(sentences), pieces)
     if known is None:
         return None
     for length in range(1, _WINDOW + 1):
@@ -276,12 +276,15 @@ def commanding(flat: str, pieces: Pieces) -> tuple[Poison, str] | None:
     return None
 
 
-def _known(sentences: Iterable[str], possible: Sequence[Sign]) -> Mapping[str, list[Sign]] | None:
+def _known(sentences: Iterable[str], pieces: Pieces) -> Mapping[str, list[Sign]] | None:
     """The signs of each sentence; None as soon as all that are in the text together weigh too little."""
+    possible = [sign for sign in signs() if pieces.may_match(sign.hints)]
     known: dict[str, list[Sign]] = {one: [] for one in sentences}
     most = sum(max(0.0, sign.weight) for sign in possible)
     for sign in sorted(possible, key=lambda sign: -sign.weight):
-        there = [one for one in known if sign.pattern.search(one)]
+        hints = pieces.of(sign.hints)
+        likely = [one for one in known if any(hint in one for hint in hints)] if sign.hints else known
+        there = [one for one in likely if sign.pattern.search(one)]
         for one in there:
             known[one].append(sign)
         most -= 0.0 if there else max(0.0, sign.weight)

@@ -73,8 +73,9 @@ _EMPHASIS = late_pattern(r"[ \t]?(\*+|~{2,}|(?<![^\W_])_+|_+(?![^\W_]))[ \t]?")
 
 def apart(text: str) -> str:
     """The text on one line that can be nothing but a line of MEMORY.md, its backticks not yet balanced."""
-    rows = (_BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in _filled(text))
-    line = _TABLE_RULE.sub("", " ".join(row for row in rows if row))
+    rows = _filled(text)
+    bare = {row: _BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in set(rows)}
+    line = _TABLE_RULE.sub("", " ".join(row for row in map(bare.__getitem__, rows) if row))
     line = _CHAT_MARK.sub("[ ", _without_elements(_TAG.sub("< ", line.replace("📌", ""))))
     line = _REMOTE_IMAGE.sub("", _ENTRY.sub(r"[\1, importance \2]", _POINTER.sub(r" (\1)", line)))
     if not _WHOLE_QUOTATION.fullmatch(line):
@@ -129,6 +130,10 @@ def _printable(row: str) -> str:
     """Without characters of no width; tabs and exotic blanks are blanks, lone surrogates are replaced."""
     if row.isascii() and row.isprintable():
         return row
+    signs = set(row)
+    shown = {ord(char): _shown(char) for char in signs}
+    if signs.isdisjoint(JOINERS + SELECTORS) and not FLAG.search(row):
+        return row.translate(shown)
     flags = {at for match in FLAG.finditer(row) for at in range(*match.span())}
     kept = []
     for i, char in enumerate(row):
@@ -136,13 +141,18 @@ def _printable(row: str) -> str:
             kept.append(char)
         elif char in JOINERS or char in SELECTORS:
             kept.append(char if _joins(row, i) else "")
-        elif char.isspace():
-            kept.append(" ")
-        elif unicodedata.category(char) == "Cs":
-            kept.append("\ufffd")
-        elif unicodedata.category(char) not in {"Cc", "Cf"} and visible(char):
-            kept.append(char)
+        else:
+            kept.append(shown[ord(char)])
     return "".join(kept)
+
+
+def _shown(char: str) -> str:
+    if char.isspace():
+        return " "
+    category = unicodedata.category(char)
+    if category == "Cs":
+        return "\ufffd"
+    return char if category not in {"Cc", "Cf"} and visible(char) else ""
 
 
 def _joins(row: str, at: int) -> bool:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +152,7 @@ def _foreign(written: str) -> Rule | None:
 def shaped(text: str, lowered: str, entries: Iterable[Entry]) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each secret with a shape of its own. `lowered` is the text in lower case."""
     content = text.encode("ascii", "replace")
-    for entry in entries:
-        met = any(keyword in lowered for keyword in entry.keywords)
-        rule = entry.read(entry.written) if met else None
-        if rule is None:
-            continue
+    for rule in _met(lowered, entries):
         for match in rule.pattern.finditer(content):
             start, end = _span(rule, match)
             if start < 0 or not _stands_free(rule, text, start, end):
@@ -167,6 +164,24 @@ def shaped(text: str, lowered: str, entries: Iterable[Entry]) -> Iterator[tuple[
             secret = text[start:end]
             if not is_placeholder(secret) and _entropy(secret) >= rule.entropy and _looks(secret, rule.look):
                 yield rule.kind, start, end
+
+
+def _met(lowered: str, entries: Iterable[Entry]) -> Iterator[Rule]:
+    """The rules of which a keyword stands in the text."""
+    # To look for all pairs of signs in a keyword first costs a tenth of what it costs to look for the keyword.
+    content = lowered.encode("ascii", "replace")
+    there = frozenset(pairwise(content))
+    for entry in entries:
+        if any(there.issuperset(_pairs(keyword)) and keyword in lowered for keyword in entry.keywords):
+            rule = entry.read(entry.written)
+            if rule:
+                yield rule
+
+
+@functools.cache
+def _pairs(keyword: str) -> tuple[tuple[int, int], ...]:
+    content = keyword.encode("ascii", "replace")
+    return tuple(pairwise(content))
 
 
 def _span(rule: Rule, match: Any) -> tuple[int, int]:  # noqa: ANN401

@@ -148,6 +148,7 @@ def is_code(word: str) -> bool:
     return bool(_CODE_LIKE.search(word))
 
 
+@functools.lru_cache(_REMEMBERED)
 def is_call(word: str) -> bool:
     """Whether a bare word is a piece of a program rather than a password with brackets in it."""
     return bool(_CALL_LIKE.search(word))
@@ -222,5 +223,5 @@ def are_drawn(words: list[str]) -> bool:
 
 def forget() -> None:
     """Drop what was remembered of words that were judged: some are secrets."""
-    for judge in (is_placeholder, looks_drawn, strength, _is_stock):
+    for judge in (is_call, is_placeholder, looks_drawn, strength, _is_stock):
         judge.cache_clear()
