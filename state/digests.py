@@ -50,7 +50,8 @@ def sums_of(salt: str, words: Sequence[str]) -> Sequence[int]:
     """The sums of all beginnings of a text, the empty one included; for `marked_places`."""
     values = {word: value_of(salt, word) for word in set(words)}
     if len(words) >= (_SOME if "numpy" in sys.modules else _MANY):
-        return _sums_of_many(values, words)
+        many: Sequence[int] = _sums_of_many(values, words)
+        return many
     sums, total = [0], 0
     for word in words:
         total = (total * _TIMES + values[word]) & _MASK
