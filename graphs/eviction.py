@@ -14,12 +14,12 @@ from typing import Protocol
 from graphs.ports import Trial
 from graphs.sheet import MAX_OLD_LINES, Sheet
 from graphs.voices import strangers
-from state.attribution import foreign, spoken_trust
+from state.attribution import foreign
 from state.crystal import Crystal, Trust
 from state.document import SectionName
 from state.dream import PointerLine, Snapshot, Standing
 from state.hormones import section_weight
-from state.injection import is_quoted, quote, reads_as_instruction, unquoted
+from state.injection import is_quoted, quote, reads_as_instruction, spoken_trust, unquoted
 from state.pointer import (
     FIRST,
     MAX_POINTERS,

@@ -10,14 +10,13 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from state.attribution import spoken_trust
 from state.contradiction import contradicts
 from state.crystal import Trust
 from state.curiosity import questions_in
 from state.document import SectionName
 from state.dream import Draft, Evidence, Kind, Snapshot, Standing
 from state.hormones import section_weight
-from state.injection import defang, unquoted
+from state.injection import defang, spoken_trust, unquoted
 from state.update import Action, Operation
 from state.words import content_terms, jaccard, normalise
 

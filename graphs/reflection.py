@@ -9,12 +9,12 @@ from graphs.synthesis import label
 from graphs.voices import strangers, vouchers
 from prompts import Prompt, load, render
 from prompts.replies import REFLECTION_SCHEMA, read_reflection
-from state.attribution import foreign, spoken_trust
+from state.attribution import foreign
 from state.crystal import Crystal, Lifecycle, Origin, Trust, least_trust
 from state.crystal import Kind as CrystalKind
 from state.dream import Evidence, Kind, Snapshot
 from state.hormones import valence
-from state.injection import defang, reads_as_instruction
+from state.injection import defang, reads_as_instruction, spoken_trust
 from state.words import content_terms, jaccard
 
 LEAST_PIECES = 12

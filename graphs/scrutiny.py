@@ -12,12 +12,12 @@ from functools import lru_cache
 from graphs.figures import invented
 from graphs.support import one_more, unsupported_addition, unsupported_merge, unsupported_revision
 from graphs.voices import strangers, trust_of_line, vouchers
-from state.attribution import Foreign, attributed, foreign, spoken_trust
+from state.attribution import Foreign, foreign
 from state.contradiction import contradicts
 from state.crystal import Trust, least_trust
 from state.document import SectionName, is_placeholder
 from state.dream import Evidence, Snapshot, Standing
-from state.injection import defang, reads_as_instruction, unquoted
+from state.injection import attributed, defang, reads_as_instruction, spoken_trust, unquoted
 from state.update import Action, Operation, Refusal
 from state.words import content_terms, jaccard, normalise, numbers
 

@@ -7,13 +7,13 @@ from graphs.extractive import REPEATS
 from graphs.guards import apply
 from graphs.scrutiny import LEAST_KEPT_BY_MERGE
 from graphs.voices import trust_of_line
-from state.attribution import spoken_trust
 from state.contradiction import contradicts
 from state.crystal import Crystal, Kind, Lifecycle, Origin, Trust
 from state.document import Edit, SectionName, render, stamped
 from state.dream import Dream, Evidence, PointerLine, Snapshot, Standing, Usage
 from state.editing import edited
 from state.hormones import mood, valence
+from state.injection import spoken_trust
 from state.pointer import render_pointer
 from state.seed import split_seed
 from state.update import Action, Birth, Death, Fate, Operation, Refusal

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from state.attribution import Voice, spoken_trust
+from state.attribution import Voice
 from state.crystal import Trust, least_trust
 from state.dream import Kind, Snapshot
-from state.injection import unquoted
+from state.injection import spoken_trust, unquoted
 
 # What is on an agent's mind may be what it reads just now; a question states nothing; the program counts the rest.
 _NO_VOUCHERS = {Kind.WORKING, Kind.GAP, Kind.SKILL, Kind.FEED}

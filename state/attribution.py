@@ -6,14 +6,12 @@ wording of one voucher counts, its order, its denials and what it only reports, 
 have together. Words that nobody has said are the least trusted stranger's, for they may be a translation.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from state.crystal import Trust, least_trust
 from state.dispute import disputed, told
-from state.injection import quote, reads_as_instruction, unquoted
 from state.passages import Entry, Source, Step, nearest, reading, sentences, source_of
 from state.remembered import remembered
 from state.wording import CONTENT, NOT, Word, key_of, wording
@@ -35,10 +33,6 @@ _PART = 0.34
 # A word that says something.
 _PHRASE = 0.5
 _SHOWN = 80
-
-_COUNTED = re.compile(
-    r"\s{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}(?=confidence[*_]{0,3}\s{0,9}:)", re.IGNORECASE
-)
 
 Line = Sequence[Word]
 
@@ -93,27 +87,6 @@ def repeated(text: str, strangers: Sequence[Voice]) -> Trust | None:
     if not theirs or sum(weight for weight, _ in theirs) < _REPEATS * sum(word.weight for word in line):
         return None
     return least_trust([voices[sources[step.source]].trust for _, step in theirs])
-
-
-def attributed(text: str, trust: Trust) -> str:
-    """How a line of this trust may stand in MEMORY.md: the owner's as it is, a stranger's as a quotation.
-
-    This does not ask whether a stranger's text looks like an order. What an agent said is quoted when it reads as an
-    order, or pretends to quote somebody else.
-    """
-    text = _COUNTED.sub(", ", text)  # only the program counts
-    if trust is Trust.OWNER:
-        return text
-    if trust is Trust.AGENT:
-        pretends = unquoted(text)[1] not in {None, trust}
-        return quote(text, trust) if pretends or reads_as_instruction(text) else text
-    return quote(text, trust)
-
-
-def spoken_trust(text: str, trust: Trust) -> Trust:
-    """The trust of a text: what stands as a quotation has its speaker's, if that is less."""
-    _, speaker = unquoted(text)
-    return least_trust([trust, speaker]) if speaker else trust
 
 
 def _found(line: Line, at: Sequence[int], steps: Sequence[Step], own: int, trust: Trust) -> Foreign:

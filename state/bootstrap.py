@@ -114,7 +114,6 @@ def _row(note: Note) -> str:
 def _shown(text: str) -> str:
     """A pending note as a dream would write it: the agent's, quoted when it reads as an order."""
     # Without pending notes a session start does not wait for these.
-    from state.attribution import attributed
-    from state.injection import defang
+    from state.injection import attributed, defang
 
     return attributed(defang(text, NOTE_CHARACTERS), Trust.AGENT)

@@ -6,8 +6,9 @@ mark fits, a digest is made.
 
 import hashlib
 import hmac
+import sys
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +17,9 @@ _MASK = (1 << _BITS) - 1
 _MARK_BITS = 16
 _MARK_SHIFT = _BITS - _MARK_BITS
 _TIMES = 31
-# From so many words or letters on, what numpy saves is more than it takes to load.
-_MANY = 1 << 13
+_BACK = pow(_TIMES, -1, _MASK + 1)
+# From so many words or letters on numpy saves time; from so many, more than it takes to load.
+_SOME, _MANY = 1 << 8, 1 << 13
 # No word begins with such a sign.
 PART, FIRST, LAST = ".part", ".first", ".last"
 
@@ -44,19 +46,23 @@ def mark_of_run(salt: str, words: Sequence[str]) -> int:
     return sums_of(salt, words)[-1] >> _MARK_SHIFT
 
 
-def sums_of(salt: str, words: Iterable[str]) -> Sequence[int]:
+def sums_of(salt: str, words: Sequence[str]) -> Sequence[int]:
     """The sums of all beginnings of a text, the empty one included; for `marked_places`."""
+    values = {word: value_of(salt, word) for word in set(words)}
+    if len(words) >= (_SOME if "numpy" in sys.modules else _MANY):
+        many: Sequence[int] = _sums_of_many(values, words)
+        return many
     sums, total = [0], 0
     for word in words:
-        total = (total * _TIMES + value_of(salt, word)) & _MASK
+        total = (total * _TIMES + values[word]) & _MASK
         sums.append(total)
-    return sums if len(sums) < _MANY else _array(sums)
+    return sums
 
 
 def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> list[int]:
     """Where in a text with these sums a run of this size has one of the marks."""
     power = pow(_TIMES, size, _MASK + 1)
-    if len(sums) >= _MANY:
+    if not isinstance(sums, list):
         return _marked_of_many(sums, size, power, marks)
     return [
         at
@@ -65,10 +71,13 @@ def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> lis
     ]
 
 
-def _array(sums: Sequence[int]) -> Any:  # noqa: ANN401 - numpy's, which is loaded for long texts alone
+def _sums_of_many(values: Mapping[str, int], words: Sequence[str]) -> Any:  # noqa: ANN401 - numpy's, loaded late
+    """The same: divided by 31 to the power of its place, each sum is the one before it and a value."""
     import numpy as np
 
-    return np.array(sums, dtype=np.uint64)
+    each = np.fromiter(map(values.__getitem__, words), np.uint64, len(words))
+    times, back = (np.cumprod(np.full(len(words), one, np.uint64)) for one in (_TIMES, _BACK))
+    return np.concatenate([np.zeros(1, np.uint64), times * np.cumsum(each * back)])
 
 
 def _marked_of_many(sums: Any, size: int, power: int, marks: Collection[int]) -> list[int]:  # noqa: ANN401

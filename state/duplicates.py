@@ -150,12 +150,14 @@ def _place(crystal: Crystal) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _said(text: str) -> _Said:
-    kept = [
-        _ALIKE.get(stem(term), stem(term))
-        for term in terms(text)
-        if (term not in STOP_WORDS or term in _TURNING) and term not in words("emphasis")
+    said = [
+        term for term in terms(text) if (term not in STOP_WORDS or term in _TURNING) and term not in words("emphasis")
     ]
-    symbols = Counter(char for char in normalise(text) if not _ORDINARY.match(char))
+    stems = {term: stem(term) for term in set(said)}
+    kept = [_ALIKE.get(stems[term], stems[term]) for term in said]
+    symbols = Counter(normalise(text))
+    for char in filter(_ORDINARY.match, tuple(symbols)):
+        del symbols[char]
     symbols["-"] = len(_MINUS.findall(text))
     tokens = tuple(token for token in kept if token not in _ADDS_NOTHING)
     return _Said(tokens, tuple(sorted((+symbols).items())), ends_as_question(text))

@@ -15,10 +15,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Self
 
 from state.errors import UsageError
+from state.patterns import late_pattern
 from state.placed_words import Span, Word, worded
 from state.spelling import simplified
 from state.unescaping import unescaped
@@ -31,14 +32,14 @@ Finder = Callable[[str], Sequence[Span]]
 
 _MARK, _WORDLESS_MARK = "[forgotten]", "[…]"
 _MARK_WORD = "forgotten"
-_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'’”)\]*_`]*+[ \t]++|[。！？｡]++[」』”）]*+[ \t]*+")
-_ABBREVIATION = re.compile(
+_SENTENCE_END = late_pattern(r"(?<![.!?…])[.!?…]++[\"'’”)\]*_`]*+[ \t]++|[。！？｡]++[」』”）]*+[ \t]*+")
+_ABBREVIATION = late_pattern(
     r"(?:^|[\s(\"'])(?:[^\W\d_]|[^\W\d_]\.[^\W\d_]|dr|mr|mrs|ms|st|nr|no|vs|etc|ca|bzw|usw|approx|cf|al|fig|inc)$",
     re.IGNORECASE,
 )
 _LONGEST_ABBREVIATION = len("approx")
 # Quotes, bullets, numbers of lists, boxes of tasks and headings stand before the first sentence of a line.
-_LEAD = re.compile(r"[ \t]*(?:(?:>|[-*+]|\d{1,4}[.)]|\[[ xX]\]|#{1,6})[ \t]+)*")
+_LEAD = late_pattern(r"[ \t]*(?:(?:>|[-*+]|\d{1,4}[.)]|\[[ xX]\]|#{1,6})[ \t]+)*")
 _BREAKS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _FEW_RUNS = 16
 _EXACT_TURNS = 8
@@ -191,23 +192,28 @@ def sentences(text: str) -> tuple[Span, ...]:
 def _without_words(text: str, found: Sequence[Span]) -> str:
     pieces: list[str] = []
     end = 0
+    mark_of = cache(_mark_of)  # what is forgotten may stand there many times
     for start, stop in found:
-        named = any(word == _MARK_WORD for word, _, _ in worded(text[start:stop]))
-        pieces += [text[end:start], _WORDLESS_MARK if named else _MARK]
+        pieces += [text[end:start], mark_of(text[start:stop])]
         end = stop
     return "".join((*pieces, text[end:]))
+
+
+def _mark_of(cut: str) -> str:
+    return _WORDLESS_MARK if any(word == _MARK_WORD for word, _, _ in worded(cut)) else _MARK
 
 
 def _without_sentences(text: str, found: Sequence[Span]) -> str:
     gone = _touched(sentences(text), found)
     kept: list[str] = []
     at = first = 0
+    holds_words = cache(lambda line: bool(worded(_LEAD.sub("", line, count=1))))
     for line in text.splitlines(keepends=True):
         end = at + len(line)
         last = bisect_left(gone, (end, 0), first)
         cuts, first = gone[first:last], last
         left = _without_spans(line, [(start - at, stop - at) for start, stop in cuts]) if cuts else line
-        kept.extend([left] if not cuts or worded(_LEAD.sub("", left, count=1)) else [])
+        kept.extend([left] if not cuts or holds_words(left) else [])
         at = end
     if not gone:  # a word that is part of a list's mark
         return _without_words(text, found)

@@ -1,13 +1,15 @@
 """Hints: pieces of text of which a pattern needs one, so that most patterns need not be tried on most texts.
 
 They are read off the pattern as the interpreter parses it. To look for a hint in a text costs a hundredth of what the
-pattern costs.
+pattern costs. Those of the tables of state/injection.py are stored in hints.json (`python -m benchmarks.hints` writes
+it): to read them off at each start would take longer than all else that a short command does.
 """
 
-import re
+import json
 from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
 from re import _constants as op
-from re import _parser as parser
 from typing import Any
 
 Hints = frozenset[str]
@@ -16,6 +18,7 @@ NONE: Hints = frozenset()
 _SHORTEST = 2
 _LONGEST = 4  # from so many characters on, fewer hints are better than longer ones
 _GRAM = 3
+STORED = Path(__file__).with_name("hints.json")
 _REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 
 
@@ -30,13 +33,31 @@ class Pieces:
         """False only where no text with these hints can match; a pattern without hints may always."""
         return not hints or any(map(self._has, hints))
 
+    def of(self, hints: Hints) -> list[str]:
+        """Those of the hints that are in the text."""
+        return [hint for hint in hints if self._has(hint)]
+
     def _has(self, hint: str) -> bool:
         return (len(hint) < _GRAM or hint[:_GRAM] in self._grams) and hint in self._text
 
 
-def hints_of(pattern: re.Pattern[str]) -> Hints:
+def hints_of(pattern: str) -> Hints:
     """Texts of which one is in whatever the pattern, which minds case, matches; none: nothing is known."""
-    return _of(parser.parse(pattern.pattern, pattern.flags))
+    stored = _stored().get(pattern)
+    return read_off(pattern) if stored is None else frozenset(stored)
+
+
+@cache
+def _stored() -> dict[str, list[str]]:
+    stored: dict[str, list[str]] = json.loads(STORED.read_text("utf-8"))
+    return stored
+
+
+def read_off(pattern: str) -> Hints:
+    """The same, without those that are stored."""
+    from re import _parser as parser
+
+    return _of(parser.parse(pattern))
 
 
 def _of(sequence: Iterable[tuple[Any, Any]]) -> Hints:

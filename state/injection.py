@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from state.crystal import Trust
+from state.crystal import Trust, least_trust
 from state.hints import Pieces
 from state.injection_decoding import decoded, folded
 from state.injection_signs import by_example, commanding
+from state.patterns import late_pattern
 from state.poison import Poison, spoken_patterns, squeezed_pattern, written_patterns
 from state.structure import FLAG, JOINERS, SELECTORS, apart, balanced, inert
 from state.words import visible
@@ -26,21 +27,21 @@ _SPEAKERS = {
     Trust.AGENT: "from an agent",
     Trust.OWNER: "from the owner",
 }
-_QUOTED = re.compile(r'"[^"]*" \((?:' + "|".join(_SPEAKERS.values()) + r")\)")
+_QUOTED = late_pattern(r'"[^"]*" \((?:' + "|".join(_SPEAKERS.values()) + r")\)")
 _QUOTE_MARKS = str.maketrans(dict.fromkeys('"“”„‟«»＂', "'"))
 
 # Hidden text. Tag characters spell flags after a black flag only; an override turns the reading direction around.
-_HIDDEN = re.compile(
+_HIDDEN = late_pattern(
     "[\U000e0001-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{4,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}"
 )
-_SPLIT_WORD = re.compile("(?<=[A-Za-z])[\u200b-\u200d\u2060\ufeff]+(?=[A-Za-z])")
+_SPLIT_WORD = late_pattern("(?<=[A-Za-z])[\u200b-\u200d\u2060\ufeff]+(?=[A-Za-z])")
 _SPLIT_WORDS_ALLOWED = 2
 
 _LEET = str.maketrans("013457@$!l", "oieastasii")
-_SPAN = re.compile(
+_SPAN = late_pattern(
     r'"[^"\n]{1,160}"|[“„][^“”„\n]{1,160}[“”]|『[^』\n]{1,160}』|«[^»\n]{1,160}»|`[^`\n]{1,160}`|「[^」\n]{1,160}」|(?<!\w)\'[^\'\n]{1,160}\'(?!\w)'
 )
-_DISCOURSE = re.compile(
+_DISCOURSE = late_pattern(
     r"\b(?:bots?|tried|tested|lectures?|courses?|slides|talks?|titled?|spam|phishing|quarantin\w*|"
     r"phrases?|strings?|inject\w*|jailbreak\w*|attacks?|poison\w*|payloads?|e\.g\.|examples?|such as|patterns?|"
     r"detect\w*|filters?|discuss\w*|regex\w*|tests?|keywords?|blocks?|blocked|rejects?|rejected|refuses?|tokens?|tags?|"
@@ -51,7 +52,10 @@ _DISCOURSE = re.compile(
     r"пример\w*|атак\w*|фильтр\w*|блокир\w*|фраз\w*)\b|迷惑メール|攻撃|例文|フィルタ|テスト|隔離|攻击|示例|过滤|测试|拦截"
 )
 
-_MARK_RUN = re.compile(r"([-=*#>~_<\[({.` \t])\1{6,}")
+_COUNTED = late_pattern(
+    r"\s{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}(?=confidence[*_]{0,3}\s{0,9}:)", re.IGNORECASE
+)
+_MARK_RUN = late_pattern(r"([-=*#>~_<\[({.` \t])\1{6,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,27 @@ def unquoted(text: str) -> tuple[str, Trust | None]:
         return text, None
     inner, _, speaker = text[1:].rpartition('" (')
     return inner, next(trust for trust, said in _SPEAKERS.items() if speaker == f"{said})")
+
+
+def attributed(text: str, trust: Trust) -> str:
+    """How a line of this trust may stand in MEMORY.md: the owner's as it is, a stranger's as a quotation.
+
+    This does not ask whether a stranger's text looks like an order. What an agent said is quoted when it reads as an
+    order, or pretends to quote somebody else.
+    """
+    text = _COUNTED.sub(", ", text)  # only the program counts
+    if trust is Trust.OWNER:
+        return text
+    if trust is Trust.AGENT:
+        pretends = unquoted(text)[1] not in {None, trust}
+        return quote(text, trust) if pretends or reads_as_instruction(text) else text
+    return quote(text, trust)
+
+
+def spoken_trust(text: str, trust: Trust) -> Trust:
+    """The trust of a text: what stands as a quotation has its speaker's, if that is less."""
+    _, speaker = unquoted(text)
+    return least_trust([trust, speaker]) if speaker else trust
 
 
 def _spoken(text: str) -> Finding | None:

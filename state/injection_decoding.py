@@ -7,31 +7,32 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from state.patterns import late_pattern
 from state.words import stream_safe, visible
 
 _LEAST_ROOM = 4_096  # characters that are decoded of a short text
 _AROUND = 160  # characters before and behind a word that is spelt in another way: no pattern looks further
 
 _CONFUSABLES = str.maketrans("аеорсухіјѕһԁԛԝвкмнтгαορνεικτυ", "aeopcyxijshdqwbkmhtraopveiktu")
-_WORD = re.compile(r"\w+")
-_LATIN, _GREEK_OR_CYRILLIC = re.compile(r"[a-z]"), re.compile("[\u0370-\u052f]")
-_MARKS = re.compile("[\u0300-\u036f]")
-_SPACED_OUT = re.compile(r"(?<!\S)(?:\w[ .*_-]){5,}\w(?!\S)")
+_WORD = late_pattern(r"\w+")
+_LATIN, _GREEK_OR_CYRILLIC = late_pattern(r"[a-z]"), late_pattern("[\u0370-\u052f]")
+_MARKS = late_pattern("[\u0300-\u036f]")
+_SPACED_OUT = late_pattern(r"(?<!\S)(?:\w[ .*_-]){5,}\w(?!\S)")
 
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}+={0,2}")
-_BASE32 = re.compile(r"\b[A-Z2-7]{24,}+={0,6}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:]?){16,}|(?:\\x[0-9a-fA-F]{2}){8,}")
-_BINARY = re.compile(r"(?:[01]{8}\s?){6,}")
-_UNICODE_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}){6,}")
+_BASE64 = late_pattern(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}+={0,2}")
+_BASE32 = late_pattern(r"\b[A-Z2-7]{24,}+={0,6}")
+_HEX = late_pattern(r"(?:[0-9a-fA-F]{2}[\s:]?){16,}|(?:\\x[0-9a-fA-F]{2}){8,}")
+_BINARY = late_pattern(r"(?:[01]{8}\s?){6,}")
+_UNICODE_ESCAPES = late_pattern(r"(?:\\u[0-9a-fA-F]{4}){6,}")
 _ROT13 = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "nopqrstuvwxyzabcdefghijklmNOPQRSTUVWXYZABCDEFGHIJKLM"
 )
 # "the", "you", "and", "your", "all", "not", "to" and "is", turned by thirteen letters, and backwards.
-_TURNED = re.compile(r"\b(?:gur|lbh|naq|lbhe|nyy)\b|rot-?\s?13", re.IGNORECASE)
-_BACKWARDS = re.compile(r"\b(?:eht|uoy|dna|ruoy|lla|ton|resu)\b|\b(?:reverse[ds]?|backwards?)\b", re.IGNORECASE)
+_TURNED = late_pattern(r"\b(?:gur|lbh|naq|lbhe|nyy)\b|rot-?\s?13", re.IGNORECASE)
+_BACKWARDS = late_pattern(r"\b(?:eht|uoy|dna|ruoy|lla|ton|resu)\b|\b(?:reverse[ds]?|backwards?)\b", re.IGNORECASE)
 # A digit in the place of a letter, not one that counts (host12, p95, 3rd).
-_LEET_WORD = re.compile(r"\b\w{0,30}?[a-z][013457]{1,9}[a-z]\w{0,30}", re.IGNORECASE)
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}|&#\w{1,8};|&[A-Za-z]\w{1,30};")
+_LEET_WORD = late_pattern(r"\b\w{0,30}?[a-z][013457]{1,9}[a-z]\w{0,30}", re.IGNORECASE)
+_ESCAPE = late_pattern(r"%[0-9A-Fa-f]{2}|&#\w{1,8};|&[A-Za-z]\w{1,30};")
 _LEET = (str.maketrans("013457", "oieast"), str.maketrans("013457", "oleast"))
 
 

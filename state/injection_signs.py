@@ -9,26 +9,28 @@ taken for orders; `python -m benchmarks.injection` says what they are worth.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from state.hints import Hints, Pieces, hints_of
+from state.patterns import late_pattern
 from state.poison import Poison, plain_pattern
 
 COMMANDS = 1.0
+_ROUNDING = 1e-6
 _WINDOW = 3  # sentences that are read together
 _LONGEST = 600
 # Folded text has ASCII marks in Chinese too, with no blank behind them.
-_SENTENCE = re.compile(r"(?<=[.!?;])(?:\s+|(?=[^\x00-\x7f]))|(?<=。)")
+_SENTENCE = late_pattern(r"(?<=[.!?;])(?:\s+|(?=[^\x00-\x7f]))|(?<=。)")
 _EXAMPLES, _REPEATED = 4, 6
-_TURN = re.compile(
+_TURN = late_pattern(
     r"[-*>#\s]*((?:q|a|user|assistant|human|ai|agent|bot|you|me|input|output|response|request|question|answer))\b"
     r"(?: ?\d{1,3})? ?:?(.{0,200})"
 )
 _QUESTION_LABELS = {"q", "a", "question", "answer", "input", "output", "request", "response"}
-_SAME = re.compile(r"[\d\W_]+")
-_ABOUT_AGENTS = re.compile(r"assistant|agent|user|obey|comply|complied|trusted|refuse|iwill|confirm")
+_SAME = late_pattern(r"[\d\W_]+")
+_ABOUT_AGENTS = late_pattern(r"assistant|agent|user|obey|comply|complied|trusted|refuse|iwill|confirm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +253,8 @@ def signs() -> tuple[Sign, ...]:
     made = []
     for row in rows:
         name, kind, weight, pattern = (cell.strip(" ") for cell in row.split(" | ", 3))
-        compiled = re.compile(plain_pattern(pattern))
-        made.append(Sign(name, Poison(kind), float(weight), compiled, hints_of(compiled)))
+        plain = plain_pattern(pattern)
+        made.append(Sign(name, Poison(kind), float(weight), late_pattern(plain), hints_of(plain)))
     return tuple(made)
 
 
@@ -262,8 +264,9 @@ def commanding(flat: str, pieces: Pieces) -> tuple[Poison, str] | None:
     Every one, two and three sentences in a row are a passage: what follows a command does not soften it.
     """
     sentences = list(_sentences(flat))
-    possible = [sign for sign in signs() if pieces.may_match(sign.hints)]
-    known = {one: [sign for sign in possible if sign.pattern.search(one)] for one in dict.fromkeys(sentences)}
+    known = _known(dict.fromkeys(sentences), pieces)
+    if known is None:
+        return None
     for length in range(1, _WINDOW + 1):
         for at in range(len(sentences) - length + 1):
             passage = sentences[at : at + length]
@@ -271,6 +274,23 @@ def commanding(flat: str, pieces: Pieces) -> tuple[Poison, str] | None:
             if sum(sign.weight for sign in found) >= COMMANDS:
                 return max(found, key=lambda sign: sign.weight).kind, " ".join(passage)
     return None
+
+
+def _known(sentences: Iterable[str], pieces: Pieces) -> Mapping[str, list[Sign]] | None:
+    """The signs of each sentence; None as soon as all that are in the text together weigh too little."""
+    possible = [sign for sign in signs() if pieces.may_match(sign.hints)]
+    known: dict[str, list[Sign]] = {one: [] for one in sentences}
+    most = sum(max(0.0, sign.weight) for sign in possible)
+    for sign in sorted(possible, key=lambda sign: -sign.weight):
+        hints = pieces.of(sign.hints)
+        likely = [one for one in known if any(hint in one for hint in hints)] if sign.hints else known
+        there = [one for one in likely if sign.pattern.search(one)]
+        for one in there:
+            known[one].append(sign)
+        most -= 0.0 if there else max(0.0, sign.weight)
+        if most < COMMANDS - _ROUNDING:
+            return None
+    return known
 
 
 def by_example(folded: str) -> str | None:

@@ -3,11 +3,11 @@
 Folded (NFKC, casefolded, nothing invisible). A character of a script that is written without spaces is a word.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+from state.patterns import late_pattern
 from state.remembered import remembered
 from state.words import MOST_MARKS, UNSPACED, visible
 
@@ -15,8 +15,8 @@ Word = tuple[str, int, int]
 Span = tuple[int, int]
 
 # ASCII signs and white space part words; what lies between them may need Unicode's rules.
-_STRETCH = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")
-_UNSPACED = re.compile(rf"[{UNSPACED}]")
+_STRETCH = late_pattern(r"[^\x00-/:-@\[-`{-\x7f]+")
+_UNSPACED = late_pattern(rf"[{UNSPACED}]")
 
 
 def worded(text: str) -> tuple[Word, ...]:

@@ -17,6 +17,7 @@ from enum import StrEnum
 from functools import cache
 
 from state.hints import Hints, hints_of
+from state.patterns import late_pattern
 
 
 class Poison(StrEnum):
@@ -353,8 +354,7 @@ def squeezed_pattern() -> re.Pattern[str]:
 
 
 def _shown(table: str, flags: int) -> tuple[Shown, ...]:
-    compiled = ((kind, re.compile(pattern, flags)) for kind, pattern in _rows(table))
-    return tuple(Shown(kind, pattern, hints_of(pattern)) for kind, pattern in compiled)
+    return tuple(Shown(kind, late_pattern(row, flags), hints_of(row)) for kind, row in _rows(table))
 
 
 def _rows(table: str) -> Iterator[tuple[Poison, str]]:

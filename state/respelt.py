@@ -7,13 +7,13 @@
 A text with one word less is buried as a run of its own. Of what is found by its marks the digests decide.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 
 from state.digests import digest_of_part, digest_of_run, mark_of_run, marked_places, sums_of
+from state.patterns import late_pattern
 from state.placed_words import Span, Word
 from state.spelling import is_telling, letters, shorter, ungrouped
 
@@ -36,9 +36,9 @@ _MARKED = (4, 6, 8, 12, 16, 24, 32, 48, 96, 192)
 # parts them, and wherever they begin and end as words do. Fewer are all joined, or all spaced out.
 _ALWAYS, _ANYWHERE = 24, 10
 _DIGITS_ANYWHERE = 9
-_GROUPED = re.compile(r"\d+|\d(?:[ .-]\d)+|\d{1,3}(?:([.,'’_ \u00a0\u202f])\d{3})(?:\1\d{3})*")
-_SPACED_OUT = re.compile(r"\w(?:[^\w\n]{1,2}\w)+")
-_JOINED = re.compile(r"(?:[^\W_]|[\u0300-\u036f\u200b-\u200f\u00ad]|[-_‐‑.][ \t]*\r?\n?[ \t]*(?=\w))+")
+_GROUPED = late_pattern(r"\d+|\d(?:[ .-]\d)+|\d{1,3}(?:([.,'’_ \u00a0\u202f])\d{3})(?:\1\d{3})*")
+_SPACED_OUT = late_pattern(r"\w(?:[^\w\n]{1,2}\w)+")
+_JOINED = late_pattern(r"(?:[^\W_]|[\u0300-\u036f\u200b-\u200f\u00ad]|[-_‐‑.][ \t]*\r?\n?[ \t]*(?=\w))+")
 
 
 @dataclass(frozen=True, slots=True)

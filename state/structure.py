@@ -8,39 +8,40 @@ what must stand together, or leave a mark out; the words stay. Applying them aga
 import re
 import unicodedata
 
+from state.patterns import late_pattern
 from state.words import visible
 
 # Two joiners are spelling in Arabic and Indic scripts, and one of them builds emoji.
 JOINERS = "\u200c\u200d"
 SELECTORS = "\ufe0e\ufe0f"
 # Tag characters spell flags after a black flag only.
-FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
+FLAG = late_pattern("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
 
-_BULLETS = re.compile(r"^(?:[-*+]\s+)+")
-_BLOCK_START = re.compile(
+_BULLETS = late_pattern(r"^(?:[-*+]\s+)+")
+_BLOCK_START = late_pattern(
     r"^(?=((?:\d{1,9}[.)]\s+|[-*+]\s+)*))\1(?=#{1,6}(?:\s|$)|~{3,}|>|(?:[-=*_]\s*){3,}$|\[[^\]]{1,200}\]:|"
     r"[_*]{0,2}last dream:)",
     re.IGNORECASE,
 )
-_TABLE_RULE = re.compile(
+_TABLE_RULE = late_pattern(
     r"(?<!\S)\|?[ \t]{0,9}:?-{2,}:?(?:[ \t]{0,9}\|[ \t]{0,9}:?-{2,}:?)+[ \t]{0,9}\|?(?!\S)[ \t]?|\|(?:-{3,}\|)+"
 )
-_BACKTICKS = re.compile(r"`+")
+_BACKTICKS = late_pattern(r"`+")
 # Full-width letters and marks are read as the others are.
-_POINTER = re.compile(
+_POINTER = late_pattern(
     r"[ \t]{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}"
     r"([sｓ][eｅ][aａ][rｒ][cｃ][hｈ])[*_]{0,3}\s{0,9}[:：](?=[*_\s]{0,9}[`｀])",
     re.IGNORECASE,
 )
-_ENTRY = re.compile(
+_ENTRY = late_pattern(
     r'[\[［](\d{4}-\d\d-\d\d[^\]］]{0,40})[\]］]\s*[(（]\s*importance\s*[:：]\s*([^)("（）]{0,20})[)）]',
     re.IGNORECASE,
 )
-_ATTRIBUTION = re.compile(r"(?<=[\"'”’»])(\s{0,3})\((from (?:the web|a tool|an agent|the owner))\)")
-_WHOLE_QUOTATION = re.compile(r'"[^"]*" \(from (?:the web|a tool|an agent|the owner)\)')
-_REMOTE_IMAGE = re.compile(r"!(?=\[[^\]]{0,1000}\](?:\(\s{0,9}<?(?:https?:)?//|\[))", re.IGNORECASE)
+_ATTRIBUTION = late_pattern(r"(?<=[\"'”’»])(\s{0,3})\((from (?:the web|a tool|an agent|the owner))\)")
+_WHOLE_QUOTATION = late_pattern(r'"[^"]*" \(from (?:the web|a tool|an agent|the owner)\)')
+_REMOTE_IMAGE = late_pattern(r"!(?=\[[^\]]{0,1000}\](?:\(\s{0,9}<?(?:https?:)?//|\[))", re.IGNORECASE)
 # Tags that load something, hide it, make a heading, go on in the lines below, or stand for a turn of a conversation.
-_TAG = re.compile(
+_TAG = late_pattern(
     r"<(?=[!|]|\?(?!>)|/?(?:img|script|iframe|object|embed|link|meta|style|svg|math|video|audio|source|form|base|input|"
     r"textarea|select|button|template|frameset|frame|picture|h[1-6]|hr|noscript|details|dialog|marquee|center|font|"
     r"table|sub|sup|small|big|b|i|u|s|strike|del|mark|xmp|plaintext|"
@@ -51,29 +52,30 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 # Who speaks of a tag leaves it open, or puts it in code.
-_CLOSED = re.compile(r"</([a-z][\w:-]{0,30})\s{0,9}>")
-_ELEMENT = re.compile(r"<(?=/?([a-z][\w:-]{0,30})\b([^<>]{0,600})>)")
-_CODE = re.compile(r"((?<!\\)`[^`]*`)")
-_CHAT_MARK = re.compile(r"\[(?=/?(?:INST|TOOL_CALLS)\])")
+_CLOSED = late_pattern(r"</([a-z][\w:-]{0,30})\s{0,9}>")
+_ELEMENT = late_pattern(r"<(?=/?([a-z][\w:-]{0,30})\b([^<>]{0,600})>)")
+_CODE = late_pattern(r"((?<!\\)`[^`]*`)")
+_CHAT_MARK = late_pattern(r"\[(?=/?(?:INST|TOOL_CALLS)\])")
 
 # Of full-width characters the letters, digits and marks that Markdown knows; the others are punctuation of Chinese.
 _NARROW = {
     ord(char): ord(char) - 0xFEE0 for char in map(chr, range(0xFF01, 0xFF5F)) if char not in "！（），：；？～．"
 }
 # Brackets make links, images, footnotes and definitions; those of our own marks stay.
-_MARK = re.compile(r"(\[(?:redacted: [\w -]{1,40}|forgotten|…)\](?![(\[:]))")
+_MARK = late_pattern(r"(\[(?:redacted: [\w -]{1,40}|forgotten|…)\](?![(\[:]))")
 _ROUND = str.maketrans("[]", "()")
 # A blank goes in behind: tags, entities, addresses that are links by themselves.
-_JOINT = re.compile(
+_JOINT = late_pattern(
     r"<(?=[A-Za-z/!?|])|&(?=#\w{1,8};|[A-Za-z]\w{1,31};)|(?:https?|ftp|mailto):(?=\S)|\bwww(?=\.)", re.IGNORECASE
 )
-_EMPHASIS = re.compile(r"[ \t]?(\*+|~{2,}|(?<![^\W_])_+|_+(?![^\W_]))[ \t]?")
+_EMPHASIS = late_pattern(r"[ \t]?(\*+|~{2,}|(?<![^\W_])_+|_+(?![^\W_]))[ \t]?")
 
 
 def apart(text: str) -> str:
     """The text on one line that can be nothing but a line of MEMORY.md, its backticks not yet balanced."""
-    rows = (_BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in _filled(text))
-    line = _TABLE_RULE.sub("", " ".join(row for row in rows if row))
+    rows = _filled(text)
+    bare = {row: _BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in set(rows)}
+    line = _TABLE_RULE.sub("", " ".join(row for row in map(bare.__getitem__, rows) if row))
     line = _CHAT_MARK.sub("[ ", _without_elements(_TAG.sub("< ", line.replace("📌", ""))))
     line = _REMOTE_IMAGE.sub("", _ENTRY.sub(r"[\1, importance \2]", _POINTER.sub(r" (\1)", line)))
     if not _WHOLE_QUOTATION.fullmatch(line):
@@ -128,6 +130,10 @@ def _printable(row: str) -> str:
     """Without characters of no width; tabs and exotic blanks are blanks, lone surrogates are replaced."""
     if row.isascii() and row.isprintable():
         return row
+    signs = set(row)
+    shown = {ord(char): _shown(char) for char in signs}
+    if signs.isdisjoint(JOINERS + SELECTORS) and not FLAG.search(row):
+        return row.translate(shown)
     flags = {at for match in FLAG.finditer(row) for at in range(*match.span())}
     kept = []
     for i, char in enumerate(row):
@@ -135,13 +141,18 @@ def _printable(row: str) -> str:
             kept.append(char)
         elif char in JOINERS or char in SELECTORS:
             kept.append(char if _joins(row, i) else "")
-        elif char.isspace():
-            kept.append(" ")
-        elif unicodedata.category(char) == "Cs":
-            kept.append("\ufffd")
-        elif unicodedata.category(char) not in {"Cc", "Cf"} and visible(char):
-            kept.append(char)
+        else:
+            kept.append(shown[ord(char)])
     return "".join(kept)
+
+
+def _shown(char: str) -> str:
+    if char.isspace():
+        return " "
+    category = unicodedata.category(char)
+    if category == "Cs":
+        return "\ufffd"
+    return char if category not in {"Cc", "Cf"} and visible(char) else ""
 
 
 def _joins(row: str, at: int) -> bool:

@@ -12,6 +12,7 @@ from enum import IntEnum
 from functools import cache
 
 from state.injection_decoding import folded
+from state.patterns import late_pattern
 from state.remembered import remembered
 from state.wording_lists import DOUBTED, LIGHT, NEGATORS, SAYING, SOURCES
 from state.words import STOP_WORDS, stem, terms, visible
@@ -29,27 +30,27 @@ _SHORT, _PREFIX = 3, 4
 _SAME_WORD = 0.6
 _MANY_CAPITALS = 0.3
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+| · ")
-_CLAUSE = re.compile(
+_SENTENCE = late_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n+| · ")
+_CLAUSE = late_pattern(
     r"(?<=[^\x00-\x7f])[,;:!?]|[,;:!?](?=[^\x00-\x7f])|[,;:!?)\]|][\s\"']|[.,;:!?]$|\.[\s\"']|"
     r"[(\[|「」『』“”«»\"。！？；：、，—–]| - "
 )
-_QUOTATION = re.compile(r'"[^"]+"|[“„][^“”„]+[“”]|«[^«»]+»|「[^「」]+」|『[^『』]+』')
-_SPEAKER = re.compile(r"\W*\w+(?: \w+){0,2}: ?")  # Ada: "…"
-_CONJUNCTION = re.compile(
+_QUOTATION = late_pattern(r'"[^"]+"|[“„][^“”„]+[“”]|«[^«»]+»|「[^「」]+」|『[^『』]+』')
+_SPEAKER = late_pattern(r"\W*\w+(?: \w+){0,2}: ?")  # Ada: "…"
+_CONJUNCTION = late_pattern(
     r"(?<=\s)(?:and|but|or|und|aber|sondern|oder|et|mais|ou|y|e|pero|sino|o|mas|ma|ed|и|а|но|или)(?=\s)"
 )
 # What a clause that denies denies also: "I do not think, that …".
-_SUBORDINATE = re.compile(r"\s*(?:that|dass|dat|que|qu|che|что|чтобы)\b")
-_INSTEAD = re.compile(
+_SUBORDINATE = late_pattern(r"\s*(?:that|dass|dat|que|qu|che|что|чтобы)\b")
+_INSTEAD = late_pattern(
     r"\b(?:instead of|rather than|statt|anstatt|plutot que|au lieu d[eu]|en lugar de|en vez de|em vez de|ao inves de|"
     r"invece di|anziche|al posto di|вместо)\b"
 )
-_OVER = re.compile(r"(\bprefer\w*\b.{1,60}?) over\b")
-_NAME = re.compile(r"\w*\d\w*|\w+(?:[.@/_\\-]\w+)+|\w+[A-Z]\w*")
-_CAPITAL = re.compile(r"(?<=[^\W_] )[^\W\d_][\w'’-]*|(?<=[,;] )[^\W\d_][\w'’-]*")
+_OVER = late_pattern(r"(\bprefer\w*\b.{1,60}?) over\b")
+_NAME = late_pattern(r"\w*\d\w*|\w+(?:[.@/_\\-]\w+)+|\w+[A-Z]\w*")
+_CAPITAL = late_pattern(r"(?<=[^\W_] )[^\W\d_][\w'’-]*|(?<=[,;] )[^\W\d_][\w'’-]*")
 
-_UNSPACED_NOT = re.compile(
+_UNSPACED_NOT = late_pattern(
     "不(?!同|过|過|错|錯|断|斷|仅|僅|但|管|如)|[没沒無无勿]|(?<![特区區分])[别別](?!的|の|途|人)|禁止|避免|避け|拒"
     "|未(?!来|來)|ない|なし|なく|ません|ずに"
 )

@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Collection
 from functools import lru_cache
 
+from state.patterns import late_pattern
+
 # Zero-width and directional controls are of category Cf; these are invisible too and are not.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
     chr(code) for start, end in ((0xFE00, 0xFE0F), (0xE0000, 0xE0FFF)) for code in range(start, end + 1)
@@ -18,14 +20,14 @@ UNSPACED = (
     r"\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
-_UNSPACED = re.compile(rf"[{UNSPACED}]+")
+_UNSPACED = late_pattern(rf"[{UNSPACED}]+")
 # Ligatures of sentences: two of these would be a line, and a text of them eighteen times as long.
 _ABBREVIATED = {0xFDFA: "صلعم", 0xFDFB: "جل"}
-_NOT = ((re.compile(r"\bcan['’]?not\b|\bcan['’]t\b"), "can not"), (re.compile(r"\bwon['’]t\b"), "will not"))
-_CONTRACTED_NOT = re.compile(r"(?<=[a-z])n['’]t\b")
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_NOT = ((late_pattern(r"\bcan['’]?not\b|\bcan['’]t\b"), "can not"), (late_pattern(r"\bwon['’]t\b"), "will not"))
+_CONTRACTED_NOT = late_pattern(r"(?<=[a-z])n['’]t\b")
+_POSSESSIVE = late_pattern(r"(?<=\w)['’]s\b")
+_NUMBER = late_pattern(r"\d+(?:[.,:/-]\d+)*")
+_THOUSANDS = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PLURAL_KEEPS = ("ss", "us", "is")
 _VOWELS = frozenset("aeiouy")
 MOST_MARKS = 30  # combining marks in a row that are read: as many as Unicode's stream-safe form has

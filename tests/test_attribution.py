@@ -4,8 +4,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from state.attribution import Voice, foreign, repeated, spoken_trust
+from state.attribution import Voice, foreign, repeated
 from state.crystal import Trust
+from state.injection import spoken_trust
 from state.passages import Entry, reading, source_of
 from state.wording import CONTENT, wording
 

@@ -1,9 +1,8 @@
 import pytest
 
-from state.attribution import attributed
 from state.crystal import Trust
 from state.document import SectionName, blank, parse
-from state.injection import defang, is_quoted, quote, reads_as_instruction
+from state.injection import attributed, defang, is_quoted, quote, reads_as_instruction
 from state.pointer import parse_pointer
 from state.poison import Poison
 from tests.poison import HONEST as LOOK_ALIKES

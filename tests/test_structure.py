@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from state.attribution import attributed
 from state.crystal import Trust
-from state.injection import defang, is_quoted, quote
+from state.injection import attributed, defang, is_quoted, quote
 from tests.poison import POISONED, Poisoned
 
 _RENDERER = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable(["table", "strikethrough"])

@@ -14,10 +14,10 @@ from daemon.compose import Store
 from daemon.sessions.entry import call, in_set, sessions_of
 from daemon.sessions.values import BulkPromoted, LongTerm, PromotedOne, related
 from daemon.transcripts.tool_calls import is_web
-from state.attribution import spoken_trust
 from state.crystal import Crystal, Origin, Trust, least_trust
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
 from state.hormones import valence
+from state.injection import spoken_trust
 from state.salience import salience
 from state.sessions.item import Item, State
 from state.sessions.settings import shown

@@ -1,14 +1,14 @@
 """Passwords and tokens in addresses: scheme://user:password@host."""
 
-import re
 from collections.abc import Iterator
 
+from state.patterns import late_pattern
 from state.secrets.value import is_placeholder, looks_drawn
 
-_ADDRESS = re.compile(r"://[^\s:/@\"'<>]{0,255}:(?!\d{1,5}(?:[/?#]|$))([^\s\"'<>]{1,512})")
+_ADDRESS = late_pattern(r"://[^\s:/@\"'<>]{0,255}:(?!\d{1,5}(?:[/?#]|$))([^\s\"'<>]{1,512})")
 # A token in the place of the user, as in an address of git.
-_TOKEN = re.compile(r"://([\w-]{20,255})(?::(?:x-oauth-basic|)?)?@")
-_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9_][\w.:-]{0,255})(?=[:/?#,;)\s\"'`*\\]|$)|[${<%]")
+_TOKEN = late_pattern(r"://([\w-]{20,255})(?::(?:x-oauth-basic|)?)?@")
+_HOST = late_pattern(r"(?:\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9_][\w.:-]{0,255})(?=[:/?#,;)\s\"'`*\\]|$)|[${<%]")
 
 
 def addresses(text: str) -> Iterator[tuple[str, int, int]]:

@@ -7,6 +7,7 @@ chosen; names of keys and tokens only what looks drawn at random.
 import re
 from dataclasses import dataclass
 
+from state.patterns import late_pattern
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.value import (
     CHOSEN,
@@ -22,10 +23,10 @@ from state.secrets.value import (
     strength,
 )
 
-_HEAD = re.compile(r"[A-Za-z0-9_.]*$")
-_TAIL = re.compile(r"[A-Za-z0-9À-ɏЀ-ӿ]{0,24}(?:\[\d{1,3}\])?(?:[_.-][A-Za-z0-9]{1,30}){0,4}")
+_HEAD = late_pattern(r"[A-Za-z0-9_.]*$")
+_TAIL = late_pattern(r"[A-Za-z0-9À-ɏЀ-ӿ]{0,24}(?:\[\d{1,3}\])?(?:[_.-][A-Za-z0-9]{1,30}){0,4}")
 # `password_hash`, `tokenizer`, `token_count`, `secret_name` are about the secret, not it.
-_ABOUT = re.compile(
+_ABOUT = late_pattern(
     r"s?[_.-]?(?:hash(?!_?salt)|count|limit|length|len|type|name|path|file(?!_?pass)|url|uri|field|label|hint|policy|rules?|reset|min|max"
     r"|size|budget|usage|expir|ttl|at$|arn|ref|index|i[sz]e|i[sz]|less|ring|manager|prefix|version|format|provider|class"
     r"|store|required|strength|prompt|placeholder|input|error|valid|check|used|per|in$|out$|id$|ids$|ary|ion|ive|board|pad"
@@ -35,7 +36,7 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _NO_ABOUT = frozenset({"s", "_id", "_access_key", "_file_password"})
-_BEFORE_ABOUT = re.compile(
+_BEFORE_ABOUT = late_pattern(
     r"(?<![a-z])(?:next|page|continuation|cancel\w*|pad|eos|bos|unk|mask|sep|special|stop|max|min|num|total|sort|partition"
     r"|prompt|completion|input|output|public(?:[ _-]?key)?|cache|foreign|reset|forgot|no|primary[ _-]foreign"
     r"|idempotency|map|hot|short"
@@ -44,17 +45,17 @@ _BEFORE_ABOUT = re.compile(
     r"[ _-]?$",
     re.IGNORECASE,
 )
-_ASSIGN = re.compile(
+_ASSIGN = late_pattern(
     r"(?:[\\\"'\])`*」』】》”»]{0,9}\s{0,12}(?::=|=>|->|→|={1,3}|!=|:(?!:)|：|＝|\?=|\|\|=)|\\{0,7}[\"']\s{1,4}value\s?=)"
     r"\s{0,4}(?:\*{2}\s{1,2})?(?:!\w{2,8}\s)?"
 )
-_CELL = re.compile(r"[*`]{0,2}[ \t]{1,20}\|[ \t]{0,20}(?=\S)")
-_XML = re.compile(r">(?=[^\s<>]{4,400}</)")
-_FLAG = re.compile(r"[ =]{1,2}(?!-)")
-_CALL = re.compile(r"\((?=\\{0,7}[\"'])")
-_LISTED = re.compile(r"\\{0,7}[\"']\]?,\s{0,2}(?=\\{0,7}[\"'])")
+_CELL = late_pattern(r"[*`]{0,2}[ \t]{1,20}\|[ \t]{0,20}(?=\S)")
+_XML = late_pattern(r">(?=[^\s<>]{4,400}</)")
+_FLAG = late_pattern(r"[ =]{1,2}(?!-)")
+_CALL = late_pattern(r"\((?=\\{0,7}[\"'])")
+_LISTED = late_pattern(r"\\{0,7}[\"']\]?,\s{0,2}(?=\\{0,7}[\"'])")
 # - name: DB_PASSWORD / value: …, and the same in JSON and XML
-_VALUE_OF = re.compile(
+_VALUE_OF = late_pattern(
     r"\\{0,7}[\"']?\s{0,3},?(?:\\n|\s){1,40}[-,{]?\s{0,4}\\{0,7}[\"']?(?:value|val|default|content)\\{0,7}[\"']?\s?[:=]\s{0,3}"
     r"|\\{0,7}[\"']?(?:\s?/?>)?(?:</\w{1,20}>)?\s{0,12}<(?:value|string)\b[^<>\n]{0,60}>",
     re.IGNORECASE,
@@ -68,41 +69,41 @@ _BONDS = (
     (_XML, "assigned"),
     (_VALUE_OF, "assigned"),
 )
-_OPENING = re.compile(r"(?:[rbuf]{1,2})?(\\{0,7}[\"'`]{1,3})|(\*{1,2}(?=\S))|[「『“„«]")
+_OPENING = late_pattern(r"(?:[rbuf]{1,2})?(\\{0,7}[\"'`]{1,3})|(\*{1,2}(?=\S))|[「『“„«]")
 _CLOSING = {"「": "」", "『": "』", "“": "”", "„": "“", "«": "»"}
-_SPOKEN = re.compile(r"[^\W_]{2,14}(?:[ ][^\W_]{2,14}){2,11}[!?]?(?=[.!]?\s{0,2}(?:$|\n|\r|\\|[\"'`]))")
-_BARE = re.compile(r"[^\s\"'`<>，。、；「」『』（）]{1,256}")
-_REST = re.compile(r"[^\s\"'`<>，。、；「」『』（）&;,|]*")
-_TYPE = re.compile(r"[A-Z][A-Za-z]{1,40}(?:\[[^\]\n]{1,80}\])? = ")
-_NEXT_FIELD = re.compile(r"[;,&](?=\s|$|[\w.-]{1,40}\s?[=:])|;|\\[nrt]|&amp;|\|(?=\s|$)")
+_SPOKEN = late_pattern(r"[^\W_]{2,14}(?:[ ][^\W_]{2,14}){2,11}[!?]?(?=[.!]?\s{0,2}(?:$|\n|\r|\\|[\"'`]))")
+_BARE = late_pattern(r"[^\s\"'`<>，。、；「」『』（）]{1,256}")
+_REST = late_pattern(r"[^\s\"'`<>，。、；「」『』（）&;,|]*")
+_TYPE = late_pattern(r"[A-Z][A-Za-z]{1,40}(?:\[[^\]\n]{1,80}\])? = ")
+_NEXT_FIELD = late_pattern(r"[;,&](?=\s|$|[\w.-]{1,40}\s?[=:])|;|\\[nrt]|&amp;|\|(?=\s|$)")
 # Ends a setting, unlike an argument of a call.
 _AROUND = ("", " ", "\n", "\r", "&", ";", "\\", "'", '"', "`", "\t")
 _LONG = 250
 _TRAILING = ".,;:?)]}*\\"
 
-_CALLS = re.compile(r"[\w.$!]*[A-Za-z_]\w*\??[.(\[]\w*[(\[\"']|[\w.$]*[A-Za-z_]\w*[(\[]")
-_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+!?")
-_NUMBERED = re.compile(r"[A-Za-z]+\d{1,2}")
+_CALLS = late_pattern(r"[\w.$!]*[A-Za-z_]\w*\??[.(\[]\w*[(\[\"']|[\w.$]*[A-Za-z_]\w*[(\[]")
+_DOTTED = late_pattern(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+!?")
+_NUMBERED = late_pattern(r"[A-Za-z]+\d{1,2}")
 # "velvet.quartz34" was typed as a password; `self.password2` is a field.
-_TYPED = re.compile(r"\d{2,4}$")
-_PATH = re.compile(
+_TYPED = late_pattern(r"\d{2,4}$")
+_PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|\$\{?[A-Za-z_]|\{\{"
 )
 # How forms are checked: required|string|min:8.
-_RULES = re.compile(r"[a-z]{2,}(?:\|[a-z]{2,}(?::[\w,]+)?)+")
-_ABOUT_ITSELF = re.compile(r"[a-z]+(?:[_.-][a-z]+)+")
-_HEX = re.compile(r"[0-9a-fA-F-]+")
-_SYMBOL = re.compile(r"[!@#$%^&*+=?~|{}§€£]")
-_CODE = re.compile(r"[(){}\[\]<>$|]")
-_WORDS = re.compile(r"[^\W\d_]{3,14}(?:[ -][^\W_]{2,14}){2,11}")
+_RULES = late_pattern(r"[a-z]{2,}(?:\|[a-z]{2,}(?::[\w,]+)?)+")
+_ABOUT_ITSELF = late_pattern(r"[a-z]+(?:[_.-][a-z]+)+")
+_HEX = late_pattern(r"[0-9a-fA-F-]+")
+_SYMBOL = late_pattern(r"[!@#$%^&*+=?~|{}§€£]")
+_CODE = late_pattern(r"[(){}\[\]<>$|]")
+_WORDS = late_pattern(r"[^\W\d_]{3,14}(?:[ -][^\W_]{2,14}){2,11}")
 # What is done with a secret that is given to a function.
-_DOING = re.compile(
+_DOING = late_pattern(
     r"(?:check|valid\w*|is|verify|hash|compare|encrypt|decrypt|test|expect|get|read|fetch|find|label|text|has|fill|type|name|by|field"
     r"|mask|ask|prompt|require\w*|param|query|body|assert\w*|match\w*)_?$",
     re.IGNORECASE,
 )
 BARE_KEYS = frozenset({"key", "schlüssel", "clé", "llave", "chave", "chiave", "ключ", "clave"})
-_FLAGGED = re.compile(r"(?:^|\s)--?[\w-]*$")
+_FLAGGED = late_pattern(r"(?:^|\s)--?[\w-]*$")
 
 
 @dataclass(frozen=True, slots=True)

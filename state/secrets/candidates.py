@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from state.patterns import late_pattern
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.mentions import Mention
 from state.secrets.value import PLAIN, is_call, is_placeholder, is_technical, looks_drawn, strength
@@ -21,28 +22,28 @@ _NUMBER = (
     r"(?![\w%°€$]|[.,:/-]\d)"
 )
 _WORD = rf"[^\s{_WIDE}{_IDEOGRAPH}\"“”„«»`‹›<>]+"
-_NAMED = re.compile(r"--?[\w-]+=(?=.)|[A-Za-z_][\w.-]{1,40}[=:](?=[^/:=].{3})|[a-z]:(?=[^/:=].{3})")
-_CUT = re.compile(r"[,;:，。](?=\d{1,2}$)")
-_CHUNK = re.compile(rf"{_QUOTED}|(?P<number>{_NUMBER})|(?P<word>{_WORD})|(?P<wide>[{_IDEOGRAPH}]{{2,24}})")
+_NAMED = late_pattern(r"--?[\w-]+=(?=.)|[A-Za-z_][\w.-]{1,40}[=:](?=[^/:=].{3})|[a-z]:(?=[^/:=].{3})")
+_CUT = late_pattern(r"[,;:，。](?=\d{1,2}$)")
+_CHUNK = late_pattern(rf"{_QUOTED}|(?P<number>{_NUMBER})|(?P<word>{_WORD})|(?P<wide>[{_IDEOGRAPH}]{{2,24}})")
 _OPENING, _TRAILING = "([{<*_'‘‚\\|:,;=", ".,;:()]}*\\>'’?!|"
-_LAST = re.compile(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
-_PHRASE = re.compile(
+_LAST = late_pattern(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
+_PHRASE = late_pattern(
     r"[^\W\d_]+(?:['’-][^\W\d_]+)*(?: [^\W_]+(?:['’-][^\W_]+)*){1,9}(?=[.!?]?[)\"'`”»]?\s*(?:$|\n|[,;(–—。，（]))"
 )
-_PLAIN_FORM = re.compile(
+_PLAIN_FORM = late_pattern(
     r"--?[A-Za-z].*|[\w.+%-]+@[\w-]+(?:\.[\w-]+)+|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*"
     r"|\d{1,4}[-./:]\d{1,2}[-./:T]\d{1,4}(?:[:T]\d\d)*Z?|v?\d+(?:\.\d+)+|(?:X|Content|Accept|Set)-[A-Z][\w-]+"
     r"|(?:ssh|ecdsa|sk|rsa|aes|sha|hmac|curve|ed|chacha|diffie)-?\d*-.*|[A-Z]{2,4}-[A-Z][a-z]+|\w+(?:\(\)|\.\w+\(.*)"
 )
-_CIRCUIT = re.compile(
+_CIRCUIT = late_pattern(
     r"gpio|header|board|pinout|connector|chip|arduino|esp\d|bcm|jumper|led\b|mcu|raspberry|servo|sensor|relay|uart|i2c|spi\b"
     r"|solder|platine|broche|belegung|version|release|commit|dependency|map\b|stecker|контакт|引脚|ピン配置|针脚",
     re.IGNORECASE,
 )
-_SYMBOL = re.compile(r"[^\w\s./:-]")
-_ESCAPE = re.compile(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
+_SYMBOL = late_pattern(r"[^\w\s./:-]")
+_ESCAPE = late_pattern(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
 _LONG = 16
-_CALLED = re.compile(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
+_CALLED = late_pattern(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
 _STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
 _JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -")
 

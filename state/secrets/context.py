@@ -1,10 +1,10 @@
 """Secrets that are known by the nouns beside them: assigned to a name, or told in a sentence."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from state.patterns import late_pattern
 from state.secrets.assigned import (
     BARE_KEYS,
     end_of,
@@ -37,10 +37,10 @@ _KINDS = {
 _ASSIGNED = frozenset({Noun.PASSWORD, Noun.KEY, Noun.LOGIN})
 _NEAR = 45
 _SEEN_BEHIND, _SEEN_AHEAD = 240, 200
-_OF = re.compile(r"[ \t][\w \t'’]*[ \t]")
+_OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
-_FOLDER_BEFORE, _FOLDER_AFTER = re.compile(r"/[\w.-]{0,40}$"), re.compile(r"[\w.-]{0,40}/")
+_FOLDER_BEFORE, _FOLDER_AFTER = late_pattern(r"/[\w.-]{0,40}$"), late_pattern(r"[\w.-]{0,40}/")
 _DOZEN = 36  # characters that twelve words have at least
 
 

@@ -1,11 +1,11 @@
 """Features: what is noticed of a candidate and of what stands around it, as names that the weights know."""
 
 import functools
-import re
 from dataclasses import dataclass
 from itertools import pairwise
 
 from state.commonplace import COMMONPLACE
+from state.patterns import late_pattern
 from state.secrets.assigned import is_about, name_end
 from state.secrets.candidates import Candidate
 from state.secrets.languages import Noun, key_of, vocabulary
@@ -21,17 +21,17 @@ from state.secrets.value import (
     strength,
 )
 
-_WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W_]+)?")
-_HEX = re.compile(r"[0-9a-fA-F-]+")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_FILE = re.compile(
+_WORDS = late_pattern(r"[^\W\d_]+(?:['’][^\W_]+)?")
+_HEX = late_pattern(r"[0-9a-fA-F-]+")
+_YEAR = late_pattern(r"(?:19|20)\d\d")
+_FILE = late_pattern(
     r"[\w./-]+\.(?:py|js|ts|tsx|json|ya?ml|toml|md|txt|sh|go|rs|c|h|java|kt|rb|php|html|css|xml|ini|cfg|conf|env|zip|pdf|csv|sql|db|log|key|pem|com|org|net|io|dev|de|fr|es|it|ru|cn|jp|example|test|local)\S*"
 )
-_DOTTED = re.compile(r"[^\W\d_]+(?:\.[^\W_]+)+")
-_SENTENCE_END = re.compile(r"[.!?…]\s|[。！？]|\n\s*\n")
-_CODE_LINE = re.compile(r"[;{}()\[\]=<>]|::|//|\$")
-_LAST = re.compile(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
-_SPEAKER = re.compile(r"[^\W\d_][\w .()-]{0,24}[:：>]\s*")
+_DOTTED = late_pattern(r"[^\W\d_]+(?:\.[^\W_]+)+")
+_SENTENCE_END = late_pattern(r"[.!?…]\s|[。！？]|\n\s*\n")
+_CODE_LINE = late_pattern(r"[;{}()\[\]=<>]|::|//|\$")
+_LAST = late_pattern(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
+_SPEAKER = late_pattern(r"[^\W\d_][\w .()-]{0,24}[:：>]\s*")
 _STRIPPED = " \t\r>*_`\"'“„«「『(（[{‘‚"
 _JOINTS = {
     ":": "colon",

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from importlib.resources import files
+from pathlib import Path
 
 from state.secrets.candidates import Candidate
 from state.secrets.features import Surroundings, around, crossed, look
@@ -25,5 +25,5 @@ def _together(seen: tuple[str, ...], tie: str, best: str, kind: str, code: str, 
 
 @functools.cache
 def _weights() -> tuple[dict[str, float], float]:
-    read = json.loads(files("state.secrets").joinpath("weights.json").read_text("utf-8"))
+    read = json.loads(Path(__file__).with_name("weights.json").read_text("utf-8"))
     return read["weights"], read["least"]

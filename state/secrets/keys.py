@@ -3,27 +3,29 @@
 import re
 from collections.abc import Iterator
 
-_HEAD = re.compile(
+from state.patterns import late_pattern
+
+_HEAD = late_pattern(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d|Private-Lines: \d"
     r"|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )
-_END = re.compile(
+_END = late_pattern(
     r"(?P<end>-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-(?:MAC|Hash): {0,4}[0-9a-f]{0,128}"
     r"|---- END SSH2 ENCRYPTED PRIVATE KEY ----)|-----BEGIN "
 )
 # What follows a head whose end is missing: header lines and base64, with line ends of a file or escaped ones of JSON.
-_BODY = re.compile(
+_BODY = late_pattern(
     r"(?:(?:\s|\\{1,3}[nr]"
     r"|[>+|]{1,2} )+(?:[A-Z][\w-]{1,30}: [^\n\\]{0,200}|[A-Za-z0-9+/=]{16,}))+"
     r"(?:(?:\s|\\{1,3}[nr])+[A-Za-z0-9+/=]{2,15}(?![\w.]))?"
 )
-_MATERIAL = re.compile(r"[A-Za-z0-9+/=]{32}")
+_MATERIAL = late_pattern(r"[A-Za-z0-9+/=]{32}")
 _CHARACTERS = 16 * 1024
 # What stands before the end of a block whose head is missing: lines of base64, back from the end.
-_LAST = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_LINES = re.compile(r"[A-Za-z0-9+/=\s\\>|.…-]{32,}")
+_LAST = late_pattern(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_LINES = late_pattern(r"[A-Za-z0-9+/=\s\\>|.…-]{32,}")
 # -----BEGIN …, openssh-key-v1, and how DER of the usual lengths of RSA, EC and Ed25519 keys begins, as base64.
-_ENCODED = re.compile(
+_ENCODED = late_pattern(
     r"(?<![A-Za-z0-9+/])(?:LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]{40,}|b3BlbnNzaC1rZXktdjE[A-Za-z0-9+/=_-]{40,}"
     r"|MII[A-Za-z0-9+/]{2}[A-Za-z0-9+/]IBAA[KS][A-Za-z0-9+/=]{40,}|MII[A-Za-z0-9+/]{2}(?:AIBADANBgkqhkiG9w0BAQEFAASC|wIBADANBgkqhkiG9w0BAQEFAASC|QIBADANBgkqhkiG9w0BAQEFAASC|gIBADANBgkqhkiG9w0BAQEFAASC)[A-Za-z0-9+/=]{40,}"
     r"|MIG[A-Za-z0-9+/]AgEAMB[A-Za-z0-9+/=]{60,}|MC4CAQAwBQYDK2VwBCIEI[A-Za-z0-9+/=]{30,}|MHcCAQEEI[A-Za-z0-9+/=]{60,})"

@@ -5,16 +5,21 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from state.patterns import late_pattern
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.mentions import Mention
 from state.secrets.value import CHOSEN, UNUSUAL, is_code, strength
 
 _WITH = r"(?: ?[/|] ?|, ?|、|，| (?:with|mit|avec|con|com|с|und|and|et|y|e|и|pw|pass) )"
-_BY_MAIL = re.compile(rf"[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,5}}{_WITH}(?P<secret>[^\s,;|]{{5,64}})")
+_BY_MAIL = late_pattern(
+    rf"[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,5}}{_WITH}(?P<secret>[^\s,;|]{{5,64}})"
+)
 _HEAD = r"(?<![^\s\"'`(])(?P<user>[A-Za-z][\w.-]{1,40}|\d{3}[\d ]{3,12}\d)"
 _TAIL = r"(?P<secret>[^\s,;|/]{5,64})(?=[\s,;.)]|$|[\u3000-\u9fff])"
-_SLASHED, _COLONED = re.compile(_HEAD + r"(?: / |/)" + _TAIL), re.compile(_HEAD + ": ?" + _TAIL)
-_ROOT = re.compile(r"(?<![^\s\"'`(])(?:admin|root|administrator|sa|postgres|pi)(?::| / )(?P<secret>[^\s,;|/:]{5,64})")
+_SLASHED, _COLONED = late_pattern(_HEAD + r"(?: / |/)" + _TAIL), late_pattern(_HEAD + ": ?" + _TAIL)
+_ROOT = late_pattern(
+    r"(?<![^\s\"'`(])(?:admin|root|administrator|sa|postgres|pi)(?::| / )(?P<secret>[^\s,;|/:]{5,64})"
+)
 _BEFORE, _AFTER = 60, 90
 _TRAILING = ".,;:)]}\"'`*"
 

@@ -6,10 +6,20 @@ Apart from `state.secrets.redaction`, whose patterns take a while to compile: a 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from operator import add
 
-_WORDS = re.compile(r"[A-Za-z ,.!?\n]*")
-# Their secrets may be plain words.
-_SERIES = re.compile(r"phrase|seed|mnemonic|wallet|words|fras[ei]|satz|zin", re.IGNORECASE)
+# Words, small numbers, times of day: no key or token is written so, and nothing looks chosen.
+_PLAIN = re.compile(
+    r"\s*(?:(?:[A-Z]?[a-z]+(?:['-][a-z]+)*|[A-Z]{1,5}|\d{1,5}(?:[:.]\d{1,2})?(?! ?\d))[,.!?]?(?:[ \n]+|$))*+"
+)
+_WORD = re.compile(r"[a-z]+")
+_WALLET = re.compile(r"(?:[a-z]{3,}[^a-z]+){11}[a-z]{3}")  # as many words as the shortest phrase of one has
+# A noun of so few characters counts only where it is a word, or two.
+_SHORT = 5
+# So a name of one word may end of which a value follows without any sign: mypw …
+_ENDINGS = ("pw", "psk")
+_LONGEST = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +31,7 @@ class Redaction:
 
     def of(self, text: str) -> str:
         """The text as it may be remembered or sent: without its secrets, unless the owner switched that off."""
-        if not self.on or _are_words(text):
+        if not self.on or is_plain(text):
             return text
         from state.secrets.redaction import redact
 
@@ -29,7 +39,7 @@ class Redaction:
 
     def kinds(self, text: str) -> tuple[str, ...]:
         """The kinds of the secrets in a text, each once; none where the owner switched that off."""
-        if not self.on or _are_words(text):
+        if not self.on or is_plain(text):
             return ()
         from state.secrets.redaction import redact
 
@@ -53,9 +63,35 @@ class Redaction:
         return "".join([*pieces, text[at:]])
 
 
-def _are_words(text: str) -> bool:
-    """Whether a text is nothing but plain words: reading the rules for it would take longer than a short command."""
-    return bool(_WORDS.fullmatch(text)) and not _SERIES.search(text)
+def is_plain(text: str) -> bool:
+    """Whether a text is words and small numbers, without a noun for a secret: then nothing in it is one.
+
+    The rules need not be read for it, which takes as long as all else that a short command does.
+    """
+    if not text:
+        return True
+    if len(text) > _LONGEST or not _PLAIN.fullmatch(text):
+        return False
+    lowered = text.lower()
+    words = _WORD.findall(lowered)
+    if _WALLET.search(lowered) or any(word.endswith(_ENDINGS) for word in words):
+        return False
+    short, long = _nouns()
+    joined = "".join(lowered.replace("-", " ").split())
+    return (
+        short.isdisjoint(words)
+        and short.isdisjoint(map(add, words, words[1:]))
+        and not any(noun in joined for noun in long)
+    )
+
+
+@cache
+def _nouns() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Short and long nouns for secrets, without what only a secret opens."""
+    from state.secrets.languages import Noun, vocabulary
+
+    nouns = [key for key, noun in vocabulary().nouns.items() if noun is not Noun.THING and key.isascii()]
+    return frozenset(key for key in nouns if len(key) <= _SHORT), tuple(key for key in nouns if len(key) > _SHORT)
 
 
 DEFAULT = Redaction()

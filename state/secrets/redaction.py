@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from state.patterns import late_pattern
 from state.secrets.addresses import addresses
 from state.secrets.context import MARK, in_context
 from state.secrets.keys import private_keys
@@ -21,8 +22,8 @@ from state.secrets.wallets import wallets
 _PASSES = 4
 _SHORTEST = 8
 # The shortest token with a shape has a run of so many characters, a digit among them.
-_MARKED = re.compile(re.escape(MARK) + r"[^\]\n]{1,60}\]?")
-_RUN = re.compile(r"[\w+/=.~:$-]{12,}")
+_MARKED = late_pattern(re.escape(MARK) + r"[^\]\n]{1,60}\]?")
+_RUN = late_pattern(r"[\w+/=.~:$-]{12,}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,34 +6,41 @@ the text as ASCII: every other character counts as one "?", so that places stay 
 
 import base64
 import functools
+import json
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+from state.patterns import late_pattern
 from state.secrets.languages import key_of, vocabulary
 from state.secrets.value import NOTHING, UNUSUAL, is_placeholder, looks_drawn, strength
 
+# A rule begins so; what a file says of its keywords, and of a kind of token, is read without a reader of all of TOML.
+_HEAD = "[[rules]]"
+_KEYWORDS = late_pattern(r"^keywords = \[(.*?),?\s*\]$", re.MULTILINE | re.DOTALL)
+_TOKEN = late_pattern(r"^\"(?P<kind>[^\"\n]+)\" = |^#.*|'(?P<row>[^'\n]+)'", re.MULTILINE)
+_OWN = late_pattern(r"^(?P<name>\w+) = (?:\"(?P<text>[^\"\n]*)\"|'''(?P<source>.*)'''|true)$", re.MULTILINE)
 _OURS, _TOKENS, _THEIRS = "shapes.toml", "tokens.toml", "gitleaks.toml"
 # Of gitleaks: what context decides better here, what is public, and what takes every git hash for a token.
-_UNUSED = re.compile(
+_UNUSED = late_pattern(
     r"generic-api-key|sourcegraph-.*|.*-(?:client|access)-id|.*-pub(?:lic)?-.*|hashicorp-tf-password|mapbox-api-token|curl-auth-.*"
 )
 # Rules that know a token only by a word before it; any word of its length would do.
-_BESIDE = re.compile(r"(?:\(\?i\))?\[\\w\.-\]\{0,50\}\?")
+_BESIDE = late_pattern(r"(?:\(\?i\))?\[\\w\.-\]\{0,50\}\?")
 # The end of a token in gitleaks' rules: in a sentence a full stop, a bracket, a letter of another script ends it too.
 _THEIR_END = "(?:[\\x60'\"\\s;]|\\\\[nr]|$)"
 _OUR_END = r"(?:[^A-Za-z0-9]|$)"
 
 _EDGES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 # An escape inside quoted JSON (\n) or an encoded "=" (%3D) is an edge as well.
-_EDGE = re.compile(r"(?:\\[nrt]|%3[dD]|%2[0-9A-Fa-f]|%3[AaFf])$")
-_REST_OF_TOKEN = re.compile(r"[\w-]*", re.ASCII)
+_EDGE = late_pattern(r"(?:\\[nrt]|%3[dD]|%2[0-9A-Fa-f]|%3[AaFf])$")
+_REST_OF_TOKEN = late_pattern(r"[\w-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,6 @@ class Rule:
     """Finds secrets of a kind: see the head of shapes.toml. `entropy`: its bits a character, at least."""
 
     kind: str
-    keywords: tuple[str, ...]
     source: str
     exact: bool = False
     look: str = ""
@@ -65,59 +71,88 @@ def _compiled(source: str) -> Any:  # noqa: ANN401
     return re2.compile(source.encode(), options)
 
 
-def _load(name: str) -> dict[str, Any]:
-    return tomllib.loads(files("state.secrets").joinpath("rules", name).read_text(encoding="utf-8"))
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A rule as a file has it: it is read when one of its keywords was met, for most never are."""
+
+    keywords: tuple[str, ...]
+    written: str
+    read: Callable[[str], Rule | None]
+
+
+def _file(name: str) -> str:
+    return Path(__file__).with_name("rules").joinpath(name).read_text(encoding="utf-8")
 
 
 @functools.cache
-def ours() -> tuple[Rule, ...]:
+def ours() -> tuple[Entry, ...]:
     """Our own. They come first: of two that find the same text the first one names it."""
-    tokens = ((kind, row.split(" ", 1)) for kind, rows in _load(_TOKENS)["tokens"].items() for row in rows)
-    return (*(_token(kind, prefix, rest) for kind, (prefix, rest) in tokens), *map(_own, _load(_OURS)["rules"]))
+    tokens = (Entry((row.partition(" ")[0].lower(),), f"{kind}\n{row}", _token) for kind, row in _tokens())
+    return (*tokens, *_entries(_file(_OURS), _own))
 
 
-def _own(row: dict[str, Any]) -> Rule:
+@functools.cache
+def theirs() -> tuple[Entry, ...]:
+    """Those of gitleaks."""
+    return tuple(_entries(_file(_THEIRS), _foreign))
+
+
+def _entries(text: str, read: Callable[[str], Rule | None]) -> Iterator[Entry]:
+    for written in text.split(f"\n{_HEAD}\n")[1:]:
+        found = _KEYWORDS.search(written)
+        yield Entry(tuple(json.loads(f"[{found[1]}]")) if found else ("",), written, read)
+
+
+def _tokens() -> Iterator[tuple[str, str]]:
+    """A kind, and one of its prefixes with what follows it."""
+    kind = ""
+    for match in _TOKEN.finditer(_file(_TOKENS)):
+        kind = match["kind"] or kind
+        if match["row"]:
+            yield kind, match["row"]
+
+
+@functools.cache
+def _token(written: str) -> Rule:
+    kind, _, row = written.partition("\n")
+    prefix, _, rest = row.partition(" ")
+    return Rule(kind=kind, source=re.escape(prefix) + rest, look="token")
+
+
+@functools.cache
+def _own(written: str) -> Rule:
+    row = {match["name"]: match["text"] or match["source"] for match in _OWN.finditer(written)}
     return Rule(
         kind=row["kind"],
-        keywords=tuple(row["keywords"]),
         source=row["regex"],
-        exact=row.get("exact", False),
+        exact="exact" in row,
         look=row.get("look", ""),
         bare="(?P<secret" not in row["regex"],
     )
 
 
-def _token(kind: str, prefix: str, rest: str) -> Rule:
-    return Rule(kind=kind, keywords=(prefix.lower(),), source=re.escape(prefix) + rest, look="token")
-
-
 @functools.cache
-def theirs() -> tuple[Rule, ...]:
-    """Those of gitleaks."""
-    return tuple(_foreign())
+def _foreign(written: str) -> Rule | None:
+    """None for a rule that is not used."""
+    import tomllib  # slow to load, and seldom needed
+
+    (row,) = tomllib.loads(f"{_HEAD}\n{written}")["rules"]
+    if "regex" not in row or _UNUSED.fullmatch(row["id"]):
+        return None
+    source = row["regex"].replace(_THEIR_END, _OUR_END)
+    return Rule(
+        kind=row["id"].replace("-", " "),
+        source=source,
+        look="drawn" if _BESIDE.match(source) else "",
+        entropy=float(row.get("entropy", 0)),
+        group=row.get("secretGroup", 0),
+    )
 
 
-def _foreign() -> Iterator[Rule]:
-    for row in _load(_THEIRS)["rules"]:
-        if "regex" not in row or _UNUSED.fullmatch(row["id"]):
-            continue
-        source = row["regex"].replace(_THEIR_END, _OUR_END)
-        yield Rule(
-            kind=row["id"].replace("-", " "),
-            keywords=tuple(row.get("keywords", ("",))),
-            source=source,
-            look="drawn" if _BESIDE.match(source) else "",
-            entropy=float(row.get("entropy", 0)),
-            group=row.get("secretGroup", 0),
-        )
-
-
-def shaped(text: str, lowered: str, rules: Iterable[Rule]) -> Iterator[tuple[str, int, int]]:
+def shaped(text: str, lowered: str, entries: Iterable[Entry]) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each secret with a shape of its own. `lowered` is the text in lower case."""
     content = text.encode("ascii", "replace")
-    for rule in rules:
-        if not any(keyword in lowered for keyword in rule.keywords):
-            continue
+    for rule in _met(lowered, entries):
         for match in rule.pattern.finditer(content):
             start, end = _span(rule, match)
             if start < 0 or not _stands_free(rule, text, start, end):
@@ -129,6 +164,24 @@ def shaped(text: str, lowered: str, rules: Iterable[Rule]) -> Iterator[tuple[str
             secret = text[start:end]
             if not is_placeholder(secret) and _entropy(secret) >= rule.entropy and _looks(secret, rule.look):
                 yield rule.kind, start, end
+
+
+def _met(lowered: str, entries: Iterable[Entry]) -> Iterator[Rule]:
+    """The rules of which a keyword stands in the text."""
+    # To look for all pairs of signs in a keyword first costs a tenth of what it costs to look for the keyword.
+    content = lowered.encode("ascii", "replace")
+    there = frozenset(pairwise(content))
+    for entry in entries:
+        if any(there.issuperset(_pairs(keyword)) and keyword in lowered for keyword in entry.keywords):
+            rule = entry.read(entry.written)
+            if rule:
+                yield rule
+
+
+@functools.cache
+def _pairs(keyword: str) -> tuple[tuple[int, int], ...]:
+    content = keyword.encode("ascii", "replace")
+    return tuple(pairwise(content))
 
 
 def _span(rule: Rule, match: Any) -> tuple[int, int]:  # noqa: ANN401
@@ -219,9 +272,9 @@ def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after th
     return (digit and letter) or looks_drawn(secret)
 
 
-_ALNUM = re.compile(r"[A-Za-z0-9]+")
-_PUBLIC = re.compile(
+_ALNUM = late_pattern(r"[A-Za-z0-9]+")
+_PUBLIC = late_pattern(
     r"(?i)(?:^|[_-])(?:cache|etag|sha\d*|md5|hash|commit|public|pub"
     r"|idempotency|foreign|page|cursor|partition|pk_(?:live|test))[_-]"
 )
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_UUID = late_pattern(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")

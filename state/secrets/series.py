@@ -3,26 +3,27 @@
 import re
 from collections.abc import Iterator
 
+from state.patterns import late_pattern
 from state.secrets.languages import vocabulary
 
 # Between two codes of a list: line ends (JSON's too), bullets, quotes, commas, the marks of a quotation or a diff.
-_BETWEEN = re.compile(
+_BETWEEN = late_pattern(
     r"(?:\\{1,7}[nrt]|[\s,;|、，;·•>+*\"'`\[\](/-]|\d{1,2}[.):][ \t]|<[^<>\n]{1,20}>|und|and|et|y|e|и|和){1,24}"
 )
-_LEAD = re.compile(r"(?:[^\n:：]{0,80}[:：=→]|[^\n\d:：]{0,40})")
-_CODE = re.compile(
+_LEAD = late_pattern(r"(?:[^\n:：]{0,80}[:：=→]|[^\n\d:：]{0,40})")
+_CODE = late_pattern(
     r"(?=[^\s]{0,12}\d|\S{4,5} \S{0,5}\d|[A-Z]{4,6}-[A-Z]{4,6}\b|[a-z]{4,6}-[a-z]{4,6}\b)"
     r"(?:[0-9A-Za-z]{3,8}(?:-[0-9A-Za-z]{3,8}){1,7}|\d{3,6}(?: \d{3,6}){1,7}|(?=\S{0,5}\d"
     r"|\S{4,5} \S{0,5}\d)(?:[0-9a-z]{4} [0-9a-z]{4}|[0-9a-z]{5} [0-9a-z]{5})|\d{6,12}|[0-9a-z]{8,24}"
     r"|[0-9A-Z]{6,24}|[0-9A-Za-z]{8,24})(?![\w.-]*\w)"
 )
-_DATE = re.compile(r"(?:19|20)\d\d-\d\d-\d\d|\d\d-\d\d-(?:19|20)\d\d")
+_DATE = late_pattern(r"(?:19|20)\d\d-\d\d-\d\d|\d\d-\d\d-(?:19|20)\d\d")
 _ITEM = r"(?:[^\W\d_]{2,12}|[\u3400-\u9fff])"
 _GAP = r"(?:(?:\s|\\n|[,;、，|.·•>*\"'`\[\]()-]|\d{1,2}[.):]?[ \t]?){1,12}|(?<=[\u3400-\u9fff])(?=[\u3400-\u9fff]))"
-_RUN = re.compile(rf"{_ITEM}(?:{_GAP}{_ITEM}){{10,25}}")
-_SENTENCE = re.compile(r"[.!?] [A-Z]|, [a-z]+ [a-z]+ ")
-_NUMBERED = re.compile(r"\d{1,2}[.):]")
-_NEXT = re.compile(r"[:：=\n]|\\n")
+_RUN = late_pattern(rf"{_ITEM}(?:{_GAP}{_ITEM}){{10,25}}")
+_SENTENCE = late_pattern(r"[.!?] [A-Z]|, [a-z]+ [a-z]+ ")
+_NUMBERED = late_pattern(r"\d{1,2}[.):]")
+_NEXT = late_pattern(r"[:：=\n]|\\n")
 _LONGEST = 900
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
+from state.patterns import late_pattern
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.value import is_placeholder, is_template, looks_drawn
 
@@ -16,27 +17,27 @@ _NAME = r"(?P<name>[^\W\d][\w.-]{1,80}+)"
 _VALUE = (
     r"(?:(?P<quote>\\{0,3}[\"'])(?P<quoted>[^\"'\n\\]{4,400})(?=\\{0,3}[\"'])|(?P<bare>[^\s\"'`<>,;&|(){}]{4,600}))"
 )
-_TIED = re.compile(
+_TIED = late_pattern(
     rf"(?<![\w.$@/-])(?P<flag>--?)?{_NAME}[\\\"'\]]{{0,5}}[ \t]{{0,8}}"
     rf"(?P<tie>=>|:=|<-|=|:(?![:/])|：)[ \t]{{0,8}}{_VALUE}"
 )
 # A directive at the beginning of a line, or an option.
-_LED = re.compile(
+_LED = late_pattern(
     rf"(?m)(?:^[ \t>+]{{0,8}}(?:#define[ \t]{{1,4}})?|(?<![\w-])(?P<flag>--))(?P<tie>){_NAME}[ \t]{{1,8}}{_VALUE}"
 )
 # What looks drawn behind a name of several words, or of another script: AppSecret 0f3a…, 密钥 0f3a…
-_DRAWN = re.compile(
+_DRAWN = late_pattern(
     rf"(?<![\w.$@/-])(?P<flag>)(?P<tie>){_NAME}[ \t]{{1,3}}(?P<quote>)(?P<quoted>)(?P<bare>[\w+/=-]{{16,600}}+)"
 )
-_AHEAD = re.compile(r"(?<=[ \t])(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,600}+")
-_LAST, _BACK = re.compile(r"[^\W\d][\w.-]{1,80}[ \t]{1,3}$"), 90
+_AHEAD = late_pattern(r"(?<=[ \t])(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,600}+")
+_LAST, _BACK = late_pattern(r"[^\W\d][\w.-]{1,80}[ \t]{1,3}$"), 90
 _KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret"}
-_ELEMENT = re.compile(
+_ELEMENT = late_pattern(
     r"<(?P<name>[\w:.-]{2,60})(?P<attributes>\s[^<>\n]{0,120})?>(?P<value>[^<>\n]{4,400})</(?=[\w:.-]{2,60}>)"
     r"(?:[\w:.-]{2,60}>\s{0,20}<(?:[Vv]alue|string)\b[^<>\n]{0,60}>(?P<next>[^<>\n]{4,400})</)?"
 )
-_NAMED = re.compile(r"\b(?:name|key|id)\s?=\s?[\"'](?P<name>[\w:.-]{2,60})[\"']")
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_NAMED = late_pattern(r"\b(?:name|key|id)\s?=\s?[\"'](?P<name>[\w:.-]{2,60})[\"']")
+_WORDS = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 # Names whose last word is written as one with what is before it, and those that no language has.
 _ENDINGS = (
     (
@@ -62,40 +63,40 @@ _ENDINGS = (
     ),
 )
 _MATERIAL = frozenset({"keymaterial", "sharedkey", "presharedkey"})
-_PUBLIC = re.compile(
+_PUBLIC = late_pattern(
     r"(?i)(?:^|[_.-])(?:public|pub|publishable|cache|primary|foreign|sort|partition|idempotency|next|page|site|csrf|host"
     r"|min|max|num|count|eos|bos|pad|unk|mask|stop)(?=$|[_.A-Z-])|(?:public|publishable|site|cache|partition)_?[Kk]ey|fingerprint"
 )
-_OPEN = re.compile(
+_OPEN = late_pattern(
     r"(?i)\b(?:public\w{0,3}|öffentlich\w{0,2}|publique|pública|pubblica|публичн\w{1,3}|openbare|публічн\w{1,3})"
     r"[ _-]$"
 )
-_ABOUT = re.compile(
+_ABOUT = late_pattern(
     r"(?:reset|forgot|forgotten|change|show|hide|toggle|confirm|no|has|is|min|max|use|with|new|old|valid\w*|check|require\w*)$"
 )
-_PATH = re.compile(
+_PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|[$%&*@!?#]|ssh-|.*[\[\]\\].*|.*\w\("
 )
-_HEX = re.compile(r"[0-9a-fA-F-]+")
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_HEX = late_pattern(r"[0-9a-fA-F-]+")
+_IDENTIFIER = late_pattern(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _CODE_WORDS = """
 self this config conf settings req request res response user args os env form data body params props state options
 opts ctx process context app model account event input cfg parser faker session match result row obj item values
 fields client credentials system com org net io java javax spring
 """
 _CODE_HEADS = frozenset(_CODE_WORDS.split())
-_SECTION = re.compile(r"(?m)^\[[\w .:/\"-]{1,60}\][ \t]*$")
-_LINE = re.compile(r"(?m)^[ \t]*(?:export |set |- )?[\w.-]{2,60}[ \t]?[=:][ \t]?\S{1,200}[ \t]*$")
-_SECRET_FILE = re.compile(
+_SECTION = late_pattern(r"(?m)^\[[\w .:/\"-]{1,60}\][ \t]*$")
+_LINE = late_pattern(r"(?m)^[ \t]*(?:export |set |- )?[\w.-]{2,60}[ \t]?[=:][ \t]?\S{1,200}[ \t]*$")
+_SECRET_FILE = late_pattern(
     r"(?im)^[ \t]*kind:[ \t]*[\"']?(?:Sealed)?Secret\b|^[ \t]*#[^\n]{0,80}\bsecrets?\b[^\n]{0,80}\bbase64"
 )
-_DATUM = re.compile(
+_DATUM = late_pattern(
     r"(?m)^[ \t]+[\"']?[\w.-]{1,80}[\"']?:[ \t]+[\"']?(?P<secret>[A-Za-z0-9+/]{6,4000}={0,2})[\"']?[ \t]*$"
 )
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_ODD = re.compile(r"[\d!$%&*+.@^~_-]|[a-z][A-Z]")
-_PADDED = re.compile(r"[A-Za-z0-9+/_-]{10,}={1,2}")
+_UUID = late_pattern(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_IDEOGRAPHS = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_ODD = late_pattern(r"[\d!$%&*+.@^~_-]|[a-z][A-Z]")
+_PADDED = late_pattern(r"[A-Za-z0-9+/_-]{10,}={1,2}")
 
 
 def settings(text: str) -> Iterator[tuple[str, int, int]]:

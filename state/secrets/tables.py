@@ -1,19 +1,19 @@
 """Passwords in tables: what stands below a heading such as "password", in CSV, in Markdown, between tabs."""
 
-import re
 from collections.abc import Iterator
 
+from state.patterns import late_pattern
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.settings import noun_of
 from state.secrets.value import PLAIN, is_placeholder, looks_drawn, strength
 
 _SEPARATORS = (",", ";", "\t", "|")
 _TRIM = " \t\r\"'`*"
-_RULER = re.compile(r"[\s|:+-]*")
+_RULER = late_pattern(r"[\s|:+-]*")
 _MOST_CELLS, _LONGEST = 64, 600
 _KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret", Noun.PIN: "pin"}
-_JOINED = re.compile(r"[^\W_]{2,}(?:[._!&+-][^\W_]+)+[!?]?")
-_ALIGNED = re.compile(r"[^\s|,;](?:[^\s|,;]| (?! ))*")
+_JOINED = late_pattern(r"[^\W_]{2,}(?:[._!&+-][^\W_]+)+[!?]?")
+_ALIGNED = late_pattern(r"[^\s|,;](?:[^\s|,;]| (?! ))*")
 
 
 def tables(text: str) -> Iterator[tuple[str, int, int]]:

@@ -5,6 +5,7 @@ import re
 from itertools import pairwise
 
 from state.commonplace import COMMONPLACE
+from state.patterns import late_pattern
 from state.secrets.languages import Noun, key_of, vocabulary
 
 # How much a bare word looks like a secret. What it takes depends on what ties it to a noun.
@@ -14,16 +15,16 @@ _ENOUGH = 64
 _REMEMBERED = 4096
 
 SYMBOLS = frozenset("!@#$%^&*?+=~§€£¡¿!#@")
-_INNER = re.compile(r"[^\W_][!@#$%^*§€£¡!]+[^\W_]")
-_LEETED = re.compile(r"[^\W\d_]\d{1,3}[^\W\d_]")
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_INNER = late_pattern(r"[^\W_][!@#$%^*§€£¡!]+[^\W_]")
+_LEETED = late_pattern(r"[^\W\d_]\d{1,3}[^\W\d_]")
+_UUID = late_pattern(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 # CamelCase, as names of types and variables are: a run of capitals, or capitals with two small letters behind each.
-_CAMEL = re.compile(r"(?=(?:[^a-z]*[a-z]{2,}){2})[a-z]*(?:[A-Z]\d{0,2}|[A-Z][a-z]{2,}\d{0,2})+(?:\[.*)?")
+_CAMEL = late_pattern(r"(?=(?:[^a-z]*[a-z]{2,}){2})[a-z]*(?:[A-Z]\d{0,2}|[A-Z][a-z]{2,}\d{0,2})+(?:\[.*)?")
 
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
-_NAME_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_SNAKE = re.compile(r"_?[a-z]+(?:_[a-z]+)+")
-_TEMPLATE = re.compile(
+_NAME = late_pattern(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_NAME_WORDS = late_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SNAKE = late_pattern(r"_?[a-z]+(?:_[a-z]+)+")
+_TEMPLATE = late_pattern(
     r"<[^<>]{1,80}>|\{\{.{0,80}\}\}|\{[\w. -]{0,60}\}|\$\{.{0,120}\}?|\$\(.{0,200}\)?|\$\{\{.{0,120}"
     r"|\$[A-Za-z_]\w*|%\(?[A-Za-z_]\w*\)?[%sd]?"
     r"|@[A-Za-z_]+@|\[[^\]]{0,80}\]|__\w{2,60}__|#\{.{0,80}\}?|\{\{.{0,120}|<[^<>]{1,80}|%[sd@v]|:[a-z_]{2,30}|env\(.{0,60}\)?"
@@ -32,7 +33,7 @@ _TEMPLATE = re.compile(
     r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY|REDACTED.{0,3}",
     re.DOTALL,
 )
-_PARTS = re.compile(r"[\s_.:/-]+|(?<=[a-z])(?=[A-Z])")
+_PARTS = late_pattern(r"[\s_.:/-]+|(?<=[a-z])(?=[A-Z])")
 _PLAIN_WORDS = """
 password passwd passphrase pass secret token apikey api key credential credentials none null nil undefined user
 client true false required optional string str bool int bytes object any unknown default empty missing invalid
@@ -47,7 +48,7 @@ _TEMPLATE_HEADS = frozenset(
     "your my example sample dummy fake placeholder insert change replace changeme here".split()
 )
 
-_NO_LOOK = re.compile(
+_NO_LOOK = late_pattern(
     r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+[.,;:]?|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*|\\\\.*"
     r"|\d{1,4}[-./:]\d{1,2}(?:[-./:T]\d{1,4})*(?:Z|\+\d\d.*)?|v?\d+(?:\.\d+)+[\w.-]*|[A-Z]{2,10}-\d{1,7}|#\d+|[>)]?@[\w.:/-]+|h1:.*|&\w+;"
     r"|[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,6}(?::\d+)?|\d[\d.,x×-]*(?:[ _-]?(?:[a-z]{1,12}|[A-Z]{1,3}|%"
@@ -56,7 +57,7 @@ _NO_LOOK = re.compile(
     re.DOTALL,
 )
 # base64, SHA-256, OAuth2, v1.2, 2FA, 8-character: words with digits.
-_TECHNICAL = re.compile(
+_TECHNICAL = late_pattern(
     r"(?:base|sha|md|utf|aes|rsa|oauth|http|ipv|tls|ssl|bcrypt|argon|hmac|rfc|iso|hs|rs|es|ec|oidc|saml|log|web|node|wpa|wep"
     r"|ed|python|py|ubuntu|postgres|mysql|vault|level|step|phase|part|type|day|week|item|line|page|user|admin|test|option"
     r"|port|gpio|version|room|error|ticket|issue|build|order|server|host|srv|db|vm|pc|kw|windows|win|office|java|css|html"
@@ -66,8 +67,8 @@ _TECHNICAL = re.compile(
     r"|k8s|i18n|l10n|a11y|b2[bc]|s3|e2e",
     re.IGNORECASE,
 )
-_CODE_LIKE = re.compile(r"[(){}\[\]<>;|\\\"'`]|=[\w\"'=>]|::|->|&&|\w\.\w+\(|^[-+=/*]|,\w|\w=$")
-_JOINED = re.compile(r"[^\W\d_]{2,}(?:[-_.&+][^\W\d_]{2,}){1,6}[!?]?")
+_CODE_LIKE = late_pattern(r"[(){}\[\]<>;|\\\"'`]|=[\w\"'=>]|::|->|&&|\w\.\w+\(|^[-+=/*]|,\w|\w=$")
+_JOINED = late_pattern(r"[^\W\d_]{2,}(?:[-_.&+][^\W\d_]{2,}){1,6}[!?]?")
 _JOINT_WORDS = """
 base sensitive only free side factor sign in up less level term like specific driven re auto non pre self multi
 single two three case read write well co sub un anti user log end cross open source server client web site page
@@ -77,10 +78,10 @@ right set add alpha beta gamma env dev prod staging config conf settings default
 index main util utils helper core common lib
 """
 _JOINTS = frozenset(_JOINT_WORDS.split())
-_CALL_LIKE = re.compile(
+_CALL_LIKE = late_pattern(
     r"\w\(|^[=:)\]}|,]|=[\"'$`]|::|->|=>|&&|://|\)\.|\$\(|\w\[\w*\]|\\[sdwSDW]|^[-+*/]|[=({\[]$|^[^\w]*\w*=\["
 )
-_TRAILING_DIGITS = re.compile(r"\d+$")
+_TRAILING_DIGITS = late_pattern(r"\d+$")
 
 
 def is_template(value: str) -> bool:
@@ -147,6 +148,7 @@ def is_code(word: str) -> bool:
     return bool(_CODE_LIKE.search(word))
 
 
+@functools.lru_cache(_REMEMBERED)
 def is_call(word: str) -> bool:
     """Whether a bare word is a piece of a program rather than a password with brackets in it."""
     return bool(_CALL_LIKE.search(word))
@@ -221,5 +223,5 @@ def are_drawn(words: list[str]) -> bool:
 
 def forget() -> None:
     """Drop what was remembered of words that were judged: some are secrets."""
-    for judge in (is_placeholder, looks_drawn, strength, _is_stock):
+    for judge in (is_call, is_placeholder, looks_drawn, strength, _is_stock):
         judge.cache_clear()

@@ -1,38 +1,41 @@
 """Wallets: finds seed phrases by the lists that wallets draw their words from, or by what is said beside them."""
 
 import functools
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from typing import Any
 
+from state.patterns import late_pattern
 from state.secrets.languages import vocabulary
 
 # A longer row is a dictionary.
 _LEAST, _MOST, _FEWEST, _LONGEST = 12, 26, 8, 52
+# A dozen signs, or words of two letters, with what stands between them.
+_SHORTEST = 23
 # Over the text as ASCII, every other character as "?": no list has words of fewer than three letters.
 _WORD = r"(?:[A-Za-z?]{3,24}|\?\?)"
 _ROW = rf"{_WORD}(?:(?:\\n|[\s\d.,;:)\]\[*\"'|>`-]){{1,10}}{_WORD}){{{_LEAST - 1},}}"
-_EACH = re.compile("(?:[^\\W\\d_]|[\u0300-\u036f\u3099\u309a]){2,}")
+_EACH = late_pattern("(?:[^\\W\\d_]|[\u0300-\u036f\u3099\u309a]){2,}")
 # Nobody puts a space behind each ideograph, or behind each of a dozen words in hiragana, but a wallet.
 _SIGN_GAP = r"(?:[ \u3000,，、\n]|\d{1,2}[.):、]?){1,6}"
-_SIGNS = re.compile(
+_SIGNS = late_pattern(
     rf"[\u3400-\u9fff](?:{_SIGN_GAP}[\u3400-\u9fff]){{11,23}}(?![\u3040-\u9fff])"
     rf"|[\u3040-\u309f]{{2,12}}(?:{_SIGN_GAP}[\u3040-\u309f]{{2,12}}){{11,23}}(?![\u3040-\u9fff])"
 )
-_BESIDE = re.compile(
+_BESIDE = late_pattern(
     r"(?i)wallet|ledger|trezor|metamask|monero|\bseed|mnemonic|electrum|bip-?39|phantom|exodus|coinbase|bitcoin|ethereum|crypto"
     r"|keplr|phrase|portaf|portefeuille|carter|biller?tera|monedero|carteira|geldb|кошел|сид-|гаман|portfel|cüzdan|plånbok|frase|woorden"
     r"|助记词|助記詞|钱包|錢包|ウォレット|지갑|니모닉"
 )
-_HEAD = re.compile(r"[:=(→]|\n(?!\s*\W?\d)")
+_HEAD = late_pattern(r"[:=(→]|\n(?!\s*\W?\d)")
 _BEFORE, _AFTER, _HEADING = 120, 60, 8
 
 
 def wallets(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each seed phrase."""
-    for match in _SIGNS.finditer(text):
+    if len(text) < _SHORTEST:
+        return
+    for match in () if text.isascii() else _SIGNS.finditer(text):
         yield "seed phrase", *match.span()
     for row in _rows().finditer(text.encode("ascii", "replace")):
         begin, stop = row.span()
@@ -96,6 +99,8 @@ def _vary(words: Sequence[str]) -> bool:
 @functools.cache
 def _lists() -> dict[str, int]:
     """The words of BIP 39: a bit for each language whose list has one."""
+    from importlib.resources import files
+
     lists = [one for one in files("mnemonic").joinpath("wordlist").iterdir() if one.name.endswith(".txt")]
     found: dict[str, int] = {}
     for number, one in enumerate(lists):

@@ -1,12 +1,14 @@
 """Hints are never wrong: what a pattern matches has one of its hints."""
 
+import json
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.hints import Hints, Pieces, hints_of
+from benchmarks.hints import hints as hints_to_store
+from state.hints import STORED, Hints, Pieces, read_off
 from state.injection_decoding import folded
 from state.injection_signs import signs
 from state.poison import spoken_patterns, written_patterns
@@ -37,8 +39,7 @@ PATTERNS = st.recursive(
 
 @given(PATTERNS, st.text("abcdxy ", max_size=30))
 def test_whatever_a_pattern_matches_has_one_of_its_hints(pattern: str, text: str) -> None:
-    compiled = re.compile(pattern)
-    assert compiled.search(text) is None or Pieces(text).may_match(hints_of(compiled))
+    assert re.search(pattern, text) is None or Pieces(text).may_match(read_off(pattern))
 
 
 def test_no_text_of_the_corpora_loses_a_match() -> None:
@@ -64,4 +65,8 @@ def test_most_patterns_have_hints() -> None:
     ],
 )
 def test_hints_are_read_off_a_pattern(pattern: str, hints: set[str]) -> None:
-    assert hints_of(re.compile(pattern)) == hints
+    assert read_off(pattern) == hints
+
+
+def test_the_stored_hints_are_those_of_the_tables() -> None:
+    assert json.loads(STORED.read_text("utf-8")) == hints_to_store(), "python -m benchmarks.hints writes them anew"

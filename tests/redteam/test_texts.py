@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from state.attribution import attributed
 from state.crystal import Trust
 from state.document import blank, parse, render
-from state.injection import defang, is_quoted, quote, reads_as_instruction
+from state.injection import attributed, defang, is_quoted, quote, reads_as_instruction
 from tests.poison.checking import escapes
 from tests.test_structure import elements
 

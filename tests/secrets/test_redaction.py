@@ -233,13 +233,16 @@ def test_what_is_no_finding_stays_as_it_is(text: str) -> None:
     assert "".join([*kept, text[at:]]) == redacted.text
 
 
-def test_what_finds_secrets_is_imported_only_when_there_is_a_text_to_look_at() -> None:
-    before = "import sys, daemon.cli.note, state.secrets.policy; assert not {'re2', 'tomllib'} & set(sys.modules); "
-    theirs = (
-        "import state.secrets.redaction as r, state.secrets.rules as rules; r.redact('a text that is long enough'); "
+def test_what_finds_secrets_is_loaded_only_for_a_text_that_may_hold_one() -> None:
+    run = (
+        "import sys, daemon.cli.note, state.secrets.policy as policy\n"
+        "policy.DEFAULT.of('port is 8080, says Ada')\n"
+        "assert not {'re2', 'tomllib', 'state.secrets.redaction'} & set(sys.modules)\n"
+        "policy.DEFAULT.of('the key of the host is 4711')\n"
+        "import state.secrets.rules as rules\n"
+        "assert 'tomllib' not in sys.modules and rules.theirs.cache_info().currsize == 0"
     )
-    after = "assert rules.theirs.cache_info().currsize == 0"
-    subprocess.run([sys.executable, "-c", before + theirs + after], check=True)
+    subprocess.run([sys.executable, "-c", run], check=True)
 
 
 UNITS = [

@@ -1,0 +1,24 @@
+"""Write state/hints.json anew: the hints of the patterns by which state/injection.py knows an instruction.
+
+python -m benchmarks.hints
+"""
+
+import json
+
+from state.hints import STORED, read_off
+from state.injection_signs import signs
+from state.poison import spoken_patterns, written_patterns
+
+
+def hints() -> dict[str, list[str]]:
+    """The hints of each pattern, in order."""
+    shown = [one.pattern for one in (*written_patterns(), *spoken_patterns())]
+    return {one.pattern: sorted(read_off(one.pattern)) for one in (*shown, *(sign.pattern for sign in signs()))}
+
+
+def main() -> None:
+    STORED.write_text(json.dumps(hints(), ensure_ascii=False, indent=0) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
