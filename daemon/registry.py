@@ -17,7 +17,7 @@ from state.stores.workspace import STATE_FOLDER
 
 _HEADER = b"# The workspaces that dreamd looks after, one absolute path a line.\n"
 _LONGEST_NAME = 48
-_DIGITS = 6
+_DIGITS = 12  # with six, a few thousand folders of one name were likely to have twins
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def known_workspaces(registry: Path, configured: Sequence[str], home: Path) -> W
 def name_of(root: Path) -> str:
     """The workspace's name in URLs, labels and logs: [a-z0-9-], at most 48 characters.
 
-    The folder's own name, and six hexadecimal digits of the SHA-256 of its absolute path: the same for ever, and
-    another one for another path.
+    The folder's own name, and twelve hexadecimal digits of the SHA-256 of its absolute path: the same for ever. Two
+    paths of one name are not to be expected, and are told apart all the same wherever a root is known.
     """
     # Not fsencode: a path with any surrogate has a name.
     path = os.path.abspath(root).encode("utf-8", "surrogatepass")  # noqa: PTH100 - `..` is taken out, links are not

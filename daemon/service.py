@@ -37,7 +37,7 @@ from daemon.status import Problem, Status, status
 from daemon.status import Service as Serving
 from daemon.tending import Charge, Looker
 from daemon.watching import Change, Watcher
-from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError
+from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
 
 _POLL_SECONDS = 0.05
 
@@ -132,11 +132,10 @@ class Service:
         if trust:
             workspace = adopt(workspace)
         workspace.require_own()
-        name = name_of(workspace.root)
+        charge = self._charge_of(workspace.root)
         add(registry_path(os.environ), workspace.root)
-        if name not in self._charges:
-            self._take(workspace.root)
-        return name
+        self._enter(charge)
+        return charge.name
 
     def release(self, name: str) -> None:
         """Keep it no more."""
@@ -218,7 +217,10 @@ class Service:
         for root in roots:
             if self._stopping.is_set():
                 return None
-            self._take(root)
+            try:
+                self._enter(self._charge_of(root))
+            except UsageError as error:
+                self._problems += (Problem.of(error),)
         return frozenset(roots) if known else None
 
     def _release_all_but(self, roots: frozenset[Path] | None) -> None:
@@ -233,9 +235,13 @@ class Service:
                     del self._charges[charge.name]
                     self._let_go(charge)
 
-    def _take(self, root: Path) -> None:
+    def _charge_of(self, root: Path) -> Charge:
+        """The charge of this root, made if there is none. Raises UsageError when another one has its name."""
         name = name_of(root)
-        self._enter(self._charges.setdefault(name, Charge(name, root)))
+        charge = self._charges.setdefault(name, Charge(name, root))
+        if charge.root != root:
+            raise UsageError(f"{root} would be called {name}, as {charge.root} is already; rename one of the folders")
+        return charge
 
     def _enter(self, charge: Charge) -> None:
         """Try to get hold of it; what is in the way is its problem, and no other workspace's."""

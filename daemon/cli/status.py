@@ -43,15 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
     """As the daemon sees it, who knows when the next dream is; else as the files say."""
     from daemon.client import UnreachableError, daemon
-    from daemon.registry import name_of
     from daemon.status import Status, present_holder, status
     from state.codec import decode
 
     client = None if is_stopped(present_holder(workspace)) else daemon()
     if client is not None:
         with suppress(UnreachableError, UnknownWorkspaceError, NotKeptError):
-            answer = client.get(f"/v1/workspaces/{name_of(workspace.root)}/status")
-            return decode(Status, json.dumps(answer), "the daemon's answer")
+            return decode(Status, json.dumps(client.status(workspace.root)), "the daemon's answer")
     return status(workspace, config_of(arguments), datetime.now(UTC))
 
 

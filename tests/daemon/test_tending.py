@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from daemon import registry
 from daemon.adoption import init_workspace
 from daemon.config import Config, DreamSection
+from daemon.http.answering import Call, perform
 from daemon.operations.dreams import DREAM, DreamNow
 from daemon.operations.notes import NOTE, TakeNote
+from daemon.places import registry_path
 from daemon.service import Service
 from state.errors import BusyError, UsageError
 from state.stores.lock import acquire
@@ -161,3 +164,38 @@ def test_a_dry_run_that_nobody_waits_for_is_refused(house: House) -> None:
     with house.service.desk(name, lambda _: None) as desk, pytest.raises(UsageError, match="nobody waits"):
         DREAM.run(desk, DreamNow.model_validate({"mode": "dry", "wait": False}))
     assert not workspace.document.exists()
+
+
+def test_a_workspace_never_stands_in_for_another_one_of_its_name(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_DIGITS", 1)  # twins of twelve digits are not to be had
+    first, second = twins(house.folder)
+    name = house.service.adopt(first.root)
+    house.service.start()
+    with pytest.raises(UsageError, match="rename one of the folders"):
+        house.service.adopt(second.root)
+    assert registry.known(registry_path(os.environ)) == (first.root,)
+    with registry_path(os.environ).open("a") as file:  # and of one that is there by hand, the daemon says so
+        file.write(f"{second.root}\n")
+    house.service.reload()
+    assert [one.root for one in house.service.household().workspaces] == [str(first.root)]
+    until(lambda: [one for one in house.service.household().problems if str(second.root) in one.what])
+
+    secret = TakeNote(note="The second one alone knows this")
+    ended = perform(house.service, Call(name, second.root, NOTE, secret), lambda _: None)
+    assert ended.wrong is not None
+    assert ended.wrong.code == "UNKNOWN_WORKSPACE"
+    assert Segments(first).pending_notes() == ()
+    assert perform(house.service, Call(name, first.root, NOTE, secret), lambda _: None).wrong is None
+
+
+def twins(folder: Path) -> tuple[Workspace, Workspace]:
+    """Two workspaces of one name."""
+    found: dict[str, Path] = {}
+    for number in range(100):
+        root = folder / str(number) / "memory"
+        if (name := registry.name_of(root)) in found:
+            return init_workspace(found[name]), init_workspace(root)
+        found[name] = root
+    raise AssertionError
