@@ -187,8 +187,8 @@ class Service:
         What takes up goes on after this, workspace by workspace: a disk that hangs keeps no other one waiting.
         """
         self._take_all()
-        self._ready = True
         self._looker.start()
+        self._ready = True
 
     def reload(self) -> None:
         """Read the configuration again. Raises ConfigError and keeps the old one when the new one is bad."""

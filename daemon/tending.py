@@ -202,16 +202,22 @@ class Looker:
                 self.awake_since, self._round_at = now, 0.0
                 logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
             wall, steady = now, self.beat
-            everyone = steady >= self._round_at
-            if everyone:
-                self._round_at = steady + TICK_SECONDS
-            for slots in (self.dreams, self.passes, self.upkeep):
-                slots.go_on()
-            for charge in self._charges():
-                if charge.looking:
-                    charge.asks |= everyone  # once more, at its end
-                elif everyone or charge.pause(now, steady) <= 0:
-                    self._hand_out(charge)
+            try:
+                self._hand_all_out(now, steady)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next round comes
+                logs.get().error("round_failed", error=error)
+
+    def _hand_all_out(self, now: datetime, steady: float) -> None:
+        everyone = steady >= self._round_at
+        if everyone:
+            self._round_at = steady + TICK_SECONDS
+        for slots in (self.dreams, self.passes, self.upkeep):
+            slots.go_on()
+        for charge in self._charges():
+            if charge.looking:
+                charge.asks |= everyone  # once more, at its end
+            elif everyone or charge.pause(now, steady) <= 0:
+                self._hand_out(charge)
 
     def _pause(self) -> float:
         """Until the next one is due, or has stirred; at most until all are looked at."""
