@@ -1,5 +1,6 @@
 """One workspace in the daemon's keeping: its lock for the daemon's life, its stores while somebody uses them."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -14,12 +15,14 @@ from daemon.compose import Store, clock, open_owned, recover
 from daemon.config import Config, day_start
 from daemon.dreaming import DECLINED, new_input
 from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
+from daemon.places import spent_folder
 from daemon.schedule import History, Pending
 from daemon.sessions import left_over, next_due
 from state.document import parse
 from state.errors import BusyError, DreamdError, FencedError, StoppedError
 from state.hormones import Baselines, Hormones, decayed
 from state.scratch import HEADER, Note
+from state.stores.daily_spend import daily_spend
 from state.stores.database import from_text, to_text, transaction
 from state.stores.files import Disk
 from state.stores.ledger import Run
@@ -272,13 +275,21 @@ class Keeper:
             last_dream=_latest(dreams, now),
             failures=max(failures, self.failures),
             failed_at=_latest([at for at in (failed_at, self.failed_at) if at], now),
-            ceiling_until=self.ceiling_until,
+            ceiling_until=self._ceiling(now),
             last_pass=self.last_pass,
             last_spike_pass=self.last_spike_pass,
             proposal=known.proposal if known and self._config().dream.mode == "propose" else "",
             schema=any(run.outcome == "committed" for run in self._runs) or self._has_schema(),
             phase=phase,
         )
+
+    def _ceiling(self, now: datetime) -> datetime | None:
+        """When the ceilings of the day that are reached open again: this workspace's, or those of all."""
+        config = self._config()
+        if self.ceiling_until is not None or config.model.name is None:
+            return self.ceiling_until
+        together = daily_spend(spent_folder(os.environ)).of(now)
+        return day_start(now) + timedelta(days=1) if config.daemon.limits.reached(together) else None
 
     def pending(self, now: datetime) -> Pending:
         """What waits, from the files as they are now and from what the stores last said."""

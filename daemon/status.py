@@ -15,9 +15,11 @@ from socket import gethostname
 from urllib.parse import quote
 
 from daemon.config import Config, day_start
+from daemon.places import spent_folder
 from state.errors import CeilingError, DreamdError, StorageError
 from state.scratch import Note
 from state.spend import Spend
+from state.stores.daily_spend import daily_spend
 from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_ours, require_plain
 from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.files import Disk
@@ -59,7 +61,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What models cost since midnight UTC, and the ceilings of a day. `breaker` says why it is open; else empty."""
+    """What models cost since midnight UTC, and the ceilings of a day. `breaker` says why it is open; else empty.
+
+    `all_…` are of all workspaces of the user together, the others of this one.
+    """
 
     calls: int
     tokens: int
@@ -67,6 +72,10 @@ class Spending:
     tokens_per_day: int
     usd_per_day: float
     breaker: str
+    all_tokens: int
+    all_usd: float
+    all_tokens_per_day: int
+    all_usd_per_day: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +141,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
     known = _read(workspace, now)
     pending, characters, illegible = _files(workspace, now)
     owner = present_holder(workspace)
+    together, uncounted = _together(now)
     return Status(
         workspace=str(workspace.root),
         at=now,
@@ -143,12 +153,13 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         crystals=known.crystals,
         waiting_embeddings=known.waiting_embeddings,
         proposals=known.proposals,
-        spending=_spending(config, known.spent, known.last_dream, now),
+        spending=_spending(config, known.spent, together, known.last_dream, now),
         rejections=known.rejections,
         holder=owner,
         problems=(
             *(service.problems if service else ()),
             *illegible,
+            *uncounted,
             *_problems(workspace, known, pending, owner),
         ),
         service=service,
@@ -254,16 +265,27 @@ def _last_dream(run: Run, ledger: Ledger, lineage: Lineage) -> LastDream:
     )
 
 
-def _spending(config: Config, spent: Spend, last: LastDream | None, now: datetime) -> Spending:
+def _together(now: datetime) -> tuple[Spend, tuple[Problem, ...]]:
+    """What all workspaces have spent today, and a problem when that cannot be read."""
+    try:
+        return daily_spend(spent_folder(os.environ)).of(now), ()
+    except DreamdError as error:
+        return Spend(), (Problem.of(error),)
+
+
+def _spending(config: Config, spent: Spend, together: Spend, last: LastDream | None, now: datetime) -> Spending:
     limits = config.limits
     breaker = ""
     if spent.calls and spent.usd >= limits.usd_per_day:
         breaker = "limits.usd_per_day is reached; it opens again at midnight UTC"
     elif spent.calls and spent.tokens >= limits.tokens_per_day:
         breaker = "limits.tokens_per_day is reached; it opens again at midnight UTC"
+    elif reached := config.daemon.limits.reached(together):
+        breaker = f"{reached}, over all workspaces, is reached; it opens again at midnight UTC"
     elif last and last.detail.startswith(f"{CeilingError.code}: ") and last.at >= day_start(now):
         breaker = last.detail.removeprefix(f"{CeilingError.code}: ")
-    return Spending(spent.calls, spent.tokens, spent.usd, limits.tokens_per_day, limits.usd_per_day, breaker)
+    own = (spent.calls, spent.tokens, spent.usd, limits.tokens_per_day, limits.usd_per_day, breaker)
+    return Spending(*own, together.tokens, together.usd, config.daemon.tokens_per_day, config.daemon.usd_per_day)
 
 
 def _pending(notes: Iterable[Note], now: datetime) -> Pending:

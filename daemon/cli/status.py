@@ -94,6 +94,7 @@ def _show(value: "Status") -> None:
         ("notes", count + waits),
         ("crystals", f"{sum(value.crystals.values()):,}" + (f" ({kinds})" if kinds else "") + waiting),
         ("spent today", _spent(value.spending)),
+        ("spent by all", _spent_by_all(value.spending)),
     ]
     rows += [("withheld", f"{counted(value.withheld, 'text')}: forgotten")] if value.withheld else []
     rows += [("breaker", f"open: {value.spending.breaker}")] if value.spending.breaker else []
@@ -134,4 +135,11 @@ def _spent(spending: "Spending") -> str:
     return (
         f"${spending.usd:.4f} of ${spending.usd_per_day:.2f}, "
         f"{spending.tokens:,} of {spending.tokens_per_day:,} tokens, {counted(spending.calls, 'call')}"
+    )
+
+
+def _spent_by_all(spending: "Spending") -> str:
+    return (
+        f"${spending.all_usd:.4f} of ${spending.all_usd_per_day:.2f}, "
+        f"{spending.all_tokens:,} of {spending.all_tokens_per_day:,} tokens, over all workspaces"
     )
