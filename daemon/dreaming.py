@@ -131,8 +131,12 @@ def decline(store: Store, dream: str) -> str:
 
 def new_input(store: Store) -> int:
     """How much is new: notes and crystals that no dream has taken in; before the first one, the old MEMORY.md too."""
-    seeds = 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
-    return seeds + max(store.crystals.undreamt_count(), len(store.segments.pending_notes()))
+    return unseen_seeds(store) + max(store.crystals.undreamt_count(), len(store.segments.pending_notes()))
+
+
+def unseen_seeds(store: Store) -> int:
+    """How much of the old MEMORY.md is new: all of it, before the first dream."""
+    return 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:

@@ -268,8 +268,8 @@ class Service:
         if not charge.entering.acquire(timeout=_ENTERING_SECONDS):
             return  # on a disk that hangs, perhaps: whoever is at it goes on
         try:
-            kept = charge.is_kept or self._stopping.is_set()
-            if not kept and self._charges.get(charge.name) is charge:
+            lent = charge.keeper is not None and charge.keeper.lent
+            if not (charge.is_kept or lent or self._stopping.is_set()) and self._charges.get(charge.name) is charge:
                 self._enter_now(charge)
             if charge.keeper is not None and self._charges.get(charge.name) is not charge:
                 charge.keeper.leave()  # let go meanwhile
@@ -350,7 +350,7 @@ class Service:
 
     def _serving(self, keeper: Keeper) -> Serving:
         now, charge = clock(), self._charges.get(keeper.name)
-        words, at = "when the daemon can keep it", None
+        words, at = keeper.lent or "when the daemon can keep it", None
         if keeper.kept:
             foreseen = upcoming(
                 now, self._looker.history(keeper, now), keeper.pending(now), self._looker.thresholds()
@@ -364,6 +364,7 @@ class Service:
             upcoming=words,
             at=at,
             dreaming=keeper.dreaming,
+            alone=keeper.held_up,
             problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
         )
 
@@ -371,9 +372,10 @@ class Service:
         return status(keeper.workspace, self._config, clock(), self._serving(keeper))
 
     def _standings(self) -> Iterator[Standing]:
-        for one in self.status().workspaces:
-            name = name_of(Path(one.workspace))
-            yield Standing(name, one.pending.notes, one.pending.oldest_seconds, one.crystals)
+        now = clock()
+        for charge in self._sorted():
+            if charge.keeper is not None and charge.hanging is None:
+                yield charge.keeper.standing(now)
 
 
 def _warned(name: str, what: str, error: Exception) -> None:

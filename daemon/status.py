@@ -100,7 +100,7 @@ class Service:
     """What the daemon knows of a workspace beyond its files.
 
     `upcoming` is the next dream in words, `at` its moment if one is foreseen; `dreaming` says how far one is that
-    runs now; else it is empty.
+    runs now; else it is empty. `alone`: something is under way beside which no dream runs, such as a forgetting.
     """
 
     pid: int
@@ -109,6 +109,7 @@ class Service:
     at: datetime | None
     dreaming: str
     problems: tuple[Problem, ...]
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
             *(service.problems if service else ()),
             *illegible,
             *uncounted,
-            *_problems(workspace, known, pending, owner),
+            *_problems(workspace, known, pending, owner, forgetting=_is_forgetting(owner, service)),
         ),
         service=service,
         withheld=known.withheld,
@@ -235,11 +236,10 @@ def _known(connection: sqlite3.Connection, now: datetime) -> _Known:
     ledger, lineage = Ledger(connection), Lineage(connection)
     run = ledger.last_dream()
     waiting = connection.execute("SELECT count(*) FROM to_embed").fetchone()[0]
-    stages = connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle")
     return _Known(
         version=lineage.last_version(),
         last_dream=_last_dream(run, ledger, lineage) if run else None,
-        crystals={row[0]: row[1] for row in stages},
+        crystals=_lifecycles(connection),
         waiting_embeddings=waiting,
         proposals=tuple(proposal.dream for proposal in ledger.proposals()),
         spent=ledger.spent(since=day_start(now)),
@@ -247,6 +247,17 @@ def _known(connection: sqlite3.Connection, now: datetime) -> _Known:
         withheld=Forgotten(connection).withheld(),
         half_forgotten=is_unfinished(connection),
     )
+
+
+def lifecycles(workspace: Workspace) -> dict[str, int]:
+    """How many crystals are in each lifecycle. Raises sqlite3.Error and StorageError."""
+    with closing(_connected(workspace)) as connection:
+        return _lifecycles(connection)
+
+
+def _lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
+    stages = connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle")
+    return {row[0]: row[1] for row in stages}
 
 
 def _last_dream(run: Run, ledger: Ledger, lineage: Lineage) -> LastDream:
@@ -319,7 +330,14 @@ def _is_unsettled(workspace: Workspace) -> bool:
         return False
 
 
-def _problems(workspace: Workspace, known: _Known, pending: Pending, owner: Holder | None) -> Iterator[Problem]:
+def _is_forgetting(owner: Holder | None, service: Service | None) -> bool:
+    """Whether a forgetting may be under way now: one that a daemon does has the daemon's name on the lock."""
+    return (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
+
+
+def _problems(
+    workspace: Workspace, known: _Known, pending: Pending, owner: Holder | None, *, forgetting: bool
+) -> Iterator[Problem]:
     if workspace.foreign:
         yield Problem(
             "you neither made nor adopted this memory, so it is only read",
@@ -334,7 +352,7 @@ def _problems(workspace: Workspace, known: _Known, pending: Pending, owner: Hold
     if known.last_dream and known.last_dream.outcome == "running" and owner is None:
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
         yield Problem(f"dream {known.last_dream.id} was interrupted", advice)
-    if known.half_forgotten and (owner is None or owner.command != "dreamd forget"):
+    if known.half_forgotten and not forgetting:
         yield Problem(f"a {UNFINISHED}", ADVICE)
     if owner is None and _is_unsettled(workspace):
         yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it")

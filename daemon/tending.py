@@ -262,6 +262,8 @@ class Looker:
 
     def _look_at(self, charge: Charge, now: datetime) -> None:
         keeper = charge.keeper
+        if keeper is not None and keeper.lent:
+            return
         if keeper is None or not keeper.kept:
             charge.next = None
             self._enter(charge)

@@ -13,6 +13,7 @@ import pytest
 from daemon import registry, tending
 from daemon import service as service_module
 from daemon.adoption import init_workspace, open_workspace
+from daemon.compose import clock
 from daemon.config import Config, DreamSection
 from daemon.http.answering import Call, perform
 from daemon.looking import Pattern, View, look
@@ -20,8 +21,12 @@ from daemon.operations.dreams import DREAM, DreamNow
 from daemon.operations.notes import NOTE, TakeNote
 from daemon.places import registry_path
 from daemon.service import Service
+from daemon.status import status
 from daemon.watching import Watcher
 from state.errors import BusyError, NotKeptError, UsageError
+from state.forgetting import Cut, Target
+from state.stores.erasing import Erasure
+from state.stores.erasing_intent import intend
 from state.stores.lock import acquire
 from state.stores.segments import Segments
 from state.stores.workspace import Workspace
@@ -171,7 +176,7 @@ def test_the_others_are_looked_at_while_somebody_is_at_one(house: House) -> None
 def test_the_status_of_the_house_is_told_when_a_workspace_was_deleted(house: House) -> None:
     (_, gone), (_, fine) = house.workspace("gone"), house.workspace("fine")
     house.service.start()
-    shutil.rmtree(gone.root)
+    gone.root.rename(house.folder / "elsewhere")
     assert [one.workspace for one in house.service.status().workspaces] == [str(fine.root)]
     house.service.reload()
     until(lambda: "does not exist" in str(house.service.household().workspaces))
@@ -286,3 +291,41 @@ def test_a_watcher_that_waits_for_one_disk_is_relieved(folder: Path, monkeypatch
     until(fine.document.exists)
     disk.back.set()
     assert house.service.stop(PATIENCE_SECONDS)
+
+
+def test_a_workspace_that_is_being_repaired_is_left_to_who_repairs_it(house: House) -> None:
+    name, workspace = house.workspace("agent")
+    house.service.start()
+    until(lambda: house.looks(name))
+    (charge,) = house.service._sorted()
+    with house.service.desk(name, lambda _: None) as desk, desk.vacant() as vacant:
+        for _ in range(3):
+            house.service._looker._look(charge)  # as the looker does at any moment
+            vacant.check()
+        with house.service.desk(name, lambda _: None) as other:
+            with pytest.raises(BusyError, match="examined or repaired; wait"), other.store():
+                pass
+            with pytest.raises(BusyError, match="examined or repaired; wait"), other.vacant():
+                pass
+            served = other.service()
+        assert served is not None
+        assert served.upcoming == "it is being examined or repaired"
+        assert "kill" not in str(house.service.status())
+        assert house.service.household().workspaces[0].problem is None
+    assert charge.is_kept
+    assert not is_free(workspace)
+
+
+def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: House) -> None:
+    name, workspace = house.workspace("agent")
+
+    house.service.start()
+
+    def problems() -> str:
+        with house.service.desk(name, lambda _: None) as desk:
+            return str(status(workspace, Config(), clock(), desk.service()).problems)
+
+    with house.service.desk(name, lambda _: None) as desk, desk.alone() as store:
+        intend(store.crystals.connection, Erasure((Target(("miez",)),), Cut.WORDS, {}, frozenset()))
+        assert "forgetting has not ended" not in problems()
+    assert "forgetting has not ended" in problems()
