@@ -171,9 +171,13 @@ class Looker:
     def dream(
         self, keeper: Keeper, reason: Reason, mode: Mode, told: Callable[[Step], None] | None
     ) -> "Future[Outcome]":
-        """A dream in a slot; one that somebody waits for (`told`) goes before those that nobody does."""
+        """A dream in a slot; one that somebody waits for (`told`) goes before those that nobody does.
+
+        Of the latter one for each reason waits: the next one that is asked for is that one.
+        """
         job = partial(self._duties.dream, keeper, reason, mode, told or (lambda _: None))
-        return self.dreams.submit(job, whose=keeper.name, urgent=told is not None)
+        once = f"{keeper.name} {reason} {mode}" if told is None else ""
+        return self.dreams.submit(job, whose=keeper.name, urgent=told is not None, once=once)
 
     def resume(self, charge: Charge, keeper: Keeper) -> None:
         """Go on with the dream that was interrupted."""
@@ -353,13 +357,21 @@ class Looker:
         skipped.add_done_callback(partial(told, keeper.name, "skip_not_recorded"))
 
     def _consolidate(self, charge: Charge, keeper: Keeper, decision: Due, now: datetime) -> None:
+        before = keeper.last_pass, keeper.last_spike_pass
         if decision.reason is Reason.SPIKE:
             keeper.last_spike_pass = now
         keeper.last_pass = now
+
+        def done(future: "Future[None]") -> None:
+            if isinstance(future.exception(), BusyError):  # it met a dream: the next look has it again
+                keeper.last_pass, keeper.last_spike_pass = before
+                charge.next = None
+            else:
+                self._ask(charge)
+
         # Its stamp keeps it from being due again; a dream does not wait for it to have its turn.
-        self.passes.submit(partial(self._duties.consolidate, keeper, decision.reason, now)).add_done_callback(
-            lambda _: self._ask(charge)
-        )
+        job = partial(self._duties.consolidate, keeper, decision.reason, now)
+        self.passes.submit(job, whose=keeper.name).add_done_callback(done)
 
     def _dream(self, charge: Charge, keeper: Keeper, reason: Reason) -> None:
         charge.working = True

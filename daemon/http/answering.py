@@ -21,7 +21,7 @@ from daemon.http.asking import from_json, from_query
 from daemon.http.wrong import Wrong, wrong
 from daemon.progress import Step
 from state.codec import encode
-from state.errors import UnknownWorkspaceError, UsageError
+from state.errors import StoppedError, UnknownWorkspaceError, UsageError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -139,7 +139,7 @@ async def answered(call: Call, house: "House", workers: "Workers", *, streaming:
             loop.call_soon_threadsafe(events.put_nowait, step)
 
     task = workers.begin(call.name, lambda: perform(house, call, told), long=call.is_long)
-    task.add_done_callback(lambda done: None if done.cancelled() else events.put_nowait(done.result()))
+    task.add_done_callback(lambda done: events.put_nowait(_ended(done)))
     event = await events.get()
     while not streaming and isinstance(event, Step):
         event = await events.get()
@@ -152,6 +152,17 @@ async def answered(call: Call, house: "House", workers: "Workers", *, streaming:
     for name, value in notice_headers(event.notices):
         answer.headers.append(name, value)
     return answer
+
+
+def _ended(task: "asyncio.Task[Ended]") -> Ended:
+    """How it ended, also when no thread took it."""
+    if task.cancelled():
+        error: BaseException | None = StoppedError("the daemon is stopping; try again when it runs")
+    else:
+        error = task.exception()
+    if error is None:
+        return task.result()
+    return Ended(b"", wrong(error if isinstance(error, Exception) else RuntimeError(str(error))), ())
 
 
 async def _lines(event: Step | Ended, events: "asyncio.Queue[Step | Ended]") -> AsyncIterator[bytes]:

@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,15 +16,19 @@ from daemon import service as service_module
 from daemon.adoption import init_workspace, open_workspace
 from daemon.compose import clock
 from daemon.config import Config, DreamSection
+from daemon.dreaming import Mode
 from daemon.http.answering import Call, perform
 from daemon.looking import Pattern, View, look
 from daemon.operations.dreams import DREAM, DreamNow
 from daemon.operations.notes import NOTE, TakeNote
 from daemon.places import registry_path
+from daemon.schedule import Act, Due
 from daemon.service import Service
 from daemon.status import status
-from daemon.watching import Watcher
-from state.errors import BusyError, NotKeptError, UsageError
+from daemon.tending import Charge
+from daemon.watching import Change, Watcher
+from state.dream import Reason
+from state.errors import BusyError, NothingToDoError, NotKeptError, UsageError
 from state.forgetting import Cut, Target
 from state.stores.erasing import Erasure
 from state.stores.erasing_intent import intend
@@ -329,3 +334,45 @@ def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: Ho
         intend(store.crystals.connection, Erasure((Target(("miez",)),), Cut.WORDS, {}, frozenset()))
         assert "forgetting has not ended" not in problems()
     assert "forgetting has not ended" in problems()
+
+
+def test_what_stirs_while_it_is_settled_is_not_lost() -> None:
+    charge = Charge("agent", Path("/agent"))
+    watched = charge.stirred  # the watcher's thread has it in hand
+    charge.stir(Change.SCRATCH)
+    assert charge.settle() == {Change.SCRATCH}
+    watched.add(Change.TRANSCRIPT)
+    assert charge.settle() == {Change.TRANSCRIPT}
+    assert charge.settle() == set()
+
+
+def test_a_pass_that_meets_a_dream_is_made_up_for_when_it_has_ended(house: House) -> None:
+    name, _ = house.workspace("agent")
+    (charge,) = house.service._sorted()
+    keeper, looker = charge.keeper, house.service._looker
+    assert keeper is not None
+    now = clock()
+    keeper.last_pass = before = now - timedelta(hours=1)
+    with keeper.alone():  # as a dream
+        looker._consolidate(charge, keeper, Due(Act.PASS, None, "a pass", now), now)
+        assert looker.passes.drained(PATIENCE_SECONDS)
+    until(lambda: keeper.last_pass == before)
+    house.service.start()
+    until(lambda: keeper.last_pass is not None and keeper.last_pass >= now)
+    assert house.looks(name) >= 0
+
+
+def test_dreams_that_nobody_waits_for_are_asked_for_once(house: House) -> None:
+    house.workspace("agent")
+    (charge,) = house.service._sorted()
+    assert charge.keeper is not None
+    with charge.keeper.alone():
+        looker = house.service._looker
+        first = looker.dream(charge.keeper, Reason.MANUAL, Mode.AUTO, None)  # it waits for its turn in a slot
+        until(first.running)
+        asked = [looker.dream(charge.keeper, Reason.MANUAL, Mode.AUTO, None) for _ in range(50)]
+        looker.dream(charge.keeper, Reason.FLOOR, Mode.AUTO, None)
+        assert looker.dreams.waiting == 2
+    house.service.start()
+    for future in (first, *asked):
+        assert isinstance(future.exception(PATIENCE_SECONDS), NothingToDoError)
