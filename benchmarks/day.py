@@ -119,7 +119,7 @@ class Day:
         pause = self._pause()
         if self.over.is_set():
             self._was = "after"
-        elif any(charge.working for charge in self._service._sorted()):  # noqa: SLF001
+        elif any(charge.working or charge.looking for charge in self._service._sorted()):  # noqa: SLF001
             pause, self._was = min(pause, _WORKING_SECONDS), "working"
         else:
             pause = self._leap(pause)

@@ -1,4 +1,4 @@
-"""Asking the daemon over its Unix socket; and doing it at one's own desk when none runs.
+"""Asking the daemon over its Unix socket.
 
 The wire is the daemon's HTTP with newline-delimited JSON as the answer: `{"step": …}` and `{"notice": …}` while it
 works, `{"reply": …}` or `{"error": …}` at the end.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -28,8 +29,10 @@ Asked = TypeVar("Asked", bound="Request")
 Answer = TypeVar("Answer")
 
 NDJSON = "application/x-ndjson"
-# The root of the workspace that is meant, percent-encoded: the daemon may not know it yet.
+# The root of the workspace that is meant, percent-encoded: a name alone might be another one's, too.
 ROOT_HEADER = "Dreamd-Workspace"
+# "yes": the daemon is to take up that workspace, if it does not keep it yet.
+ADOPT_HEADER = "Dreamd-Adopt"
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 # A dream says nothing while a model thinks, which may take model.timeout_seconds and tries.
@@ -79,7 +82,7 @@ class Client:
 
         path = f"/v1/workspaces/{name_of(root)}{operation.path}"
         fields = asked.model_dump(mode="json", exclude_none=True)
-        headers = {"Accept": NDJSON} | ({ROOT_HEADER: quote(os.fsencode(root))} if adopt else {})
+        headers = {"Accept": NDJSON, **_rooted(root)} | ({ADOPT_HEADER: "yes"} if adopt else {})
         body = None
         if operation.method == "GET":
             path += f"?{urlencode(fields, doseq=True)}" if fields else ""
@@ -97,6 +100,10 @@ class Client:
                 return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
         raise LostError("the daemon went while it worked; see 'dreamd status', and try again")
 
+    def status(self, root: Path) -> Any:  # noqa: ANN401 - JSON has no better type
+        """The JSON of this workspace's status. Raises as `get` does, and UnknownWorkspaceError."""
+        return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, headers=_rooted(root))
+
     def get(self, path: str, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """The JSON at this path of the daemon's. Raises UnreachableError, or what the daemon says.
 
@@ -108,9 +115,16 @@ class Client:
         """What the daemon answers to these fields. Raises UnreachableError, or what the daemon says."""
         return self._json("POST", path, json.dumps(fields).encode())
 
-    def _json(self, method: str, path: str, body: bytes | None, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401
+    def _json(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        seconds: float = _ANSWER_SECONDS,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> Any:  # noqa: ANN401
         with closing(_Connection(self, seconds)) as connection:
-            answer = _sent(connection, method, path, body, {"Content-Type": "application/json"})
+            answer = _sent(connection, method, path, body, {"Content-Type": "application/json", **headers})
             try:
                 said = json.loads(answer.read())
             except (OSError, ValueError, http.client.HTTPException) as error:
@@ -124,6 +138,10 @@ def daemon() -> Client | None:
     """The daemon of this user; None when there is no socket."""
     client = Client.at(os.environ)
     return client if client.socket.exists() else None
+
+
+def _rooted(root: Path) -> dict[str, str]:
+    return {ROOT_HEADER: quote(os.fsencode(root))}
 
 
 class _Connection(http.client.HTTPConnection):

@@ -18,6 +18,7 @@ from daemon.layers import layers
 from daemon.places import allowed
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
+from state.spend import DayLimits
 
 # A list in the file is a tuple here.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
@@ -100,10 +101,17 @@ class SecretsSection(_Section):
 
 
 class DaemonSection(_Section):
-    """`dreamd serve`: for whom, and how much at once."""
+    """`dreamd serve`: for whom, how much at once, and what all workspaces of the user may spend together."""
 
     workspaces: Texts = ()
     concurrent_dreams: int = Field(default=4, ge=1, le=64)
+    usd_per_day: float = Field(default=20.00, ge=0)
+    tokens_per_day: int = Field(default=5_000_000, ge=0)
+
+    @property
+    def limits(self) -> DayLimits:
+        """The ceilings of a day."""
+        return DayLimits(self.usd_per_day, self.tokens_per_day)
 
 
 class HttpSection(_Section):

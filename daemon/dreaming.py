@@ -1,6 +1,7 @@
 """One dream from beginning to end: is it worth its cost, run it, and write down how it ended."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from daemon.compose import Store, clock
 from daemon.config import day_start
 from daemon.first_contact import migrate
 from daemon.memory import DryMemory, ProposingMemory, WorkspaceMemory
+from daemon.places import spent_folder
 from daemon.progress import Step, tell
 from daemon.sessions import hand_over, maintain
 from daemon.withholding import forget_answers, lift_by_hand, withheld_lately
@@ -23,8 +25,9 @@ from state.codec import decode, encode
 from state.dream import Dream, Reason, decode_record
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
 from state.secrets.policy import Redaction
-from state.spend import Limits
+from state.spend import Limits, Spend, check_day
 from state.stores.archive import remove_unmoved
+from state.stores.daily_spend import daily_spend
 from state.stores.forgotten_copy import keep_copy
 from state.stores.ledger import Call, Run
 from state.update import Refusal
@@ -130,8 +133,12 @@ def decline(store: Store, dream: str) -> str:
 
 def new_input(store: Store) -> int:
     """How much is new: notes and crystals that no dream has taken in; before the first one, the old MEMORY.md too."""
-    seeds = 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
-    return seeds + max(store.crystals.undreamt_count(), len(store.segments.pending_notes()))
+    return unseen_seeds(store) + max(store.crystals.undreamt_count(), len(store.segments.pending_notes()))
+
+
+def unseen_seeds(store: Store) -> int:
+    """How much of the old MEMORY.md is new: all of it, before the first dream."""
+    return 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
@@ -245,7 +252,7 @@ def _concluded(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, 
 
 
 def _model(store: Store, dream: str) -> Model | None:
-    """The configured model behind its ceilings; None when none is configured."""
+    """The configured model behind the ceilings of this workspace and of all; None when none is configured."""
     section, limits = store.config.model, store.config.limits
     if section.name is None:
         return None
@@ -253,11 +260,17 @@ def _model(store: Store, dream: str) -> Model | None:
     from daemon.model import LitellmModel
     from daemon.retrying import Retrying
 
+    together = daily_spend(spent_folder(os.environ))
+
+    def allow(about_to: Spend) -> None:
+        check_day(store.config.daemon.limits, today=together.of(clock()), about_to=about_to)
+
     def record(call: "PaidCall") -> None:
         spend = call.spend
         answer = replace(call.answer, text=without_secrets(call.answer.text, store.config.secrets.redaction))
         kept = Call(call.digest, answer.model, encode(answer), call.usable, spend.tokens, spend.usd)
         store.ledger.record_call(dream, kept, clock())
+        together.add(spend, clock())
 
     def replay(digest: str) -> Answer | None:
         known = store.ledger.replay(dream, digest)
@@ -276,6 +289,7 @@ def _model(store: Store, dream: str) -> Model | None:
         replay=replay,
         today=lambda: store.ledger.spent(since=day_start(clock())),
         before=store.ledger.spent(dream=dream),
+        allow=allow,
     )
     return Retrying(metered)
 

@@ -7,23 +7,32 @@ waits for answers; until then the vectors of state.db are compared one by one.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from daemon.remembering import Remembering
+from state.errors import StoppedError
 from state.stores.crystals import Crystals
 from state.stores.database import open_database
 from state.stores.embeddings import Embedder, Unavailable, open_embedder
-from state.stores.vectors import IndexReport, VectorIndex, build_index, open_whole
+from state.stores.vectors import IndexReport, Truth, VectorIndex, build_index, open_whole
 from state.stores.workspace import Workspace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
 EXACT_SEARCH_UP_TO = 5_000
 _COLLECTION = "crystals"
 _NOT_BUILT = "searches compare every vector: the vector index has to be built anew, which the next dream does"
+# So many vectors are some tenths of a second; who closes an index waits for so long at most.
+_BATCH = 200
+_GIVING_UP_SECONDS = 10.0
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
@@ -147,18 +156,25 @@ class Indexing:
             empty_folder(Disk(self._workspace.root), self._workspace.crystals)
 
     def close(self) -> None:
-        """Release the files; an index that is being built is given up, and begun anew by who opens it next."""
+        """Release the files; an index that is being built is given up, and begun anew by who opens it next.
+
+        The builder is waited for: it writes where somebody else may write as soon as this returns.
+        """
         with self._opening:
             self._closed = True
             if self._index is not None:
                 self._index.close()
                 self._index = None
+        if self._builder is not None:
+            self._builder.join(_GIVING_UP_SECONDS)
 
     def _build(self, missing: IndexReport) -> None:
         try:
             with closing(open_database(self._workspace.database)) as connection:
-                folder, vectors = self._workspace.crystals, Crystals(connection).vectors
-                index, _ = build_index(folder, _COLLECTION, vectors, missing, self._check)
+                truth = _UntilClosed(Crystals(connection).vectors, lambda: self._closed)
+                index, _ = build_index(self._workspace.crystals, _COLLECTION, truth, missing, self._check)
+        except StoppedError:
+            return
         except Exception as error:
             # What can be searched without it is; whoever wants to know is told, and the next call tries again.
             if self._failed is None:
@@ -170,3 +186,23 @@ class Indexing:
                 index.close()
             else:
                 self._index = index
+
+
+@dataclass(frozen=True, slots=True)
+class _UntilClosed:
+    """The vectors of an index that is being built, until it is closed: then StoppedError."""
+
+    truth: Truth
+    closed: Callable[[], bool]
+
+    def vector_count(self) -> int:
+        return self.truth.vector_count()
+
+    def vector_sample(self, n: int) -> "list[tuple[str, NDArray[np.float32]]]":
+        return self.truth.vector_sample(n)
+
+    def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
+        for batch in self.truth.vector_batches(min(size, _BATCH)):
+            if self.closed():
+                raise StoppedError("the index was closed while it was built; who opens it next builds it")
+            yield batch

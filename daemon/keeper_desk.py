@@ -72,9 +72,6 @@ class KeeperDesk:
         """The keeper lets it go for so long, and takes it up again."""
         keeper = self._kept()
         self._after_pass(keeper)
-        if keeper.dreaming or keeper.busy:
-            what = keeper.dreaming or "something is under way in it"
-            raise BusyError(f"{self.workspace.root}: {what}; wait for it and try again")
         return self._let_go(keeper)
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
@@ -109,9 +106,8 @@ class KeeperDesk:
 
     @contextmanager
     def _let_go(self, keeper: Keeper) -> Iterator[Vacant]:
-        keeper.leave()
         try:
-            with acquire(self.workspace, COMMAND, _LEAVING_SECONDS) as lock:
+            with keeper.vacated(), acquire(self.workspace, COMMAND, _LEAVING_SECONDS) as lock:
                 yield Vacant(lock.check, keeper.embedding)
         finally:
             with suppress(DreamdError, sqlite3.Error):  # else the next look says what is in the way
@@ -124,7 +120,9 @@ class KeeperDesk:
             time.sleep(_POLL_SECONDS)
 
     def _kept(self) -> Keeper:
-        """The keeper, if it keeps the workspace. Raises NotKeptError."""
+        """The keeper, if it keeps the workspace. Raises NotKeptError, and BusyError while it has let it go."""
+        if self.keeper.lent:
+            raise BusyError(f"{self.workspace.root}: {self.keeper.lent}; wait for it and try again")
         if not self.keeper.kept:
             why = next(iter(self.service().problems), Problem("it is being taken up", "try again"))
             raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}; {why.advice}")

@@ -1,30 +1,34 @@
 """One workspace in the daemon's keeping: its lock for the daemon's life, its stores while somebody uses them."""
 
+import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.bench import Bench
 from daemon.compose import Store, clock, open_owned, recover
 from daemon.config import Config, day_start
-from daemon.dreaming import DECLINED, new_input
+from daemon.dreaming import DECLINED, unseen_seeds
 from daemon.indexing import EXACT_SEARCH_UP_TO, Embedding, Indexing
+from daemon.metrics import Standing
+from daemon.pending import PendingNotes, stamp
+from daemon.places import spent_folder
 from daemon.schedule import History, Pending
 from daemon.sessions import left_over, next_due
+from daemon.status import lifecycles
 from state.document import parse
 from state.errors import BusyError, DreamdError, FencedError, StoppedError
 from state.hormones import Baselines, Hormones, decayed
-from state.scratch import HEADER, Note
+from state.stores.daily_spend import daily_spend
 from state.stores.database import from_text, to_text, transaction
 from state.stores.files import Disk
 from state.stores.ledger import Run
 from state.stores.lock import Lock, acquire
-from state.stores.segments import Segments
 from state.stores.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -34,8 +38,6 @@ COMMAND = "dreamd serve"
 # Open stores hold memory and descriptors; to open them again takes some 20 ms.
 IDLE_SECONDS = 120.0
 _RUNS_LOOKED_AT = 50
-_REREAD_SECONDS = 600
-_EMPTY_LOG = len(HEADER) + 2
 # In `meta`: when the session ended for which a dream is due.
 _ENDED = "session_ended"
 _FAILURES = ("failed", "rejected")
@@ -47,7 +49,8 @@ class Known:
 
     levels: Hormones
     crystals: int = 0
-    new: int = 0
+    seeds: int = 0
+    undreamt: int = 0
     left_over: int = 0
     proposal: str = ""
     unfinished: str = ""
@@ -84,12 +87,16 @@ class Keeper:
         self.embedding = embedding
         self._warned = warned
         self._lock: Lock | None = None
+        self._lending = threading.Lock()
         self._indexing: Indexing | None = None
         self._soon = Bench(self._open, lambda: (self._lock, self._config()))
         self._long = Bench(self._open, lambda: (self._lock, self._config()))
         self._known: Known | None = None
         self._runs: tuple[Run, ...] = ()
-        self._notes: tuple[object, tuple[Note, ...]] = ((), ())
+        self._pending = PendingNotes(workspace)
+        self._learnt = False  # since it was taken up, or configured otherwise
+        self._writes = 0
+        self._lifecycles: tuple[int, dict[str, int]] = (-1, {})
         self._schema: tuple[object, bool] = ((), False)
 
     @property
@@ -114,12 +121,14 @@ class Keeper:
         """
         if self._lock is not None:
             return
+        if self.lent:
+            raise BusyError(f"{self.workspace.root}: {self.lent}; wait for it and try again")
         if not all(bench.rest() for bench in (self._soon, self._long)):
             # Fenced, and does not know it yet. It is not waited for: a dream may wait for its model for minutes.
             raise BusyError(
                 f"{self.workspace.root}: what was under way when it was taken over has to end; wait for it"
             )
-        lock = acquire(self.workspace, COMMAND)
+        lock, self._learnt = acquire(self.workspace, COMMAND), False
         self._indexing = self._new_indexing(lock)
         self._lock = lock
         try:
@@ -161,6 +170,25 @@ class Keeper:
             self._leave(lock)
             raise
 
+    @property
+    def lent(self) -> str:
+        """For what it has let the workspace go, to take it up again afterwards; empty when it has not."""
+        return "it is being examined or repaired" if self._lending.locked() else ""
+
+    @contextmanager
+    def vacated(self) -> Iterator[None]:
+        """Let it go for so long: nobody else of this process takes it up. Raises BusyError while it is at work."""
+        if not self._lending.acquire(blocking=False):
+            raise BusyError(f"{self.workspace.root}: {self.lent}; wait for it and try again")
+        try:
+            if self.dreaming or self.busy:
+                what = self.dreaming or "something is under way in it"
+                raise BusyError(f"{self.workspace.root}: {what}; wait for it and try again")
+            self.leave()
+            yield
+        finally:
+            self._lending.release()
+
     def leave(self) -> None:
         """Close everything and give the lock back. Whoever is at work in it is fenced from now on."""
         lock, self._lock = self._lock, None
@@ -190,6 +218,7 @@ class Keeper:
 
     def reopen(self) -> None:
         """The configuration has changed: whoever comes next opens the stores with it."""
+        self._learnt = False
         for bench in (self._soon, self._long):
             bench.rest()
 
@@ -215,10 +244,11 @@ class Keeper:
             lock.check()  # this process may have been stopped, and displaced
             with bench.using(wait=wait) as store:
                 store.notices.clear()
+                before = store.crystals.connection.total_changes
                 try:
                     yield store
                 finally:
-                    self._learn(store, soon=bench is self._soon)
+                    self._learn(store, before, soon=bench is self._soon)
         except FencedError:
             # Somebody took it over while this process was stopped. The next look tries to get it back.
             self._leave(lock)
@@ -238,9 +268,16 @@ class Keeper:
     def _new_indexing(self, lock: Lock) -> Indexing:
         return Indexing(self.workspace, lock.check, background=True, failed=lambda e: self._warned("index", e))
 
-    def _learn(self, store: Store, *, soon: bool) -> None:
-        """Remember what deciding needs. A store that fails at this has told its user so already."""
+    def _learn(self, store: Store, written: int, *, soon: bool) -> None:
+        """Remember what deciding needs, unless nothing was written since `written` rows were.
+
+        A store that fails at this has told its user so already.
+        """
         with suppress(sqlite3.Error, DreamdError):
+            if self._learnt and self._known is not None and store.crystals.connection.total_changes == written:
+                self._known = replace(self._known, sessions_due=next_due(store, clock()))
+                return
+            self._learnt, self._writes = True, self._writes + 1
             unfinished = store.ledger.unfinished()
             proposals = store.ledger.proposals()
             before = self._known
@@ -248,7 +285,8 @@ class Keeper:
             self._known = Known(
                 levels=store.feelings.levels(now),
                 crystals=store.crystals.newest(),
-                new=new_input(store),
+                seeds=unseen_seeds(store),
+                undreamt=store.crystals.undreamt_count(),
                 left_over=left_over(store),
                 proposal=proposals[0].dream if proposals else "",
                 unfinished=unfinished.id if unfinished else "",
@@ -272,7 +310,7 @@ class Keeper:
             last_dream=_latest(dreams, now),
             failures=max(failures, self.failures),
             failed_at=_latest([at for at in (failed_at, self.failed_at) if at], now),
-            ceiling_until=self.ceiling_until,
+            ceiling_until=self._ceiling(now),
             last_pass=self.last_pass,
             last_spike_pass=self.last_spike_pass,
             proposal=known.proposal if known and self._config().dream.mode == "propose" else "",
@@ -280,9 +318,27 @@ class Keeper:
             phase=phase,
         )
 
+    def standing(self, now: datetime) -> Standing:
+        """What a scrape shows, as of the last look: no file is read, and state.db only after writes."""
+        writes = self._writes
+        if self._lifecycles[0] != writes:
+            with suppress(sqlite3.Error, DreamdError):
+                self._lifecycles = (writes, lifecycles(self.workspace))
+        notes = self._pending.read
+        oldest = min((note.at for note in notes), default=now)
+        return Standing(self.name, len(notes), max(0.0, (now - oldest).total_seconds()), self._lifecycles[1])
+
+    def _ceiling(self, now: datetime) -> datetime | None:
+        """When the ceilings of the day that are reached open again: this workspace's, or those of all."""
+        config = self._config()
+        if self.ceiling_until is not None or config.model.name is None:
+            return self.ceiling_until
+        together = daily_spend(spent_folder(os.environ)).of(now)
+        return day_start(now) + timedelta(days=1) if config.daemon.limits.reached(together) else None
+
     def pending(self, now: datetime) -> Pending:
         """What waits, from the files as they are now and from what the stores last said."""
-        notes, known = self._pending_notes(now), self._known
+        notes, known = self._pending.now(now), self._known
         config = self._config().hormones
         levels, left = None, 0
         if known is not None:
@@ -293,37 +349,18 @@ class Keeper:
             notes=len(notes),
             characters=sum(len(note.text) for note in notes),
             bytes=sum(len(note.text.encode("utf-8", "surrogatepass")) for note in notes),
-            new=max(len(notes), known.new if known else 0) + left,
+            new=(known.seeds if known else 0) + max(len(notes), known.undreamt if known else 0) + left,
             oldest=min((note.at for note in notes), default=None),
-            latest=self._appended_at() if notes else None,
+            latest=self._pending.appended_at() if notes else None,
             session_ended=self.session_ended,
             changed=self.changed or left > 0,
             dopamine=levels.dopamine if levels else 0.0,
             cortisol=levels.cortisol if levels else 0.0,
         )
 
-    def _pending_notes(self, now: datetime) -> tuple[Note, ...]:
-        """Read again only when one of the files has changed; now and then in any case.
-
-        A write through a descriptor that was open before shows in a segment's size alone.
-        """
-        standing = self.workspace.segments
-        paths = [self.workspace.scratch, standing, self.workspace.retired, *_standing(standing)]
-        mark = (int(now.timestamp() // _REREAD_SECONDS), *(_stamp(path) for path in paths))
-        if self._notes[0] != mark:
-            self._notes = (mark, Segments(self.workspace).pending_notes())
-        return self._notes[1]
-
-    def _appended_at(self) -> datetime | None:
-        """When the log was last appended to. Not the latest stamp: an agent writes what it likes."""
-        marks = [_stamp(path) for path in (self.workspace.scratch, *_standing(self.workspace.segments))]
-        # A dream that takes the log leaves an empty one, with its title: nobody has appended to that.
-        latest = max((mark[2] for mark in marks if mark is not None and mark[1] > _EMPTY_LOG), default=None)
-        return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
-
     def _has_schema(self) -> bool:
         """Whether the first breath is over: the file has the sections already."""
-        mark = _stamp(self.workspace.document)
+        mark = stamp(self.workspace.document)
         if self._schema[0] != mark:
             content = Disk(self.workspace.root).read_if_there(self.workspace.document) or b""
             self._schema = (mark, parse(content.decode(errors="replace")).has_schema)
@@ -334,22 +371,6 @@ def _session_ended(store: Store) -> datetime | None:
     """When the session ended whose dream was not dreamt yet."""
     row = store.crystals.connection.execute("SELECT value FROM meta WHERE name = ?", (_ENDED,)).fetchone()
     return from_text(row["value"]) if row else None
-
-
-def _standing(segments: Path) -> list[Path]:
-    """The segments that are not retired."""
-    with suppress(OSError):
-        return sorted(segments.glob("*.md"))
-    return []
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes when the file does; None when there is none."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _ceiling_until(store: Store, now: datetime) -> datetime | None:

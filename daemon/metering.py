@@ -46,7 +46,8 @@ class Metered:
     `record` makes a call durable and is called before the answer is returned, so that a kill after it costs
     nothing; `replay` gives back a usable answer recorded for the same dream. A request that differs in nothing is
     thus never made twice: who wants another answer must say something else. `before` is what the dream had spent
-    when it was killed, `today` reads what the day has cost, everything that was recorded included. A connection
+    when it was killed, `today` reads what the day has cost, everything that was recorded included; `allow` raises
+    CeilingError when a call could cost more than other workspaces have left of what all may spend. A connection
     that fails is free and counts as no call; a try that timed out is charged as if it had been answered at length.
     """
 
@@ -59,6 +60,7 @@ class Metered:
         replay: Callable[[str], Answer | None],
         today: Callable[[], Spend],
         before: Spend = Spend(),  # noqa: B008 - a frozen value
+        allow: Callable[[Spend], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = model.name
@@ -68,6 +70,7 @@ class Metered:
         self._record = record
         self._replay = replay
         self._today = today
+        self._allow = allow
         self._clock = clock
         self._started = clock()
 
@@ -85,13 +88,15 @@ class Metered:
         key = digest(self.name, request)
         if (known := self._replay(key)) is not None:
             return known
+        about_to = self._model.worst_case(request)
         check(
             self._limits,
             dream=self.spent,
             today=self._today(),
             seconds=self._clock() - self._started,
-            about_to=self._model.worst_case(request),
+            about_to=about_to,
         )
+        self._allow(about_to)
         try:
             answer = self._model.ask(request)
         except (PassingError, UnusableReplyError) as error:

@@ -1,14 +1,17 @@
 """What systemd is told: sd_notify(3) in a few datagrams.
 
 Chosen over a package: the protocol is one `NAME=value` a line in a datagram to the socket that NOTIFY_SOCKET names.
-Telling never stops a daemon: without a socket nothing happens, and a socket that has vanished is a False.
+Telling never stops a daemon: without a socket nothing happens, and a socket that has vanished is a False. The one
+that it tells through is opened at the start: a daemon that has no descriptor left is alive, and says so.
 """
 
 import os
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 _LONGEST_STATUS = 1_000
 _WAIT_SECONDS = 1.0  # for a manager whose buffer is full
@@ -30,6 +33,8 @@ class Notifier:
         address = environment.get("NOTIFY_SOCKET", "")
         if address[:1] not in ("/", "@") or len(address) < 2:
             return cls()
+        with suppress(OSError):
+            _wire()
         return cls(address, _watchdog(environment))
 
     @property
@@ -63,12 +68,18 @@ class Notifier:
         # A name that begins with @ is an abstract one: the kernel has NUL in its place.
         name = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         content = "\n".join(lines).encode(errors="replace")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as wire:
-            wire.settimeout(_WAIT_SECONDS)
-            try:
-                return wire.sendto(content, name) == len(content)
-            except OSError:
-                return False
+        try:
+            return _wire().sendto(content, name) == len(content)
+        except OSError:
+            return False
+
+
+@cache
+def _wire() -> socket.socket:
+    """This process's, once it could be opened."""
+    wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    wire.settimeout(_WAIT_SECONDS)
+    return wire
 
 
 def _watchdog(environment: Mapping[str, str]) -> float | None:

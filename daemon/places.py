@@ -57,6 +57,11 @@ def registry_path(environment: Mapping[str, str]) -> Path:
     return state_folder(environment) / "workspaces"
 
 
+def spent_folder(environment: Mapping[str, str]) -> Path:
+    """Where it is counted what models cost all workspaces together."""
+    return state_folder(environment) / "spent"
+
+
 def allow_path(environment: Mapping[str, str]) -> Path:
     """The file of the texts that `dreamd secrets allow` was given: the user's, out of reach of any workspace."""
     return state_folder(environment) / "allowed.json"

@@ -7,25 +7,101 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from daemon.places import make_private_folder
-from state.errors import UsageError
+from state.errors import DreamdError, UsageError
 from state.stores.files import Disk
 from state.stores.workspace import STATE_FOLDER
 
 _HEADER = b"# The workspaces that dreamd looks after, one absolute path a line.\n"
+_CONFIGURED = "daemon.workspaces"
 _LONGEST_NAME = 48
-_DIGITS = 6
+_DIGITS = 12  # with six, a few thousand folders of one name were likely to have twins
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceSet:
-    """Folders that are there, free of symbolic links and each once; and a line for whatever is not."""
+class Entry:
+    """Text that names workspaces. `origin`: the registry's path, or the key of the configuration."""
+
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What an entry names now: folders that are there, free of symbolic links; one that is not; or what is wrong."""
 
     roots: tuple[Path, ...] = ()
-    problems: tuple[str, ...] = ()
+    missing: Path | None = None
+    problem: str = ""
+
+
+class Listing:
+    """The entries that the daemon goes by, and what each of them was last found to name; one thread at a time.
+
+    Only `look_up` touches the folders, of one entry, and any thread may call it: one may be on a disk that hangs.
+    """
+
+    def __init__(self, registry: Path, folders: Sequence[Path], home: Path) -> None:
+        """`folders` are kept beside those of the registry and the configuration."""
+        self._registry = registry
+        self._home = home
+        self._given = tuple(Entry(str(folder), "command line") for folder in folders)
+        self._found: dict[Entry, Found | None] = {}  # None: not looked up yet
+        self._unread = ""
+
+    def read(self, configured: Sequence[str]) -> tuple[Entry, ...]:
+        """Read the registry anew; the entries that are to be looked up. One that cannot be read is as it was."""
+        try:
+            lines = [Entry(line, str(self._registry)) for line in _lines(self._registry)]
+            self._unread = ""
+        except DreamdError as error:
+            lines = [entry for entry in self._found if entry.origin == str(self._registry)]
+            self._unread = str(error)
+        entries = dict.fromkeys([*self._given, *lines, *(Entry(text, _CONFIGURED) for text in configured)])
+        self._found = {entry: self._found.get(entry) for entry in entries}
+        return tuple(entries)
+
+    def look_up(self, entry: Entry) -> Found:
+        """What the entry names now."""
+        if entry in self._given:  # there or not: somebody who just named it is told what is wrong with it
+            return Found((Path(os.path.realpath(entry.text)),))
+        return find(entry, self._home)
+
+    def learn(self, entry: Entry, found: Found) -> tuple[Path, ...]:
+        """Keep what was found; the roots that are to be looked after."""
+        if entry not in self._found:
+            return ()  # it was taken out meanwhile
+        before = self._found[entry]
+        if before is not None and not found.roots:
+            found = replace(found, roots=before.roots)  # of a folder that is briefly gone nothing is let go
+        self._found[entry] = found
+        return found.roots
+
+    def add(self, root: Path) -> None:
+        """Put the workspace into the registry. Raises UsageError for a path with a line break."""
+        add(self._registry, root)
+        self._found[Entry(str(root), str(self._registry))] = Found((root,))
+
+    def remove(self, root: Path) -> None:
+        """Take the workspace out of the registry."""
+        remove(self._registry, root)
+        self._found.pop(Entry(str(root), str(self._registry)), None)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with entries."""
+        found = [one.problem for one in self._found.copy().values() if one is not None]
+        return tuple(dict.fromkeys(problem for problem in (self._unread, *found) if problem))
+
+    def unnamed(self, roots: Iterable[Path]) -> list[Path]:
+        """Which of these no entry names any longer; none before it is known what each of them names."""
+        found = self._found.copy()
+        named = {root for one in found.values() if one is not None for root in (*one.roots, one.missing)}
+        if self._unread or not all(map(_is_telling, found, found.values())):
+            return []
+        return [root for root in roots if root not in named]
 
 
 def known(path: Path) -> tuple[Path, ...]:
@@ -70,34 +146,35 @@ def remove(path: Path, root: Path) -> bool:
     return True
 
 
-def known_workspaces(registry: Path, configured: Sequence[str], home: Path) -> WorkspaceSet:
-    """All that are known: the registry's, then `daemon.workspaces` of the configuration.
+def _is_telling(entry: Entry, found: Found | None) -> bool:
+    """Whether it is known what the entry names; a glob that finds nothing may be that of a disk that is away."""
+    if found is None:
+        return False
+    return bool(found.roots) or found.missing is not None or entry.origin != _CONFIGURED
+
+
+def find(entry: Entry, home: Path) -> Found:
+    """What the entry names now.
 
     A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, and finds the folders that have been
-    workspaces before (they hold `.dreamd`). What is gone, or cannot be meant, is a problem, and the others count.
+    workspaces before (they hold `.dreamd`). What is gone, or cannot be meant, is a problem.
     """
-    found: dict[Path, None] = {}
-    problems: list[str] = []
-    for line in _lines(registry):
-        if line.startswith("/") and os.path.isdir(line):  # noqa: PTH112 - Path.is_dir may raise here
-            found[Path(os.path.realpath(line))] = None
-        elif line.startswith("/"):
-            problems.append(f"{line}: no such folder; bring it back, or take its line out of {registry}")
-        else:
-            problems.append(f"{registry}: {line!r} is no absolute path; mend or remove the line")
-    for text in configured:
-        folders = _configured(text, home)
-        found |= dict.fromkeys(folders)
-        if not folders:
-            problems.append(f"daemon.workspaces: {text!r} names no {_wanted(text)}; mend or remove it")
-    return WorkspaceSet(tuple(found), tuple(dict.fromkeys(problems)))
+    if entry.origin == _CONFIGURED:
+        return _configured(entry.text, home)
+    if not entry.text.startswith("/"):
+        return Found(problem=f"{entry.origin}: {entry.text!r} is no absolute path; mend or remove the line")
+    root = Path(os.path.realpath(entry.text))
+    if os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
+        return Found((root,))
+    gone = f"{entry.text}: no such folder; bring it back, or take its line out of {entry.origin}"
+    return Found(missing=root, problem=gone)
 
 
 def name_of(root: Path) -> str:
     """The workspace's name in URLs, labels and logs: [a-z0-9-], at most 48 characters.
 
-    The folder's own name, and six hexadecimal digits of the SHA-256 of its absolute path: the same for ever, and
-    another one for another path.
+    The folder's own name, and twelve hexadecimal digits of the SHA-256 of its absolute path: the same for ever. Two
+    paths of one name are not to be expected, and are told apart all the same wherever a root is known.
     """
     # Not fsencode: a path with any surrogate has a name.
     path = os.path.abspath(root).encode("utf-8", "surrogatepass")  # noqa: PTH100 - `..` is taken out, links are not
@@ -116,17 +193,18 @@ def _parsed(content: bytes) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _configured(text: str, home: Path) -> list[Path]:
+def _configured(text: str, home: Path) -> Found:
     from glob import glob
 
     path = str(home) + text[1:] if text == "~" or text.startswith("~/") else text
+    wrong = f"{_CONFIGURED}: {text!r} names no {_wanted(text)}; mend or remove it"
     if not path.startswith("/") or "\0" in path:
-        return []
+        return Found(problem=wrong)
     if _is_glob(path):
         paths = [name for name in sorted(glob(path)) if os.path.isdir(os.path.join(name, STATE_FOLDER))]  # noqa: PTH112, PTH118, PTH207 - Path.glob knows no absolute globs
-    else:
-        paths = [path] if os.path.isdir(path) else []  # noqa: PTH112 - Path.is_dir may raise here
-    return [Path(os.path.realpath(name)) for name in paths]
+        return Found(tuple(Path(os.path.realpath(name)) for name in paths), problem="" if paths else wrong)
+    root = Path(os.path.realpath(path))
+    return Found((root,)) if os.path.isdir(root) else Found(missing=root, problem=wrong)  # noqa: PTH112 - see above
 
 
 def _is_glob(text: str) -> bool:

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # Of the ten seconds that SIGTERM has, what dreams may take; the rest is for answers under way.
 STOP_SECONDS = 8.0
 _STATUS_SECONDS = 30.0
+_AGAIN_SECONDS = 5.0
 # A looker that has not looked for so long hangs, and systemd may start the daemon anew.
 _HANGS_SECONDS = 4 * TICK_SECONDS
 
@@ -116,7 +117,10 @@ def _is_held_up() -> bool:
 async def _start(service: "Service", notifier: Notifier, entrances: list[Entrance]) -> None:
     notifier.status("taking up the workspaces")
     began = time.monotonic()
-    await asyncio.to_thread(service.start)
+    if not await guarded("start", asyncio.to_thread(service.start)):
+        await asyncio.sleep(_AGAIN_SECONDS)
+        await _start(service, notifier, entrances)
+        return
     household = service.household()
     notifier.ready(_summary(service))
     logs.get().info(
@@ -152,19 +156,34 @@ async def _telling(service: "Service", notifier: Notifier) -> None:
     if notifier.address is None:
         return
     told = 0.0
-    while True:
-        await asyncio.sleep(notifier.ping_seconds or _STATUS_SECONDS)
+
+    async def tell() -> None:
+        nonlocal told
         if service.unready() or time.monotonic() - service.beat < _HANGS_SECONDS:
             notifier.watchdog()
         if time.monotonic() - told > _STATUS_SECONDS and not service.unready():
             told = time.monotonic()
             notifier.status(_summary(service))
 
+    while True:
+        await asyncio.sleep(notifier.ping_seconds or _STATUS_SECONDS)
+        await guarded("tell", tell())
+
 
 async def _resting(service: "Service") -> None:
     while True:
         await asyncio.sleep(TICK_SECONDS)
-        await asyncio.to_thread(service.rest)
+        await guarded("rest", asyncio.to_thread(service.rest))
+
+
+async def guarded(task: str, work: Awaitable[None]) -> bool:
+    """Do it, and whether it was done: what a helper of the daemon's fails with is logged, and ends nothing."""
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - such as a table of descriptors that is full
+        logs.get().error("helper_failed", task=task, error=error)
+        return False
+    return True
 
 
 def _summary(service: "Service") -> str:

@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
@@ -31,34 +32,45 @@ from daemon.keeping import Keeper
 from daemon.metrics import Metrics, Standing
 from daemon.places import home, registry_path, socket_path
 from daemon.progress import Step
-from daemon.registry import WorkspaceSet, add, known_workspaces, name_of, remove
+from daemon.registry import Entry, Listing, name_of
 from daemon.schedule import Act, upcoming
 from daemon.status import Problem, Status, status
 from daemon.status import Service as Serving
-from daemon.tending import Charge, Looker
+from daemon.tending import Charge, Looker, told
 from daemon.watching import Change, Watcher
-from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError
+from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
+from state.stores.workspace import Workspace
 
 _POLL_SECONDS = 0.05
+# How long a start or a reload waits until it is known which workspaces there are, a window until one is taken up.
+_LISTING_SECONDS = 5.0
+_ENTERING_SECONDS = 10.0
+_STUCK_SECONDS = 30.0
 
 
 class Service:
     """Keeps workspaces. `start`, then use it from any thread, then `stop`. It is the windows' `House`."""
 
-    def __init__(self, load: Callable[[], Config], folders: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Config],
+        folders: tuple[Path, ...] = (),
+        opening: Callable[[Path], Workspace] = open_workspace,
+    ) -> None:
         self._load = load
         self._config = load()
-        self._folders = folders
+        self._opening = opening
+        self._listed = threading.Lock()  # of `_listing` and `_charges`; no workspace's folder is touched under it
+        self._listing = Listing(registry_path(os.environ), folders, home(os.environ))
         self._since = clock()
         self._charges: dict[str, Charge] = {}
-        self._adopting = threading.Lock()
         self._stopping = threading.Event()
         self._metrics = Metrics(version("dreamd"), self._since.timestamp(), self._standings)
         self._embedding = Embedding(download=self._config.embeddings.download)
         self._watcher = Watcher(self._changed)
         duties = Duties(self._metrics, self._stopping)
-        self._looker = Looker(self._sorted, self._enter, lambda: self._config, duties, self._stopping)
-        self._problems: tuple[Problem, ...] = ()
+        self._looker = Looker(self._sorted, self._enter, self._watch, lambda: self._config, duties, self._stopping)
+        self._twins: dict[Path, Problem] = {}
         self._refused: tuple[Problem, ...] = ()
         self._bound = (self._config.http.host, self._config.http.port)
         self._ready = False
@@ -71,7 +83,12 @@ class Service:
         return self._looker.beat
 
     def rest(self) -> None:
-        """Give memory back that is not needed now: what dreams that have ended left, and a model nobody asks for."""
+        """Give back what is not needed now: what dreams left, a model nobody asks for, a watcher that is stuck."""
+        if self._watcher.stuck_for > _STUCK_SECONDS:
+            stuck, self._watcher = self._watcher, Watcher(self._changed)  # each look has its workspace watched by it
+            stuck.close(wait=False)
+            logs.get().error("watcher_stuck", seconds=round(stuck.stuck_for))
+            self._looker.look_at_all()
         minutes = self._config.embeddings.idle_minutes
         rested = bool(minutes) and self._embedding.rest(minutes * 60)
         ended = self._looker.dreams.ended + self._looker.passes.ended
@@ -108,11 +125,12 @@ class Service:
             http=self.http,
             dreaming=self._looker.dreams.running,
             waiting=self._looker.dreams.waiting,
-            workspaces=tuple(Kept(one.name, str(one.root), one.problem) for one in self._sorted()),
+            workspaces=tuple(Kept(one.name, str(one.root), one.hanging or one.problem) for one in self._sorted()),
             problems=(
                 *self._refused,
                 *self._unbound(),
-                *self._problems,
+                *map(Problem.of, self._listing.problems()),
+                *self._twins.values(),
                 *((Problem.of(self._watcher.problem),) if self._watcher.problem else ()),
             ),
         )
@@ -121,7 +139,7 @@ class Service:
         """How everything is; a workspace whose status cannot be read is among the household's with its problem."""
         read = list[Status]()
         for charge in self._sorted():
-            if charge.keeper is not None:
+            if charge.keeper is not None and charge.hanging is None:
                 with suppress(DreamdError):
                     read.append(self._status(charge.keeper))
         return HouseStatus(self.household(), tuple(read))
@@ -132,30 +150,31 @@ class Service:
         if trust:
             workspace = adopt(workspace)
         workspace.require_own()
-        name = name_of(workspace.root)
-        add(registry_path(os.environ), workspace.root)
-        if name not in self._charges:
-            self._take(workspace.root)
-        return name
+        with self._listed:
+            charge = self._charge_of(workspace.root)
+            self._listing.add(workspace.root)
+            self._charges[charge.name] = charge
+        self._enter(charge)
+        return charge.name
 
     def release(self, name: str) -> None:
         """Keep it no more."""
-        charge = self._charge(name)
-        remove(registry_path(os.environ), charge.root)
-        with self._adopting:
-            self._charges.pop(name, None)
-            self._let_go(charge)
+        with self._listed:
+            charge = self._charge(name)
+            self._listing.remove(charge.root)
+            del self._charges[name]
+        self._let_go(charge)
 
     @contextmanager
     def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:
         """A desk at this workspace."""
         charge = self._charge(name)
-        keeper = charge.keeper
-        if keeper is None or not keeper.kept:
+        keeper, hanging = charge.keeper, charge.hanging
+        if hanging is None and (keeper is None or not keeper.kept):
             self._enter(charge)
             keeper = charge.keeper
-        if keeper is None:
-            why = charge.problem or Problem("it is being taken up", "try again")
+        if keeper is None or hanging is not None:
+            why = hanging or charge.problem or Problem("it is being taken up", "try again")
             raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}; {why.advice}")
         # At one that is not kept notes are taken and status is given; stores are refused, with the reason.
         yield KeeperDesk(keeper, self._config, told, self._looker.dream, self._wake, self._serving)
@@ -163,10 +182,13 @@ class Service:
     # ------------------------------------------------------------ its life
 
     def start(self) -> None:
-        """Take up every workspace that is known, then look after them."""
+        """Take up every workspace that is known, and look after them.
+
+        What takes up goes on after this, workspace by workspace: a disk that hangs keeps no other one waiting.
+        """
         self._take_all()
-        self._ready = True
         self._looker.start()
+        self._ready = True
 
     def reload(self) -> None:
         """Read the configuration again. Raises ConfigError and keeps the old one when the new one is bad."""
@@ -183,8 +205,7 @@ class Service:
         for charge in self._sorted():
             if charge.keeper is not None:
                 charge.keeper.reopen()
-                self._watcher.watch(charge.root, config.sources.transcripts)
-        self._release_all_but(self._take_all())
+        self._take_all()
         self._looker.look_at_all()
 
     def stop(self, seconds: float) -> bool:
@@ -193,11 +214,13 @@ class Service:
         self._stopping.set()
         self._watcher.close()
         ended = self._looker.end(max(0.0, deadline - time.monotonic()))
-        for keeper in [charge.keeper for charge in self._sorted() if charge.keeper is not None]:
+        for charge in self._sorted():
+            if (keeper := charge.keeper) is None:
+                continue
             # Of a window: a thread that is at it would keep the process from ending.
             while keeper.busy and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
-            if keeper.busy:
+            if keeper.busy or charge.look_began is not None:
                 ended = False
             else:
                 keeper.leave()
@@ -205,50 +228,58 @@ class Service:
 
     # ------------------------------------------------------------ taking up and letting go
 
-    def _take_all(self) -> frozenset[Path] | None:
-        """Take up all that are known; their roots, None when it is not known which they are."""
-        known = True
-        try:
-            found = known_workspaces(registry_path(os.environ), self._config.daemon.workspaces, home(os.environ))
-        except DreamdError as error:  # a list that cannot be read: those that are kept are kept
-            found = WorkspaceSet(problems=(str(error),))
-            known = False
-        self._problems = tuple(Problem.of(line) for line in found.problems)
-        roots = tuple(dict.fromkeys((*(folder.resolve() for folder in self._folders), *found.roots)))
-        for root in roots:
-            if self._stopping.is_set():
-                return None
-            self._take(root)
-        return frozenset(roots) if known else None
+    def _take_all(self) -> None:
+        """Look up what every entry of the registry and the configuration names, each in a slot."""
+        with self._listed:
+            entries = self._listing.read(self._config.daemon.workspaces)
+        self._twins = {}
+        looked_up = [self._looker.upkeep.submit(partial(self._take, entry), whose=str(entry)) for entry in entries]
+        for entry, future in zip(entries, looked_up, strict=True):
+            future.add_done_callback(partial(told, entry.text, "entry_not_looked_up"))
+        wait(looked_up, _LISTING_SECONDS)  # those on a disk that hangs come when it answers
 
-    def _release_all_but(self, roots: frozenset[Path] | None) -> None:
-        """Keep no more what neither the registry nor the configuration names any longer."""
-        if roots is None or any(problem.what.startswith("daemon.workspaces:") for problem in self._problems):
-            return
-        gone = tuple(problem.what for problem in self._problems)  # named there, and not to be found
-        for charge in self._sorted():
-            with self._adopting:
-                named = charge.root in roots or any(what.startswith(f"{charge.root}:") for what in gone)
-                if not named and self._charges.get(charge.name) is charge:
-                    del self._charges[charge.name]
-                    self._let_go(charge)
+    def _take(self, entry: Entry) -> None:
+        """Look after what the entry names, and no longer after what no entry names."""
+        found = self._listing.look_up(entry)
+        with self._listed:
+            for root in self._listing.learn(entry, found):
+                try:
+                    charge = self._charge_of(root)
+                except UsageError as error:
+                    self._twins[root] = Problem.of(error)
+                else:
+                    self._charges[charge.name] = charge
+            charges = {charge.root: charge for charge in self._sorted()}
+            gone = [self._charges.pop(charges[root].name) for root in self._listing.unnamed(charges)]
+        for charge in gone:
+            self._let_go(charge)
+        self._looker.wake()
 
-    def _take(self, root: Path) -> None:
+    def _charge_of(self, root: Path) -> Charge:
+        """The charge of this root, or a new one. Raises UsageError when another one has its name."""
         name = name_of(root)
-        self._enter(self._charges.setdefault(name, Charge(name, root)))
+        charge = self._charges.get(name) or Charge(name, root)
+        if charge.root != root:
+            raise UsageError(f"{root} would be called {name}, as {charge.root} is already; rename one of the folders")
+        return charge
 
     def _enter(self, charge: Charge) -> None:
         """Try to get hold of it; what is in the way is its problem, and no other workspace's."""
-        with self._adopting:
-            if self._charges.get(charge.name) is not charge:
-                return  # released since whoever calls had a look at it
-            if (charge.keeper is None or not charge.keeper.kept) and not self._stopping.is_set():
+        if not charge.entering.acquire(timeout=_ENTERING_SECONDS):
+            return  # on a disk that hangs, perhaps: whoever is at it goes on
+        try:
+            lent = charge.keeper is not None and charge.keeper.lent
+            if not (charge.is_kept or lent or self._stopping.is_set()) and self._charges.get(charge.name) is charge:
                 self._enter_now(charge)
+            if charge.keeper is not None and self._charges.get(charge.name) is not charge:
+                charge.keeper.leave()  # let go meanwhile
+        finally:
+            charge.entering.release()
 
     def _enter_now(self, charge: Charge) -> None:
         log = logs.get(workspace=charge.name)
         try:
-            workspace = open_workspace(charge.root)
+            workspace = self._opening(charge.root)
             workspace.require_own()
             if charge.keeper is None:
                 warned = partial(_warned, charge.name)
@@ -260,17 +291,30 @@ class Service:
                 log.warning("workspace_refused", error=error)
             charge.problem = problem
             return
-        charge.problem = None
-        self._watcher.watch(charge.root, self._config.sources.transcripts)
+        charge.problem, charge.watched = None, None
+        self._watch(charge)
         log.info("workspace_adopted", root=str(charge.root))
         if charge.keeper.unfinished:
             self._looker.resume(charge, charge.keeper)
 
     def _let_go(self, charge: Charge) -> None:
+        """Leave one that is no longer among the charges."""
         self._watcher.forget(charge.root)
-        if charge.keeper is not None:
-            charge.keeper.leave()
+        if charge.entering.acquire(timeout=_ENTERING_SECONDS):  # else whoever takes it up now lets it go
+            try:
+                if charge.keeper is not None:
+                    charge.keeper.leave()
+            finally:
+                charge.entering.release()
         logs.get(workspace=charge.name).info("workspace_released")
+
+    def _watch(self, charge: Charge) -> None:
+        """Have its changes told: by the watcher that there is now, and of the transcripts as configured now."""
+        watcher, transcripts = self._watcher, self._config.sources.transcripts
+        ended = self._stopping.is_set() or self._charges.get(charge.name) is not charge
+        if charge.watched != (watcher, transcripts) and not ended:
+            watcher.watch(charge.root, transcripts)
+            charge.watched = (watcher, transcripts)
 
     # ------------------------------------------------------------ what it says
 
@@ -306,7 +350,7 @@ class Service:
 
     def _serving(self, keeper: Keeper) -> Serving:
         now, charge = clock(), self._charges.get(keeper.name)
-        words, at = "when the daemon can keep it", None
+        words, at = keeper.lent or "when the daemon can keep it", None
         if keeper.kept:
             foreseen = upcoming(
                 now, self._looker.history(keeper, now), keeper.pending(now), self._looker.thresholds()
@@ -320,6 +364,7 @@ class Service:
             upcoming=words,
             at=at,
             dreaming=keeper.dreaming,
+            alone=keeper.held_up,
             problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
         )
 
@@ -327,9 +372,10 @@ class Service:
         return status(keeper.workspace, self._config, clock(), self._serving(keeper))
 
     def _standings(self) -> Iterator[Standing]:
-        for one in self.status().workspaces:
-            name = name_of(Path(one.workspace))
-            yield Standing(name, one.pending.notes, one.pending.oldest_seconds, one.crystals)
+        now = clock()
+        for charge in self._sorted():
+            if charge.keeper is not None and charge.hanging is None:
+                yield charge.keeper.standing(now)
 
 
 def _warned(name: str, what: str, error: Exception) -> None:

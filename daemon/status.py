@@ -15,9 +15,11 @@ from socket import gethostname
 from urllib.parse import quote
 
 from daemon.config import Config, day_start
+from daemon.places import spent_folder
 from state.errors import CeilingError, DreamdError, StorageError
 from state.scratch import Note
 from state.spend import Spend
+from state.stores.daily_spend import daily_spend
 from state.stores.database import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_ours, require_plain
 from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.files import Disk
@@ -59,7 +61,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What models cost since midnight UTC, and the ceilings of a day. `breaker` says why it is open; else empty."""
+    """What models cost since midnight UTC, and the ceilings of a day. `breaker` says why it is open; else empty.
+
+    `all_…` are of all workspaces of the user together, the others of this one.
+    """
 
     calls: int
     tokens: int
@@ -67,6 +72,10 @@ class Spending:
     tokens_per_day: int
     usd_per_day: float
     breaker: str
+    all_tokens: int
+    all_usd: float
+    all_tokens_per_day: int
+    all_usd_per_day: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +100,7 @@ class Service:
     """What the daemon knows of a workspace beyond its files.
 
     `upcoming` is the next dream in words, `at` its moment if one is foreseen; `dreaming` says how far one is that
-    runs now; else it is empty.
+    runs now; else it is empty. `alone`: something is under way beside which no dream runs, such as a forgetting.
     """
 
     pid: int
@@ -100,6 +109,7 @@ class Service:
     at: datetime | None
     dreaming: str
     problems: tuple[Problem, ...]
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
     known = _read(workspace, now)
     pending, characters, illegible = _files(workspace, now)
     owner = present_holder(workspace)
+    together, uncounted = _together(now)
     return Status(
         workspace=str(workspace.root),
         at=now,
@@ -143,13 +154,14 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         crystals=known.crystals,
         waiting_embeddings=known.waiting_embeddings,
         proposals=known.proposals,
-        spending=_spending(config, known.spent, known.last_dream, now),
+        spending=_spending(config, known.spent, together, known.last_dream, now),
         rejections=known.rejections,
         holder=owner,
         problems=(
             *(service.problems if service else ()),
             *illegible,
-            *_problems(workspace, known, pending, owner),
+            *uncounted,
+            *_problems(workspace, known, pending, owner, forgetting=_is_forgetting(owner, service)),
         ),
         service=service,
         withheld=known.withheld,
@@ -224,11 +236,10 @@ def _known(connection: sqlite3.Connection, now: datetime) -> _Known:
     ledger, lineage = Ledger(connection), Lineage(connection)
     run = ledger.last_dream()
     waiting = connection.execute("SELECT count(*) FROM to_embed").fetchone()[0]
-    stages = connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle")
     return _Known(
         version=lineage.last_version(),
         last_dream=_last_dream(run, ledger, lineage) if run else None,
-        crystals={row[0]: row[1] for row in stages},
+        crystals=_lifecycles(connection),
         waiting_embeddings=waiting,
         proposals=tuple(proposal.dream for proposal in ledger.proposals()),
         spent=ledger.spent(since=day_start(now)),
@@ -236,6 +247,17 @@ def _known(connection: sqlite3.Connection, now: datetime) -> _Known:
         withheld=Forgotten(connection).withheld(),
         half_forgotten=is_unfinished(connection),
     )
+
+
+def lifecycles(workspace: Workspace) -> dict[str, int]:
+    """How many crystals are in each lifecycle. Raises sqlite3.Error and StorageError."""
+    with closing(_connected(workspace)) as connection:
+        return _lifecycles(connection)
+
+
+def _lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
+    stages = connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle")
+    return {row[0]: row[1] for row in stages}
 
 
 def _last_dream(run: Run, ledger: Ledger, lineage: Lineage) -> LastDream:
@@ -254,16 +276,27 @@ def _last_dream(run: Run, ledger: Ledger, lineage: Lineage) -> LastDream:
     )
 
 
-def _spending(config: Config, spent: Spend, last: LastDream | None, now: datetime) -> Spending:
+def _together(now: datetime) -> tuple[Spend, tuple[Problem, ...]]:
+    """What all workspaces have spent today, and a problem when that cannot be read."""
+    try:
+        return daily_spend(spent_folder(os.environ)).of(now), ()
+    except DreamdError as error:
+        return Spend(), (Problem.of(error),)
+
+
+def _spending(config: Config, spent: Spend, together: Spend, last: LastDream | None, now: datetime) -> Spending:
     limits = config.limits
     breaker = ""
     if spent.calls and spent.usd >= limits.usd_per_day:
         breaker = "limits.usd_per_day is reached; it opens again at midnight UTC"
     elif spent.calls and spent.tokens >= limits.tokens_per_day:
         breaker = "limits.tokens_per_day is reached; it opens again at midnight UTC"
+    elif reached := config.daemon.limits.reached(together):
+        breaker = f"{reached}, over all workspaces, is reached; it opens again at midnight UTC"
     elif last and last.detail.startswith(f"{CeilingError.code}: ") and last.at >= day_start(now):
         breaker = last.detail.removeprefix(f"{CeilingError.code}: ")
-    return Spending(spent.calls, spent.tokens, spent.usd, limits.tokens_per_day, limits.usd_per_day, breaker)
+    own = (spent.calls, spent.tokens, spent.usd, limits.tokens_per_day, limits.usd_per_day, breaker)
+    return Spending(*own, together.tokens, together.usd, config.daemon.tokens_per_day, config.daemon.usd_per_day)
 
 
 def _pending(notes: Iterable[Note], now: datetime) -> Pending:
@@ -297,7 +330,14 @@ def _is_unsettled(workspace: Workspace) -> bool:
         return False
 
 
-def _problems(workspace: Workspace, known: _Known, pending: Pending, owner: Holder | None) -> Iterator[Problem]:
+def _is_forgetting(owner: Holder | None, service: Service | None) -> bool:
+    """Whether a forgetting may be under way now: one that a daemon does has the daemon's name on the lock."""
+    return (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
+
+
+def _problems(
+    workspace: Workspace, known: _Known, pending: Pending, owner: Holder | None, *, forgetting: bool
+) -> Iterator[Problem]:
     if workspace.foreign:
         yield Problem(
             "you neither made nor adopted this memory, so it is only read",
@@ -312,7 +352,7 @@ def _problems(workspace: Workspace, known: _Known, pending: Pending, owner: Hold
     if known.last_dream and known.last_dream.outcome == "running" and owner is None:
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
         yield Problem(f"dream {known.last_dream.id} was interrupted", advice)
-    if known.half_forgotten and (owner is None or owner.command != "dreamd forget"):
+    if known.half_forgotten and not forgetting:
         yield Problem(f"a {UNFINISHED}", ADVICE)
     if owner is None and _is_unsettled(workspace):
         yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it")

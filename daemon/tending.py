@@ -1,5 +1,6 @@
 """Tending the workspaces: what is due in each of them, now and whenever something stirs."""
 
+import math
 import os
 import threading
 import time
@@ -27,8 +28,15 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 TICK_SECONDS = 30.0
+# A look takes milliseconds: one that lasts so long holds no slot, and after so long it is told that it hangs.
+_LOOK_SECONDS = 5.0
+_HANGS_SECONDS = 20.0
+# Nor does a pass, of which each turn lasts some seconds, or a dream, for which no model is asked for so long.
+_PASS_SECONDS = 120.0
+_DREAM_SECONDS = 3_600.0
 # A storm of notes is taken in once in so many seconds. A clock that is so far off: the machine slept, or it was set.
 _STIR_SECONDS = 1.0
+_SHORTEST_PAUSE = 0.05
 _GAP = timedelta(seconds=90)
 
 
@@ -40,6 +48,10 @@ class Charge:
         self.root = root
         self.keeper: Keeper | None = None
         self.problem: Problem | None = None
+        self.entering = threading.Lock()  # whoever takes it up, or lets it go
+        self.watched: object = None  # by which watcher, and for which transcripts
+        self.looking = False  # a look is queued or runs
+        self.look_began: float | None = None  # of one that runs, on the monotonic clock
         self.stirred: set[Change] = set()
         self.stirred_at = 0.0
         self.working = False  # a dream of the looker's is queued or runs
@@ -53,19 +65,39 @@ class Charge:
         """Something of it has changed."""
         self.stirred.add(change)
 
-    def calls(self, now: datetime, steady: float) -> bool:
-        """Whether it is worth a look before all get one; with hundreds of them, most looks would find nothing new.
+    def settle(self) -> set[Change]:
+        """What has stirred since the last time; what stirs meanwhile is among it, or is kept for the next time."""
+        stirred = set[Change]()
+        while self.stirred:
+            stirred.add(self.stirred.pop())
+        return stirred
+
+    def pause(self, now: datetime, steady: float) -> float:
+        """Seconds until it is worth a look before all get one: with hundreds, most looks would find nothing new.
 
         One that is not kept is tried again when all are looked at, whatever stirs in it: a try writes to the disk.
         """
+        if self.looking:
+            return math.inf
         if not self.is_kept:
-            return self.asks
-        if (due := self.sessions_due(steady)) is not None and due <= now:
-            return True
-        if self.working:
-            return False
-        stirred = bool(self.stirred) and not self.taking_in and steady >= self.stirred_at
-        return stirred or self.asks or (self.next is not None and self.next.at <= now)
+            return 0.0 if self.asks else math.inf
+        moments = [(at - now).total_seconds()] if (at := self.sessions_due(steady)) is not None else []
+        if not self.working:
+            moments += [0.0] if self.asks else []
+            moments += [(self.next.at - now).total_seconds()] if self.next is not None else []
+            moments += [self.stirred_at - steady] if self.stirred and not self.taking_in else []
+        return min(moments, default=math.inf)
+
+    @property
+    def hanging(self) -> Problem | None:
+        """A look that does not end: whoever touches its folder now would wait as long."""
+        began = self.look_began
+        if began is None or time.monotonic() - began < _HANGS_SECONDS:
+            return None
+        return Problem(
+            f"{self.root} has not answered for {time.monotonic() - began:.0f} s",
+            "look at the disk that it is on; when it answers, all goes on by itself",
+        )
 
     @property
     def is_kept(self) -> bool:
@@ -80,28 +112,35 @@ class Charge:
 
 
 class Looker:
-    """One thread that looks; the slots do the work. `charges` are all that are to be kept, `enter` takes one up."""
+    """One thread that hands out what is to be looked at; the slots look, and do the work.
+
+    That thread touches no workspace: one on a disk that hangs keeps a slot's thread, and nobody waiting. `charges`
+    are all that are to be kept, `enter` takes one up, `watch` has its changes told.
+    """
 
     def __init__(
         self,
         charges: Callable[[], Iterable[Charge]],
         enter: Callable[[Charge], None],
+        watch: Callable[[Charge], None],
         config: Callable[[], Config],
         duties: Duties,
         stopping: threading.Event,
     ) -> None:
         self.awake_since = clock()
         self.beat = time.monotonic()
-        self.dreams = Slots("dream", config().daemon.concurrent_dreams)
-        self.passes = Slots("pass", 1)
-        self.upkeep = Slots("upkeep", 4)
+        self.dreams = Slots("dream", config().daemon.concurrent_dreams, _DREAM_SECONDS)
+        self.passes = Slots("pass", 1, _PASS_SECONDS)
+        self.upkeep = Slots("upkeep", 4, _LOOK_SECONDS)
         self._charges = charges
         self._enter = enter
+        self._watch = watch
         self._config = config
         self._duties = duties
         self._stopping = stopping
         self._woken = threading.Event()
         self._round_at = 0.0  # when every one is looked at, on the monotonic clock
+        self._until = 0.0  # when it looks next, likewise
         self._thread = threading.Thread(target=self._looking, name="look", daemon=True)
 
     def start(self) -> None:
@@ -132,9 +171,13 @@ class Looker:
     def dream(
         self, keeper: Keeper, reason: Reason, mode: Mode, told: Callable[[Step], None] | None
     ) -> "Future[Outcome]":
-        """A dream in a slot; one that somebody waits for (`told`) goes before those that nobody does."""
+        """A dream in a slot; one that somebody waits for (`told`) goes before those that nobody does.
+
+        Of the latter one for each reason waits: the next one that is asked for is that one.
+        """
         job = partial(self._duties.dream, keeper, reason, mode, told or (lambda _: None))
-        return self.dreams.submit(job, whose=keeper.name, urgent=told is not None)
+        once = f"{keeper.name} {reason} {mode}" if told is None else ""
+        return self.dreams.submit(job, whose=keeper.name, urgent=told is not None, once=once)
 
     def resume(self, charge: Charge, keeper: Keeper) -> None:
         """Go on with the dream that was interrupted."""
@@ -163,31 +206,47 @@ class Looker:
                 self.awake_since, self._round_at = now, 0.0
                 logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
             wall, steady = now, self.beat
-            everyone = steady >= self._round_at
-            if everyone:
-                self._round_at = steady + TICK_SECONDS
-            for charge in self._charges():
-                if self._stopping.is_set():
-                    return
-                if everyone or charge.calls(now, steady):
-                    self._look_safely(charge, now)
+            try:
+                self._hand_all_out(now, steady)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next round comes
+                logs.get().error("round_failed", error=error)
+
+    def _hand_all_out(self, now: datetime, steady: float) -> None:
+        everyone = steady >= self._round_at
+        if everyone:
+            self._round_at = steady + TICK_SECONDS
+        for slots in (self.dreams, self.passes, self.upkeep):
+            slots.go_on()
+        for charge in self._charges():
+            if charge.looking:
+                charge.asks |= everyone  # once more, at its end
+            elif everyone or charge.pause(now, steady) <= 0:
+                self._hand_out(charge)
 
     def _pause(self) -> float:
         """Until the next one is due, or has stirred; at most until all are looked at."""
         now, steady = clock(), time.monotonic()
-        pause = self._round_at - steady
-        for charge in self._charges():
-            if not charge.is_kept:
-                continue
-            if (due := charge.sessions_due(steady)) is not None:
-                pause = min(pause, (due - now).total_seconds())
-            if charge.working:
-                continue
-            if charge.next is not None:
-                pause = min(pause, (charge.next.at - now).total_seconds())
-            if charge.stirred and not charge.taking_in:
-                pause = min(pause, charge.stirred_at - steady)
-        return max(0.05, pause)
+        pauses = (charge.pause(now, steady) for charge in self._charges())
+        pause = max(_SHORTEST_PAUSE, min((self._round_at - steady, *pauses)))
+        self._until = steady + pause
+        return pause
+
+    def _hand_out(self, charge: Charge) -> None:
+        charge.looking, charge.asks = True, False
+        try:
+            self.upkeep.submit(partial(self._look, charge), whose=charge.name)
+        except StoppedError:  # nothing is looked at any more
+            charge.looking = False
+
+    def _look(self, charge: Charge) -> None:
+        charge.look_began = time.monotonic()
+        try:
+            self._look_safely(charge, clock())
+        finally:
+            charge.look_began, charge.looking = None, False
+            steady = time.monotonic()
+            if steady + charge.pause(clock(), steady) < self._until:
+                self.wake()
 
     def _look_safely(self, charge: Charge, now: datetime) -> None:
         """What goes wrong with one workspace is its problem, and the others are looked at."""
@@ -206,7 +265,9 @@ class Looker:
                 charge.problem = None
 
     def _look_at(self, charge: Charge, now: datetime) -> None:
-        keeper, charge.asks = charge.keeper, False
+        keeper = charge.keeper
+        if keeper is not None and keeper.lent:
+            return
         if keeper is None or not keeper.kept:
             charge.next = None
             self._enter(charge)
@@ -216,6 +277,7 @@ class Looker:
             self._ask(charge)  # what is wrong with it is told at once
             return
         keeper.check()
+        self._watch(charge)
         self._maintain(charge, keeper, now)
         self._take_in(charge, keeper)
         if charge.working or keeper.dreaming:
@@ -236,7 +298,7 @@ class Looker:
         """What was just written becomes crystals and feelings: soon, and one workspace after the other."""
         if not charge.stirred or time.monotonic() < charge.stirred_at or charge.taking_in or charge.working:
             return
-        stirred, charge.stirred = charge.stirred, set()
+        stirred = charge.settle()
         charge.stirred_at = time.monotonic() + _STIR_SECONDS
         keeper.changed = True
         if stirred == {Change.DOCUMENT}:
@@ -245,9 +307,9 @@ class Looker:
         def done(future: "Future[bool]") -> None:
             error = future.exception()
             if error is None and not future.result():  # the rest of the transcripts, after the other workspaces
-                charge.stirred |= stirred
+                charge.stirred.update(stirred)
             if error is not None and not isinstance(error, StoppedError):
-                charge.stirred |= stirred
+                charge.stirred.update(stirred)
                 charge.stirred_at = time.monotonic() + TICK_SECONDS
             if error is not None and not isinstance(error, StoppedError | BusyError):
                 logs.get(workspace=charge.name).error("notes_not_taken_in", error=error)
@@ -257,7 +319,7 @@ class Looker:
         charge.taking_in = True
         try:
             future = self.passes.submit(
-                partial(self._duties.take_in, keeper, transcripts=Change.TRANSCRIPT in stirred)
+                partial(self._duties.take_in, keeper, transcripts=Change.TRANSCRIPT in stirred), whose=keeper.name
             )
         except BaseException:
             charge.taking_in = False
@@ -287,21 +349,29 @@ class Looker:
 
     def _skip(self, keeper: Keeper, decision: Due, now: datetime) -> None:
         keeper.last_look = now
-        # Not in the looker's thread: one workspace whose stores are at work would keep all others waiting.
+        # Not in the look: whoever is at work in the stores for long is not somebody that hangs.
         skipped = self.upkeep.submit(
             partial(self._duties.skip, keeper, decision.reason or Reason.INTERVAL, decision.detail, now),
             whose=keeper.name,
         )
-        skipped.add_done_callback(partial(_told, keeper.name, "skip_not_recorded"))
+        skipped.add_done_callback(partial(told, keeper.name, "skip_not_recorded"))
 
     def _consolidate(self, charge: Charge, keeper: Keeper, decision: Due, now: datetime) -> None:
+        before = keeper.last_pass, keeper.last_spike_pass
         if decision.reason is Reason.SPIKE:
             keeper.last_spike_pass = now
         keeper.last_pass = now
+
+        def done(future: "Future[None]") -> None:
+            if isinstance(future.exception(), BusyError):  # it met a dream: the next look has it again
+                keeper.last_pass, keeper.last_spike_pass = before
+                charge.next = None
+            else:
+                self._ask(charge)
+
         # Its stamp keeps it from being due again; a dream does not wait for it to have its turn.
-        self.passes.submit(partial(self._duties.consolidate, keeper, decision.reason, now)).add_done_callback(
-            lambda _: self._ask(charge)
-        )
+        job = partial(self._duties.consolidate, keeper, decision.reason, now)
+        self.passes.submit(job, whose=keeper.name).add_done_callback(done)
 
     def _dream(self, charge: Charge, keeper: Keeper, reason: Reason) -> None:
         charge.working = True
@@ -322,6 +392,7 @@ class Looker:
         self.wake()
 
 
-def _told(workspace: str, event: str, future: "Future[None]") -> None:
+def told(workspace: str, event: str, future: "Future[None]") -> None:
+    """Log what a job failed with for which nobody waits."""
     if (error := future.exception()) is not None and not isinstance(error, StoppedError):
         logs.get(workspace=workspace).error(event, error=error)

@@ -90,12 +90,14 @@ class Watcher:
         *,
         polling_seconds: float = 5.0,
         force_polling: bool = False,
+        look: Callable[[Path, tuple[Pattern, ...]], View] = look,
         failed: Callable[[Exception], None] = _logged,
     ) -> None:
         wish = os.environ.get(_POLLING, "").lower()
-        self._changed, self._failed, self._every = changed, failed, polling_seconds
+        self._changed, self._failed, self._every, self._look_at = changed, failed, polling_seconds, look
         self._events_wanted = not force_polling and wish in ("", "false", "disable", "disabled")
         self._problem = ""
+        self._touched_at: float | None = None
         self._orders: SimpleQueue[_Order] = SimpleQueue()
         self._wanted: set[Path] = set()
         self._closing, self._ordered = Event(), Event()
@@ -113,6 +115,12 @@ class Watcher:
         """Why there are no events of the kernel and what to do, or nothing."""
         return self._problem
 
+    @property
+    def stuck_for(self) -> float:
+        """For how many seconds it has waited for one disk."""
+        began = self._touched_at
+        return 0.0 if began is None else time.monotonic() - began
+
     def watch(self, root: Path, transcripts: Sequence[str]) -> None:
         """Watch the workspace: whatever changes after this returns is told. Again: with other transcripts."""
         if self._closing.is_set():
@@ -124,7 +132,7 @@ class Watcher:
         }
         real = Path(os.path.realpath(root))
         order = {
-            _Place(root, change): _Watch(real, patterns, *_measured(real, patterns))
+            _Place(root, change): _Watch(real, patterns, *self._measured(real, patterns))
             for change, patterns in places.items()
         }
         self._wanted.add(root)
@@ -135,11 +143,11 @@ class Watcher:
         self._wanted.discard(root)
         self._order(root, {})
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """Stop. A call that is under way is waited for, but not for ever."""
         self._closing.set()
         self._ordered.set()
-        if current_thread() is not self._thread:
+        if wait and current_thread() is not self._thread:
             self._thread.join(_CLOSE_SECONDS)
 
     def _order(self, root: Path, order: dict[_Place, _Watch]) -> None:
@@ -152,7 +160,7 @@ class Watcher:
                 self._turn()
             except Exception as error:  # noqa: BLE001 - told, and the watching goes on
                 self._failed(error)
-                self._stale = True
+                self._touched_at, self._stale = None, True
                 self._closing.wait(self._every)
         self._drop_events()
 
@@ -184,7 +192,7 @@ class Watcher:
 
     def _renew(self) -> None:
         """Set the watches for the folders that there are now, then look everywhere: nothing falls in between."""
-        began = time.monotonic()
+        began = self._touched_at = time.monotonic()
         self._stale = False
         covered = self._set_watches({folder for watch in self._watches.values() for folder in watch.view.folders})
         shared = devices_shared_now()
@@ -205,6 +213,7 @@ class Watcher:
             self._look(place)
         now = time.monotonic()
         self._renew_at = now + max(1.0, (now - began) / _SHARE_AFTER_EVENTS)
+        self._touched_at = None
         if self._problem:  # tried again later
             self._stale, self._renew_at = True, now + max(1.0, self._every * _RARER)
 
@@ -264,8 +273,9 @@ class Watcher:
 
     def _look(self, place: _Place) -> None:
         """Look at the place, and tell when it changed."""
-        watch = self._watches[place]
-        before, (watch.view, watch.cost) = watch.view, _measured(watch.root, watch.patterns)
+        watch, self._touched_at = self._watches[place], time.monotonic()
+        before, (watch.view, watch.cost) = watch.view, self._measured(watch.root, watch.patterns)
+        self._touched_at = None
         if (before.folders, before.names) != (watch.view.folders, watch.view.names):
             self._stale = self._stale or self._events_wanted
         often = self._native is None or place in self._blind or place.change is not Change.TRANSCRIPT
@@ -279,6 +289,10 @@ class Watcher:
                 except Exception as error:  # noqa: BLE001 - told, and the watching goes on
                     self._failed(error)
 
+    def _measured(self, root: Path, patterns: tuple[Pattern, ...]) -> tuple[View, float]:
+        began = time.monotonic()
+        return self._look_at(root, patterns), time.monotonic() - began
+
 
 class _Late:
     """Ends a wait that outlasts its time: watchfiles measures it by the clock of the wall, which may be set back."""
@@ -289,11 +303,6 @@ class _Late:
 
     def is_set(self) -> bool:
         return self._closing.is_set() or time.monotonic() > self._end
-
-
-def _measured(root: Path, patterns: tuple[Pattern, ...]) -> tuple[View, float]:
-    began = time.monotonic()
-    return look(root, patterns), time.monotonic() - began
 
 
 def _is_folder(kind: int, path: str, known: Mapping[str, object]) -> bool:

@@ -32,6 +32,27 @@ class Limits:
     wall_seconds_per_dream: float = 900.0
 
 
+@dataclass(frozen=True, slots=True)
+class DayLimits:
+    """Ceilings of a day over all workspaces of a user, each inclusive."""
+
+    usd_per_day: float = 20.00
+    tokens_per_day: int = 5_000_000
+
+    def reached(self, today: Spend) -> str:
+        """The first ceiling that is reached, as the configuration calls it; empty when none is."""
+        if today.calls and today.usd >= self.usd_per_day:
+            return "daemon.usd_per_day"
+        return "daemon.tokens_per_day" if today.calls and today.tokens >= self.tokens_per_day else ""
+
+
+def check_day(limits: DayLimits, *, today: Spend, about_to: Spend) -> None:
+    """Allow one more call in any of the workspaces, or raise CeilingError; `today` is what all of them have spent."""
+    tonight = today + about_to
+    _bound("daemon.usd_per_day", tonight.usd, limits.usd_per_day, "dollars")
+    _bound("daemon.tokens_per_day", tonight.tokens, limits.tokens_per_day, "tokens")
+
+
 def check(limits: Limits, *, dream: Spend, today: Spend, seconds: float, about_to: Spend) -> None:
     """Allow one more call, or raise CeilingError naming the first ceiling that it would pass.
 
@@ -39,12 +60,12 @@ def check(limits: Limits, *, dream: Spend, today: Spend, seconds: float, about_t
     run, `about_to` the most that the call is expected to cost.
     """
     then, tonight = dream + about_to, today + about_to
-    _bound("calls_per_dream", then.calls, limits.calls_per_dream, "calls")
-    _bound("tokens_per_dream", then.tokens, limits.tokens_per_dream, "tokens")
-    _bound("usd_per_dream", then.usd, limits.usd_per_dream, "dollars")
-    _bound("usd_per_day", tonight.usd, limits.usd_per_day, "dollars")
-    _bound("tokens_per_day", tonight.tokens, limits.tokens_per_day, "tokens")
-    _bound("wall_seconds_per_dream", seconds, limits.wall_seconds_per_dream, "seconds")
+    _bound("limits.calls_per_dream", then.calls, limits.calls_per_dream, "calls")
+    _bound("limits.tokens_per_dream", then.tokens, limits.tokens_per_dream, "tokens")
+    _bound("limits.usd_per_dream", then.usd, limits.usd_per_dream, "dollars")
+    _bound("limits.usd_per_day", tonight.usd, limits.usd_per_day, "dollars")
+    _bound("limits.tokens_per_day", tonight.tokens, limits.tokens_per_day, "tokens")
+    _bound("limits.wall_seconds_per_dream", seconds, limits.wall_seconds_per_dream, "seconds")
 
 
 def _bound(name: str, would_be: float, limit: float, unit: str) -> None:
@@ -53,6 +74,6 @@ def _bound(name: str, would_be: float, limit: float, unit: str) -> None:
         return
     again = "it opens again at midnight UTC" if name.endswith("_per_day") else "the next dream starts afresh"
     raise CeilingError(
-        f"limits.{name}: one more call could come to {would_be:,.6g} {unit} and {limit:,.6g} are allowed, "
-        f"so it was not made; {again}, or raise limits.{name}."
+        f"{name}: one more call could come to {would_be:,.6g} {unit} and {limit:,.6g} are allowed, "
+        f"so it was not made; {again}, or raise {name}."
     )

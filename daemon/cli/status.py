@@ -43,15 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
     """As the daemon sees it, who knows when the next dream is; else as the files say."""
     from daemon.client import UnreachableError, daemon
-    from daemon.registry import name_of
     from daemon.status import Status, present_holder, status
     from state.codec import decode
 
     client = None if is_stopped(present_holder(workspace)) else daemon()
     if client is not None:
         with suppress(UnreachableError, UnknownWorkspaceError, NotKeptError):
-            answer = client.get(f"/v1/workspaces/{name_of(workspace.root)}/status")
-            return decode(Status, json.dumps(answer), "the daemon's answer")
+            return decode(Status, json.dumps(client.status(workspace.root)), "the daemon's answer")
     return status(workspace, config_of(arguments), datetime.now(UTC))
 
 
@@ -96,6 +94,7 @@ def _show(value: "Status") -> None:
         ("notes", count + waits),
         ("crystals", f"{sum(value.crystals.values()):,}" + (f" ({kinds})" if kinds else "") + waiting),
         ("spent today", _spent(value.spending)),
+        ("spent by all", _spent_by_all(value.spending)),
     ]
     rows += [("withheld", f"{counted(value.withheld, 'text')}: forgotten")] if value.withheld else []
     rows += [("breaker", f"open: {value.spending.breaker}")] if value.spending.breaker else []
@@ -136,4 +135,11 @@ def _spent(spending: "Spending") -> str:
     return (
         f"${spending.usd:.4f} of ${spending.usd_per_day:.2f}, "
         f"{spending.tokens:,} of {spending.tokens_per_day:,} tokens, {counted(spending.calls, 'call')}"
+    )
+
+
+def _spent_by_all(spending: "Spending") -> str:
+    return (
+        f"${spending.all_usd:.4f} of ${spending.all_usd_per_day:.2f}, "
+        f"{spending.all_tokens:,} of {spending.all_tokens_per_day:,} tokens, over all workspaces"
     )

@@ -7,6 +7,7 @@ nothing: a dream that was asked for is dreamt.
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -15,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote_to_bytes
 
-from daemon.client import NDJSON, ROOT_HEADER
+from daemon.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.http.asking import from_json, from_query
 from daemon.http.wrong import Wrong, wrong
 from daemon.progress import Step
 from state.codec import encode
-from state.errors import UnknownWorkspaceError, UsageError
+from state.errors import StoppedError, UnknownWorkspaceError, UsageError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -42,12 +43,16 @@ _LONGEST_NOTICE = 300
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operation that was asked of one workspace. `root` is where it is, if the client may say so and does."""
+    """One operation that was asked of one workspace.
+
+    `root` is where it is, if the client may say so and does; `adopt`: it is to be taken up if it is not kept yet.
+    """
 
     name: str
     root: Path | None
     operation: "AnyOperation"
     asked: "Asked"
+    adopt: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -81,24 +86,33 @@ def perform(house: "House", call: Call, told: Callable[[Step], None]) -> Ended:
 
 
 def _desk(house: "House", call: Call, told: Callable[[Step], None], stack: ExitStack) -> "Desk":
-    """A desk at the workspace, which is adopted when the house does not know it and the client says where it is."""
+    """A desk at the workspace, which is adopted when the house does not know it and the client asks for that.
+
+    Raises UnknownWorkspaceError when the workspace of that name is not the one that is at the client's root.
+    """
     try:
-        return stack.enter_context(house.desk(call.name, told))
+        desk = stack.enter_context(house.desk(call.name, told))
     except UnknownWorkspaceError:
-        if call.root is None:
+        if call.root is None or not call.adopt:
             raise
-    return stack.enter_context(house.desk(house.adopt(call.root), told))
+        return stack.enter_context(house.desk(house.adopt(call.root), told))
+    if call.root not in (None, desk.workspace.root):
+        raise UnknownWorkspaceError(
+            f"the daemon keeps another workspace under the name {call.name!r}, and not {call.root}; rename its folder"
+        )
+    return desk
 
 
 def called(request: "Request", operation: "AnyOperation", door: "Door", body: bytes) -> Call:
     """What this request asks for. Raises UsageError and FieldsError for what cannot be meant."""
     name = str(request.path_params["workspace"])
     root = _root(request.headers.getlist(ROOT_HEADER), name) if door.is_local else None
+    adopt = request.headers.get(ADOPT_HEADER) == "yes"
     if operation.method == "GET":
         asked = from_query(operation.request, request.scope["query_string"])
     else:
         asked = from_json(operation.request, body)
-    return Call(name, root, operation, asked)
+    return Call(name, root, operation, asked, adopt)
 
 
 def _root(said: list[str], name: str) -> Path | None:
@@ -110,7 +124,7 @@ def _root(said: list[str], name: str) -> Path | None:
     text = unquote_to_bytes(said[0]).decode(errors="surrogateescape")
     if len(said) > 1 or not text.startswith("/") or "\0" in text or name_of(Path(text)) != name:
         raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}; send that one, percent-encoded")
-    return Path(text)
+    return Path(os.path.abspath(text))  # noqa: PTH100 - as its name is made
 
 
 async def answered(call: Call, house: "House", workers: "Workers", *, streaming: bool) -> "Response":
@@ -125,7 +139,7 @@ async def answered(call: Call, house: "House", workers: "Workers", *, streaming:
             loop.call_soon_threadsafe(events.put_nowait, step)
 
     task = workers.begin(call.name, lambda: perform(house, call, told), long=call.is_long)
-    task.add_done_callback(lambda done: None if done.cancelled() else events.put_nowait(done.result()))
+    task.add_done_callback(lambda done: events.put_nowait(_ended(done)))
     event = await events.get()
     while not streaming and isinstance(event, Step):
         event = await events.get()
@@ -138,6 +152,17 @@ async def answered(call: Call, house: "House", workers: "Workers", *, streaming:
     for name, value in notice_headers(event.notices):
         answer.headers.append(name, value)
     return answer
+
+
+def _ended(task: "asyncio.Task[Ended]") -> Ended:
+    """How it ended, also when no thread took it."""
+    if task.cancelled():
+        error: BaseException | None = StoppedError("the daemon is stopping; try again when it runs")
+    else:
+        error = task.exception()
+    if error is None:
+        return task.result()
+    return Ended(b"", wrong(error if isinstance(error, Exception) else RuntimeError(str(error))), ())
 
 
 async def _lines(event: Step | Ended, events: "asyncio.Queue[Step | Ended]") -> AsyncIterator[bytes]:

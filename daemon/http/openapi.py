@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from daemon.client import NDJSON, ROOT_HEADER
+from daemon.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.house import Household, HouseStatus
 from daemon.http.answering import NOTICE_HEADER
 from daemon.http.wrong import DISK_FULL, OF_HTTP, RETRY_SECONDS, FieldsError
@@ -99,11 +99,17 @@ def _of_workspace(*, is_local: bool) -> Json:
         "name": ROOT_HEADER,
         "in": "header",
         "required": False,
-        "description": "The absolute root of the workspace, percent-encoded: one that the daemon does not know is "
-        "looked after from now on",
+        "description": "The absolute root of the workspace that is meant, percent-encoded",
         "schema": {"type": "string"},
     }
-    return {"parameters": [name, root] if is_local else [name]}
+    adopt = {
+        "name": ADOPT_HEADER,
+        "in": "header",
+        "required": False,
+        "description": "yes: a workspace at this root that the daemon does not know is looked after from now on",
+        "schema": {"type": "string", "enum": ["yes"]},
+    }
+    return {"parameters": [name, root, adopt] if is_local else [name]}
 
 
 def _operation(

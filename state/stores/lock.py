@@ -229,6 +229,8 @@ def _process(pid: int) -> tuple[str, int]:
 
 def _busy(workspace: Workspace) -> str:
     who = holder(workspace)
+    if who is not None and (who.pid, who.host) == (os.getpid(), os.uname().nodename):
+        return f"{workspace.root} is held by {who}, which asks for it once more; wait for what it does there"
     if who is not None and _is_locking(who, workspace.lock):
         return f"{workspace.root} is held by {who}; wait for it, or end it with 'kill {who.pid}'"
     # Anybody may have written another process's number there.

@@ -71,6 +71,7 @@ class House:
             return [run.reason for run in store.ledger.runs(10) if run.outcome == "committed"]
 
     def keeper(self) -> Keeper:
+        until(lambda: all(charge.is_kept for charge in self.service._sorted()))
         (found,) = [charge.keeper for charge in self.service._sorted()]
         assert found is not None
         return found

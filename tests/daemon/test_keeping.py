@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -10,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from daemon.absorbing import absorb_notes
 from daemon.adoption import init_workspace
 from daemon.compose import Store, clock
 from daemon.config import Config, DreamSection
 from daemon.indexing import Embedding
 from daemon.keeping import Keeper
 from state.errors import BusyError, FencedError, StoppedError
-from state.scratch import Note
+from state.scratch import HEADER, Note
 from state.stores.embeddings import Unavailable
 from state.stores.lock import acquire
 from state.stores.segments import Segments
@@ -203,3 +205,40 @@ def test_taking_the_log_is_no_appending_to_it(kept: Kept, workspace: Workspace) 
     Segments(workspace).take()
     assert kept.keeper.pending(clock()).notes == 1
     assert kept.keeper.pending(clock()).latest == LONG_AGO
+
+
+def test_a_short_use_costs_as_much_however_many_notes_wait(kept: Kept, workspace: Workspace) -> None:
+    def uses() -> float:
+        times = list[float]()
+        for _ in range(20):
+            began = time.perf_counter()
+            with kept.keeper.store():
+                pass
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    few = uses()
+    lines = "".join(f"- Ada repaired the kettle of house {number}\n" for number in range(5_000))
+    workspace.scratch.write_text(f"{HEADER}\n\n{lines}", encoding="utf-8")
+    assert kept.keeper.pending(clock()).new == 5_000
+    assert uses() < 10 * few  # where the notes were parsed, it was several hundred times as much
+
+
+def test_what_is_written_is_known_and_what_a_scrape_shows_is_not_read_again(kept: Kept, workspace: Workspace) -> None:
+    workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
+    kept.keeper.pending(clock())
+    with kept.keeper.store() as store:
+        absorb_notes(store, clock())
+        store.ledger.begin("d1", "manual", clock())
+    assert kept.keeper.unfinished == "d1"
+    standing = kept.keeper.standing(clock())
+    assert (standing.pending_notes, sum(standing.crystals.values())) == (1, 1)
+    with kept.keeper.store() as store:  # which reads alone
+        store.crystals.newest()
+    workspace.scratch.unlink()
+    workspace.database.rename(workspace.root / "elsewhere")
+    try:
+        assert kept.keeper.standing(clock()).crystals == standing.crystals
+    finally:
+        (workspace.root / "elsewhere").rename(workspace.database)
+    assert kept.keeper.pending(clock()).notes == kept.keeper.standing(clock()).pending_notes == 0

@@ -1,17 +1,22 @@
 """What a manager hears over a real datagram socket."""
 
+import asyncio
+import errno
 import os
+import resource
 import secrets
 import shutil
 import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from daemon.notify import Notifier
+from daemon.running import guarded
 
 
 @pytest.fixture
@@ -124,3 +129,29 @@ def test_the_watchdog_is_pinged_twice_within_its_limit(manager: socket.socket) -
 def test_no_watchdog_for_this_process(manager: socket.socket, variables: dict[str, str]) -> None:
     assert notifier(manager, **variables).watchdog_seconds is None
     assert notifier(manager, **variables).ping_seconds is None
+
+
+def test_a_full_table_of_descriptors_keeps_nobody_from_being_told(manager: socket.socket) -> None:
+    one, taken = notifier(manager), list[int]()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        assert one.watchdog()
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert told(manager) == ["WATCHDOG=1"]
+
+
+def test_a_helper_that_fails_ends_nothing() -> None:
+    async def fails() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async def all_goes_on() -> tuple[bool, bool]:
+        return await guarded("tell", fails()), await guarded("tell", asyncio.sleep(0))
+
+    assert asyncio.run(all_goes_on()) == (False, True)

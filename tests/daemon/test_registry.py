@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.adoption import init_workspace
-from daemon.registry import add, known, known_workspaces, name_of, remove
+from daemon.registry import Listing, add, known, name_of, remove
 from state.errors import UsageError
 from tests.daemon.running import ROOT
 
@@ -29,7 +29,7 @@ def folder(path: Path) -> Path:
 def test_without_a_file_nothing_is_known(registry: Path, tmp_path: Path) -> None:
     assert known(registry) == ()
     assert not remove(registry, tmp_path)
-    assert known_workspaces(registry, (), tmp_path).roots == ()
+    assert found(registry, (), tmp_path) == ([], ())
 
 
 def test_what_is_added_is_known_once_until_it_is_removed(registry: Path, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_name_that_is_not_utf8_is_kept(registry: Path, tmp_path: Path) -> None
     root = folder(tmp_path / "caf\udce9")
     assert add(registry, root)
     assert known(registry) == (root,)
-    assert known_workspaces(registry, (), tmp_path).roots == (root,)
+    assert found(registry, (), tmp_path) == ([root], ())
 
 
 def test_processes_that_write_at_once_lose_no_line(registry: Path, tmp_path: Path) -> None:
@@ -113,16 +113,46 @@ def test_processes_that_write_at_once_lose_no_line(registry: Path, tmp_path: Pat
     assert len(known(registry)) == len(expected)
 
 
+def found(registry: Path, configured: tuple[str, ...], home: Path) -> tuple[list[Path], tuple[str, ...]]:
+    """The roots that these name, each once, and what is wrong with them."""
+    listing = Listing(registry, (), home)
+    roots = [root for entry in listing.read(configured) for root in listing.learn(entry, listing.look_up(entry))]
+    return list(dict.fromkeys(roots)), listing.problems()
+
+
+def test_only_what_no_entry_names_any_longer_is_let_go(registry: Path, tmp_path: Path) -> None:
+    odd, stays = folder(tmp_path / "a  b; c"), folder(tmp_path / "glob" / "stays")
+    init_workspace(stays)
+    add(registry, odd)
+    listing = Listing(registry, (), tmp_path)
+    every = (odd, stays)
+
+    def looked_up(*configured: str) -> list[Path]:
+        for entry in listing.read(configured):
+            listing.learn(entry, listing.look_up(entry))
+        return listing.unnamed(every)
+
+    assert looked_up("~/glob/*") == []
+    odd.rmdir()
+    stays.rename(tmp_path / "away")
+    assert looked_up("~/glob/*") == []  # a disk that is not mounted now, perhaps
+    entries = listing.read(("~/glob/*", "~/new/*"))
+    assert listing.unnamed(every) == []
+    for entry in entries:
+        listing.learn(entry, listing.look_up(entry))
+    assert looked_up() == [stays]
+    remove(registry, odd)
+    assert looked_up() == [odd, stays]
+
+
 def test_the_registry_and_the_configuration_are_one_set(registry: Path, tmp_path: Path) -> None:
     one, two, plain = folder(tmp_path / "one"), folder(tmp_path / "two"), folder(tmp_path / "plain")
     for root in (one, two):
         init_workspace(root)
     (tmp_path / "link").symlink_to(two)
     add(registry, one)
-    found = known_workspaces(registry, ("~/*", "~/plain", str(tmp_path / "link")), tmp_path)
-    assert found.roots == (one, two, plain)
-    assert found.problems == ()
-    assert known_workspaces(registry, ("~",), one).roots == (one,)
+    assert found(registry, ("~/*", "~/plain", str(tmp_path / "link")), tmp_path) == ([one, two, plain], ())
+    assert found(registry, ("~",), one) == ([one], ())
 
 
 def test_what_is_gone_is_a_problem_and_the_others_count(registry: Path, tmp_path: Path) -> None:
@@ -132,9 +162,9 @@ def test_what_is_gone_is_a_problem_and_the_others_count(registry: Path, tmp_path
     with registry.open("a") as file:
         file.write("relative/path\n")
     gone.rmdir()
-    found = known_workspaces(registry, ("~/none", "~/none/*", "relative", "~ada/x", "/a\0b"), tmp_path)
-    assert found.roots == (stays,)
-    assert found.problems == (
+    roots, problems = found(registry, ("~/none", "~/none/*", "relative", "~ada/x", "/a\0b"), tmp_path)
+    assert roots == [stays]
+    assert problems == (
         f"{gone}: no such folder; bring it back, or take its line out of {registry}",
         f"{registry}: 'relative/path' is no absolute path; mend or remove the line",
         "daemon.workspaces: '~/none' names no folder by an absolute path; mend or remove it",
@@ -147,10 +177,10 @@ def test_what_is_gone_is_a_problem_and_the_others_count(registry: Path, tmp_path
 
 
 def test_a_name_is_stable_and_readable() -> None:
-    assert name_of(Path("/home/ada/My Projects.d")) == "my-projects-d-d61ee5"
-    assert name_of(Path("/home/ada/x/../My Projects.d")) == "my-projects-d-d61ee5"
-    assert re.fullmatch(r"workspace-[0-9a-f]{6}", name_of(Path("/")))
-    assert re.fullmatch(r"workspace-[0-9a-f]{6}", name_of(Path("/home/アダ")))
+    assert name_of(Path("/home/ada/My Projects.d")) == "my-projects-d-d61ee5f60b66"
+    assert name_of(Path("/home/ada/x/../My Projects.d")) == "my-projects-d-d61ee5f60b66"
+    assert re.fullmatch(r"workspace-[0-9a-f]{12}", name_of(Path("/")))
+    assert re.fullmatch(r"workspace-[0-9a-f]{12}", name_of(Path("/home/アダ")))
 
 
 @given(st.text(max_size=120).filter(lambda text: "\0" not in text))
@@ -161,6 +191,6 @@ def test_any_path_has_a_name_that_fits_everywhere(text: str) -> None:
 
 
 def test_distinct_paths_have_distinct_names() -> None:
-    paths = [Path(f"/home/u{number}/work") for number in range(1000)]
+    paths = [Path(f"/srv/tenants/{number}/memory") for number in range(20_000)]
     paths += [Path("/srv") / (sign * 60) for sign in "abcdefgh"]
     assert len({name_of(path) for path in paths}) == len(paths)

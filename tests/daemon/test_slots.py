@@ -1,6 +1,7 @@
 """So many jobs at once, in what order, and how it ends."""
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -107,3 +108,44 @@ def test_jobs_of_one_owner_run_one_after_the_other_and_take_no_slot_while_they_w
         future.result(PATIENCE_SECONDS)
     assert said == ["other", *(f"greedy {n}" for n in range(5))]
     assert slots.drained(PATIENCE_SECONDS)
+
+
+def test_a_job_that_hangs_holds_no_slot(gate: Gate) -> None:
+    slots, said = Slots("test", 1, patience=0.0), list[str]()
+    hangs = slots.submit(gate, whose="hangs")
+    assert gate.entered.wait(PATIENCE_SECONDS)
+    slots.submit(saying(said, "other"), whose="other").result(PATIENCE_SECONDS)
+    after = slots.submit(saying(said, "after"), whose="hangs")
+    slots.submit(saying(said, "another"), whose="other").result(PATIENCE_SECONDS)
+    assert said == ["other", "another"]  # and its owner's next job waits
+    gate.open.set()
+    for future in (hangs, after):
+        future.result(PATIENCE_SECONDS)
+    assert slots.drained(PATIENCE_SECONDS)
+
+
+def test_what_waits_for_a_job_that_turns_out_to_hang_goes_on(gate: Gate) -> None:
+    slots, said = Slots("test", 1, patience=0.2), list[str]()
+    slots.submit(gate)
+    waits = slots.submit(saying(said, "waits"))
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not waits.done() and time.monotonic() < deadline:
+        slots.go_on()
+        time.sleep(0.01)
+    assert said == ["waits"]
+    gate.open.set()
+    assert slots.drained(PATIENCE_SECONDS)
+
+
+def test_what_is_asked_for_once_waits_once(gate: Gate) -> None:
+    slots, said = Slots("test", 1), list[str]()
+    slots.submit(gate)
+    assert gate.entered.wait(PATIENCE_SECONDS)
+    asked = [slots.submit(saying(said, "a"), once="a") for _ in range(100)]
+    other = slots.submit(saying(said, "b"), once="b")
+    assert slots.waiting == 2
+    gate.open.set()
+    for future in (*asked, other):
+        future.result(PATIENCE_SECONDS)
+    slots.submit(saying(said, "a"), once="a").result(PATIENCE_SECONDS)
+    assert said == ["a", "b", "a"]

@@ -1,11 +1,12 @@
 """Every operation, through both doors."""
 
 import json
+import os
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import pytest
 
@@ -173,6 +174,9 @@ def test_the_socket_takes_up_a_workspace_whose_root_is_named(served: Running, tm
     operation = OPERATIONS["dream_status"]
     with pytest.raises(UnknownWorkspaceError):
         served.client.call(root, operation, operation.request())
+    there = f"/v1/workspaces/{name_of(root)}/status"
+    said = {"Dreamd-Workspace": quote(os.fsencode(root))}  # which of them is meant, and no more
+    assert served.ask_socket("GET", there, headers=said).code == "UNKNOWN_WORKSPACE"
     assert served.client.call(root, operation, operation.request(), adopt=True).workspace == str(root)
     assert served.client.call(root, operation, operation.request()).workspace == str(root)
 

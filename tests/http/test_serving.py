@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from daemon.client import Client
-from daemon.http.answering import Call
+from daemon.http.answering import Call, answered
 from daemon.http.listening import open_port, open_socket
 from daemon.http.serving import serve
-from daemon.http.workers import Limits
+from daemon.http.workers import Limits, Workers
 from daemon.operations import OPERATIONS
 from state.errors import OverloadedError
 from tests.http.house import GatedHouse, OwnHouse
@@ -333,3 +333,20 @@ def test_signals_are_left_to_the_daemon() -> None:
 def test_it_says_the_time(house: GatedHouse) -> None:
     with running(house) as server:
         assert server.ask("GET", "/healthz").headers["Date"].endswith(" GMT")
+
+
+def test_a_call_that_no_thread_takes_is_answered() -> None:
+    async def answer(*, cancelled: bool) -> int:
+        workers = Workers(Limits())
+        if not cancelled:
+            await workers.close()  # its threads take nothing any more
+        operation = OPERATIONS["dream_status"]
+        asked = answered(Call("a", None, operation, operation.request()), OwnHouse(), workers, streaming=False)
+        waiting = asyncio.create_task(asked)
+        await asyncio.sleep(0)
+        if cancelled:
+            await workers.close()
+        return (await asyncio.wait_for(waiting, 30)).status_code
+
+    assert asyncio.run(answer(cancelled=False)) == 500
+    assert asyncio.run(answer(cancelled=True)) == 503

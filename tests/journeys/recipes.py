@@ -23,7 +23,7 @@ FILES = ROOT / "docs" / "agents"
 _PROGRAM, _WORKSPACE = "/path/to/dreamd", "/path/to/workspace"
 _SOCKETS = ("/run/user/1000/dreamd/dreamd.sock", "~/.local/state/dreamd/dreamd.sock")
 _TOKEN = "~/.local/state/dreamd/token"
-_PORT, _NAME = "127.0.0.1:7349", "workspace-0a1b2c"
+_PORT, _NAME = "127.0.0.1:7349", "workspace-0a1b2c3d4e5f"
 
 
 @dataclass(frozen=True, slots=True)

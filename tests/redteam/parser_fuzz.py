@@ -24,7 +24,7 @@ from pathlib import Path
 
 from daemon.config import load
 from daemon.importing import import_archive
-from daemon.registry import known, known_workspaces
+from daemon.registry import Listing, known
 from daemon.transcripts.reading import readings
 from state.document import complete, parse, render
 from state.dream import decode_record
@@ -240,7 +240,9 @@ def _registry(content: bytes, room: Path) -> None:
     path = room / "workspaces"
     path.write_bytes(content)
     known(path)
-    known_workspaces(path, (), room)
+    listing = Listing(path, (), room)
+    for entry in listing.read(()):
+        listing.look_up(entry)
 
 
 def _listing(folder: Path, room: Path) -> frozenset[tuple[str, int]]:
