@@ -95,7 +95,7 @@ class Client:
                 raise _error(line["error"])
             elif "reply" in line:
                 return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
-        raise LostError("the daemon went while it worked; see 'dreamd status', and try again")
+        raise LostError("the daemon went while it worked", "see 'dreamd status', and try again")
 
     def get(self, path: str, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """The JSON at this path of the daemon's. Raises UnreachableError, or what the daemon says.
@@ -114,7 +114,7 @@ class Client:
             try:
                 said = json.loads(answer.read())
             except (OSError, ValueError, http.client.HTTPException) as error:
-                raise LostError("the daemon went while it answered; try again") from error
+                raise LostError("the daemon went while it answered", "try again") from error
         if answer.status >= http.client.BAD_REQUEST:
             raise _error(said)
         return said
@@ -155,7 +155,7 @@ def _lines(
                     # What the daemon refuses before it looks at the workspace is a plain object.
                     yield {"error": line} if answer.status >= http.client.BAD_REQUEST else line
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise LostError("the daemon went while it worked; see 'dreamd status', and try again") from error
+            raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
 
 
 def _error(said: dict[str, Any]) -> DreamdError:
@@ -168,18 +168,18 @@ def _sent(
     try:
         connection.connect()
     except (ConnectionRefusedError, FileNotFoundError) as error:
-        raise UnreachableError("no daemon runs; 'dreamd serve' starts one") from error
+        raise UnreachableError("no daemon runs", "'dreamd serve' starts one") from error
     except OSError as error:
-        raise BusyError(f"the daemon does not answer ({error}); see 'systemctl --user status dreamd'") from error
+        raise BusyError(f"the daemon does not answer ({error})", "see 'systemctl --user status dreamd'") from error
     try:
         connection.request(method, path, body, headers)
         return connection.getresponse()
     except ConnectionError as error:  # http.client's RemoteDisconnected is one
-        raise LostError("the daemon went while it worked; see 'dreamd status', and try again") from error
+        raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
     except TimeoutError as error:
         raise LostError(
-            "the daemon does not answer: it is stopped, or overrun; 'kill -CONT' lets a stopped one go on, "
-            "'systemctl --user restart dreamd' starts it anew"
+            "the daemon does not answer: it is stopped, or overrun",
+            "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
         ) from error
     except OSError as error:
-        raise LostError(f"the daemon does not answer ({error}); see 'dreamd status', and try again") from error
+        raise LostError(f"the daemon does not answer ({error})", "see 'dreamd status', and try again") from error

@@ -40,6 +40,11 @@ class Finding:
     advice: str = ""
 
 
+def advice_of(error: DreamdError) -> str:
+    """What to do about an error, for somebody who asks the doctor already."""
+    return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
+
+
 def look_into(store: Store) -> Iterator[Finding]:
     """Every finding about the stores of a workspace that this process owns, as it is made.
 
@@ -66,7 +71,7 @@ def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
     try:
         yield from findings
     except DreamdError as error:
-        yield Finding("stores", Level.PROBLEM, str(error))
+        yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
     except sqlite3.Error as error:
         yield Finding("state.db", Level.PROBLEM, f"{store.workspace.database}: {error}", RESCUE)
 
@@ -100,7 +105,7 @@ def _history(store: Store) -> Iterator[Finding]:
             sound = False
             continue
         except DreamdError as error:
-            what = str(error).removesuffix(SEE_DOCTOR).rstrip(",; ")
+            what = error.what
         else:
             if record.id == version.dream:
                 continue

@@ -74,13 +74,13 @@ class KeeperDesk:
         self._after_pass(keeper)
         if keeper.dreaming or keeper.busy:
             what = keeper.dreaming or "something is under way in it"
-            raise BusyError(f"{self.workspace.root}: {what}; wait for it and try again")
+            raise BusyError(f"{self.workspace.root}: {what}", "wait for it and try again")
         return self._let_go(keeper)
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
         """In a slot, before those that nobody waits for."""
         if self.keeper.dreaming:
-            raise BusyError(f"{self.keeper.dreaming}; wait for it, 'dreamd status' shows when it is done")
+            raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
         return self.submit(self._kept(), reason, mode, self.told).result()
 
     def dream_soon(self, reason: Reason) -> bool:
@@ -127,7 +127,7 @@ class KeeperDesk:
         """The keeper, if it keeps the workspace. Raises NotKeptError."""
         if not self.keeper.kept:
             why = next(iter(self.service().problems), Problem("it is being taken up", "try again"))
-            raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}; {why.advice}")
+            raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}", why.advice)
         return self.keeper
 
     @contextmanager

@@ -117,7 +117,7 @@ class Keeper:
         if not all(bench.rest() for bench in (self._soon, self._long)):
             # Fenced, and does not know it yet. It is not waited for: a dream may wait for its model for minutes.
             raise BusyError(
-                f"{self.workspace.root}: what was under way when it was taken over has to end; wait for it"
+                f"{self.workspace.root}: what was under way when it was taken over has to end", "wait for it"
             )
         lock = acquire(self.workspace, COMMAND)
         self._indexing = self._new_indexing()
@@ -210,7 +210,7 @@ class Keeper:
     def _using(self, bench: Bench, *, wait: bool = True) -> Iterator[Store]:
         lock = self._lock
         if lock is None:
-            raise BusyError(f"{self.workspace.root} is not in this daemon's keeping; 'dreamd status' says why")
+            raise BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
         try:
             lock.check()  # this process may have been stopped, and displaced
             with bench.using(wait=wait) as store:
@@ -232,7 +232,7 @@ class Keeper:
     def _open(self) -> Store:
         lock, indexing = self._lock, self._indexing
         if lock is None or indexing is None:
-            raise StoppedError(f"{self.workspace.root} is being left by the daemon; try again")
+            raise StoppedError(f"{self.workspace.root} is being left by the daemon", "try again")
         return open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
 
     def _new_indexing(self) -> Indexing:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.places import make_private_folder
+from daemon.status import Problem
 from state.errors import UsageError
 from state.stores.files import Disk
 from state.stores.workspace import STATE_FOLDER
@@ -22,10 +23,10 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSet:
-    """Folders that are there, free of symbolic links and each once; and a line for whatever is not."""
+    """Folders that are there, free of symbolic links and each once; and a problem for whatever is not."""
 
     roots: tuple[Path, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 def known(path: Path) -> tuple[Path, ...]:
@@ -43,7 +44,7 @@ def add(path: Path, root: Path) -> bool:
     """
     line = os.path.realpath(root)
     if line != line.strip() or "\n" in line or "\r" in line:
-        raise UsageError(f"{line!r}: the registry has one path a line, without spaces around it; rename the folder")
+        raise UsageError(f"{line!r}: the registry has one path a line, without spaces around it", "rename the folder")
     make_private_folder(path.parent)
     disk = Disk(path.parent)
     with disk.locked(path, _HEADER):
@@ -77,19 +78,20 @@ def known_workspaces(registry: Path, configured: Sequence[str], home: Path) -> W
     workspaces before (they hold `.dreamd`). What is gone, or cannot be meant, is a problem, and the others count.
     """
     found: dict[Path, None] = {}
-    problems: list[str] = []
+    problems: list[Problem] = []
     for line in _lines(registry):
         if line.startswith("/") and os.path.isdir(line):  # noqa: PTH112 - Path.is_dir may raise here
             found[Path(os.path.realpath(line))] = None
         elif line.startswith("/"):
-            problems.append(f"{line}: no such folder; bring it back, or take its line out of {registry}")
+            advice = f"bring it back, or take its line out of {registry}"
+            problems.append(Problem(f"{line}: no such folder", advice))
         else:
-            problems.append(f"{registry}: {line!r} is no absolute path; mend or remove the line")
+            problems.append(Problem(f"{registry}: {line!r} is no absolute path", "mend or remove the line"))
     for text in configured:
         folders = _configured(text, home)
         found |= dict.fromkeys(folders)
         if not folders:
-            problems.append(f"daemon.workspaces: {text!r} names no {_wanted(text)}; mend or remove it")
+            problems.append(Problem(f"daemon.workspaces: {text!r} names no {_wanted(text)}", "mend or remove it"))
     return WorkspaceSet(tuple(found), tuple(dict.fromkeys(problems)))
 
 

@@ -72,7 +72,7 @@ def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
             records.append(store.journal.record(version))
         except (NotFoundError, StorageError) as error:
             lost[version] = (
-                f"version {version} has no record that can be read ({error}): "
+                f"version {version} has no record that can be read ({error.what}): "
                 "what its dream took in is input again as crystals, not as pending notes"
             )
     return records, lost

@@ -113,7 +113,7 @@ class Service:
                 *self._refused,
                 *self._unbound(),
                 *self._problems,
-                *((Problem.of(self._watcher.problem),) if self._watcher.problem else ()),
+                *((self._watcher.problem,) if self._watcher.problem else ()),
             ),
         )
 
@@ -156,7 +156,7 @@ class Service:
             keeper = charge.keeper
         if keeper is None:
             why = charge.problem or Problem("it is being taken up", "try again")
-            raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}; {why.advice}")
+            raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}", why.advice)
         # At one that is not kept notes are taken and status is given; stores are refused, with the reason.
         yield KeeperDesk(keeper, self._config, told, self._looker.dream, self._wake, self._serving)
 
@@ -211,9 +211,9 @@ class Service:
         try:
             found = known_workspaces(registry_path(os.environ), self._config.daemon.workspaces, home(os.environ))
         except DreamdError as error:  # a list that cannot be read: those that are kept are kept
-            found = WorkspaceSet(problems=(str(error),))
+            found = WorkspaceSet(problems=(Problem.of(error),))
             known = False
-        self._problems = tuple(Problem.of(line) for line in found.problems)
+        self._problems = found.problems
         roots = tuple(dict.fromkeys((*(folder.resolve() for folder in self._folders), *found.roots)))
         for root in roots:
             if self._stopping.is_set():
@@ -277,11 +277,11 @@ class Service:
     def _charge(self, name: str) -> Charge:
         charge = self._charges.get(name)
         if charge is None and not self._ready:
-            raise NotKeptError("the daemon is starting: it takes up its workspaces; try again")
+            raise NotKeptError("the daemon is starting: it takes up its workspaces", "try again")
         if charge is None:
             known = ", ".join(sorted(self._charges)) or "none yet"
             raise UnknownWorkspaceError(
-                f"the daemon keeps no workspace {name!r} (it keeps {known}); 'dreamd init' adds one"
+                f"the daemon keeps no workspace {name!r} (it keeps {known})", "'dreamd init' adds one"
             )
         return charge
 

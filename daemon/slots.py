@@ -50,7 +50,7 @@ class Slots:
         future: Future[Result] = Future()
         with self._change:
             if self._closed:
-                raise StoppedError("the daemon is stopping; try again when it runs")
+                raise StoppedError("the daemon is stopping", "try again when it runs")
             heapq.heappush(self._jobs, (not urgent, next(self._order), whose, job, future))
             self._start()
         return future
@@ -61,7 +61,9 @@ class Slots:
             self._closed = True
             dropped, self._jobs = self._jobs, []
         for *_, future in dropped:
-            future.set_exception(StoppedError("the daemon is stopping; what was asked for waits for its next start"))
+            future.set_exception(
+                StoppedError("the daemon is stopping", "what was asked for waits for its next start")
+            )
 
     def drained(self, seconds: float) -> bool:
         """Wait for what runs, at most so long; whether all has ended."""

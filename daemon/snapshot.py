@@ -52,11 +52,11 @@ def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
         text = (content or b"").decode()
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md; move it away and run 'dreamd dream' "
-            "(or 'dreamd restore' for an earlier version)"
+            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
+            "move it away and run 'dreamd dream' (or 'dreamd restore' for an earlier version)",
         ) from error
     if "\0" in text:
-        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md; move it away and run 'dreamd dream'")
+        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
     last = store.lineage.last_version()
     if text.strip() or not last:
         return text, ()

@@ -142,9 +142,9 @@ def system_unit(installed: Installation, account: str, workspaces: Iterable[Path
     Raises UsageError for root, for a name that is no account's, and for a folder that the service cannot see.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", account):
-        raise UsageError(f"{account!r} is no account's name; give one with --user")
+        raise UsageError(f"{account!r} is no account's name", "give one with --user")
     if account == "root":
-        raise UsageError("as root the service could change every file; give the account of the agents with --user")
+        raise UsageError("as root the service could change every file", "give the account of the agents with --user")
     folders = [_visible(folder) for folder in workspaces]
     paths = [
         "ProtectHome=tmpfs",
@@ -172,8 +172,9 @@ def place(path: Path, text: str) -> Placed:
     standing = _standing(path)
     if standing is not None and standing != text and not is_ours(standing):
         raise UsageError(
-            f"{path} was changed by hand; put the changes into a drop-in ('systemctl edit', with --user for a user's"
-            " unit) and run this again with --force, which keeps the old file beside the new one"
+            f"{path} was changed by hand",
+            "put the changes into a drop-in ('systemctl edit', with --user for a user's"
+            " unit) and run this again with --force, which keeps the old file beside the new one",
         )
     if standing == text:
         return Placed.UNCHANGED
@@ -277,10 +278,10 @@ def _visible(folder: Path) -> Path:
     real = Path(os.path.realpath(folder))
     if any(real.is_relative_to(place) for place in _PRIVATE):
         raise UsageError(
-            f"{folder}: the service has a {real.parts[1]} folder of its own; move the workspace elsewhere"
+            f"{folder}: the service has a {real.parts[1]} folder of its own", "move the workspace elsewhere"
         )
     if real == Path("/") or real in _HOMES:
-        raise UsageError(f"{folder}: that opens more than a workspace to the service; name the workspace itself")
+        raise UsageError(f"{folder}: that opens more than a workspace to the service", "name the workspace itself")
     return real
 
 
@@ -314,7 +315,7 @@ def _command(words: Iterable[str]) -> str:
 def _word(text: str, bare: str = "") -> str:
     """The text as one word of a unit: quoted when it has to be, specifiers escaped. Raises UsageError."""
     if any(ord(character) < 0x20 for character in text):
-        raise UsageError(f"{text!r} has a control character, which a unit cannot say; rename it")
+        raise UsageError(f"{text!r} has a control character, which a unit cannot say", "rename it")
     escaped = text.replace("%", "%%")
     if re.fullmatch(r"[\w@%+=:,./$-]+", escaped):
         return escaped

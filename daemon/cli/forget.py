@@ -43,14 +43,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Forget it; exit status 1 when something of it is left that is dreamd's."""
     if arguments.lift and (arguments.words or arguments.derived or arguments.dry_run):
-        raise UsageError("--lift takes no --words, --derived or --dry-run; it changes only what may be learnt")
+        raise UsageError("--lift takes no --words, --derived or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
     caller = caller_of(arguments, "forget", _told)
     from daemon.operations.forget import FORGET, MAX_CHARACTERS, Forget
 
     if len(text) > MAX_CHARACTERS:
         raise UsageError(
-            f"the text has {len(text):,} characters and {MAX_CHARACTERS:,} are possible; give it in parts"
+            f"the text has {len(text):,} characters and {MAX_CHARACTERS:,} are possible", "give it in parts"
         )
     asked = Forget(
         text=text,
@@ -62,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if not (arguments.yes or arguments.dry_run or arguments.lift):
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise UsageError("what is forgotten cannot be brought back; say --yes, or --dry-run to see what would go")
+            raise UsageError(
+                "what is forgotten cannot be brought back", "say --yes, or --dry-run to see what would go"
+            )
         _show(caller.ask(FORGET, asked.model_copy(update={"dry_run": True})))
         if not _agreed():
             say("nothing was changed")
@@ -78,7 +80,7 @@ def _text(arguments: argparse.Namespace) -> str:
     if arguments.text == "-":
         return sys.stdin.read()
     if arguments.text is not None and not arguments.text.strip():
-        raise UsageError("the text is empty; say what is to be forgotten")
+        raise UsageError("the text is empty", "say what is to be forgotten")
     return arguments.text or ""
 
 

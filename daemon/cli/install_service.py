@@ -88,14 +88,14 @@ def _plan(arguments: argparse.Namespace) -> _Plan:
     installed = unit.installation()
     for folder in arguments.workspaces:
         if not folder.is_dir():
-            raise UsageError(f"{folder} is no folder; run 'dreamd init {folder}' first")
+            raise UsageError(f"{folder} is no folder", f"run 'dreamd init {folder}' first")
     if arguments.system:
         if not arguments.account:
             raise UsageError("--system needs an account: --user NAME, the one whose agents write in the workspaces")
         text = unit.system_unit(installed, arguments.account, arguments.workspaces)
         return _Plan(unit.SYSTEM_PATH, text, Sandbox.FULL, ())
     if arguments.account:
-        raise UsageError("--user NAME goes with --system; without it the unit is yours")
+        raise UsageError("--user NAME goes with --system", "without it the unit is yours")
     sandbox = unit.sandbox_here() if arguments.sandbox == "auto" else Sandbox(arguments.sandbox)
     own = home(os.environ)
     text = unit.user_unit(installed, arguments.workspaces, os.environ, own, sandbox)
@@ -106,18 +106,20 @@ def _may_install_for_the_system(account: str) -> None:
     import pwd
 
     if os.geteuid() != 0:
-        raise UsageError(f"{unit.SYSTEM_PATH} is root's; run this with sudo, or --print and pass it on")
+        raise UsageError(f"{unit.SYSTEM_PATH} is root's", "run this with sudo, or --print and pass it on")
     try:
         pwd.getpwnam(account)
     except KeyError:
         make = f"useradd --system --home-dir /var/lib/dreamd --shell /usr/sbin/nologin {account}"
-        raise UsageError(f"there is no account {account!r}; '{make}' makes one") from None
+        raise UsageError(f"there is no account {account!r}", f"'{make}' makes one") from None
 
 
 def _systemctl() -> str:
     found = shutil.which("systemctl")
     if found is None:
-        raise UsageError("there is no systemctl on this machine; leave out --now, or run 'dreamd serve' another way")
+        raise UsageError(
+            "there is no systemctl on this machine", "leave out --now, or run 'dreamd serve' another way"
+        )
     return found
 
 
@@ -135,7 +137,7 @@ def _start(systemctl: list[str], outcome: Placed) -> None:
             why = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
             journal = " ".join(["journalctl", *systemctl[1:], "-u", unit.NAME, "-e"])
             raise DreamdError(
-                f"'{' '.join([Path(systemctl[0]).name, *systemctl[1:], *step])}': {why}; see '{journal}'"
+                f"'{' '.join([Path(systemctl[0]).name, *systemctl[1:], *step])}': {why}", f"see '{journal}'"
             )
 
 

@@ -74,10 +74,10 @@ def _show_house(house: "HouseStatus") -> None:
     out(f"{'listens at':<12} {daemon.socket}" + (f" and {daemon.http}" if daemon.http else ""))
     out(f"{'dreams':<12} {daemon.dreaming} running, {daemon.waiting} waiting")
     for problem in daemon.problems:
-        out(f"{'problem':<12} {problem.what}; {problem.advice}", "red")
+        out(f"{'problem':<12} {problem}", "red")
     for kept in daemon.workspaces:
         if kept.problem is not None:
-            out(f"{'refused':<12} {kept.root}: {kept.problem.what}; {kept.problem.advice}", "red")
+            out(f"{'refused':<12} {kept.root}: {kept.problem}", "red")
     for value in house.workspaces:
         out("")
         _show(value)
@@ -110,7 +110,7 @@ def _show(value: "Status") -> None:
     for refusal in value.rejections:
         out(f"{'refused':<12} {refusal.guard} ({refusal.scope}): {refusal.figures}", "yellow")
     for problem in value.problems:
-        out(f"{'problem':<12} {problem.what}; {problem.advice}", "red")
+        out(f"{'problem':<12} {problem}", "red")
 
 
 def _dream(last: "LastDream | None", now: datetime) -> str:

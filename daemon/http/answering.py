@@ -109,7 +109,7 @@ def _root(said: list[str], name: str) -> Path | None:
 
     text = unquote_to_bytes(said[0]).decode(errors="surrogateescape")
     if len(said) > 1 or not text.startswith("/") or "\0" in text or name_of(Path(text)) != name:
-        raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}; send that one, percent-encoded")
+        raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}", "send that one, percent-encoded")
     return Path(text)
 
 

@@ -62,9 +62,9 @@ def rows_of(file: Traversable) -> dict[str, list[str]]:
     for name in ROWS:
         words = rows.get(name)
         if not (isinstance(words, list) and words and all(isinstance(word, str) and word for word in words)):
-            raise ConfigError(f"{file.name}: the row {name!r} is no list of words; every language has one")
+            raise ConfigError(f"{file.name}: the row {name!r} is no list of words", "every language has one")
     if unknown := sorted(set(rows) - set(ROWS)):
-        raise ConfigError(f"{file.name}: {unknown[0]!r} is no row of a language; these are: {', '.join(ROWS)}")
+        raise ConfigError(f"{file.name}: {unknown[0]!r} is no row of a language", f"these are: {', '.join(ROWS)}")
     return rows
 
 
