@@ -10,7 +10,9 @@ from daemon.client import LostError, UnreachableError, daemon
 from daemon.config import Config
 from daemon.desk import OwnDesk
 from daemon.layers import PREFIX
+from daemon.places import registry_path
 from daemon.progress import Step
+from daemon.registry import excluded
 from daemon.status import present_holder
 from state.errors import BusyError, NotKeptError, StoppedError, UnknownWorkspaceError
 from state.stores.lock import is_stopped
@@ -78,11 +80,13 @@ def ask(
 ) -> Answer:
     """What the daemon answers; when none runs, or it is stopped, or the workspace is not its, what `here` does.
 
-    `adopt`: it is to keep it from now on. A daemon that went while it answered is asked once more, for what only
-    reads. Raises what the operation raises; BusyError when another process has the workspace.
+    `adopt`: it is to keep it from now on, unless that was ruled out ('dreamd init --no-daemon'). A daemon that went
+    while it answered is asked once more, for what only reads. Raises what the operation raises; BusyError when
+    another process has the workspace.
     """
     deadline = time.monotonic() + _STARTING_SECONDS
     again = operation.only_reads
+    adopt = adopt and workspace.root not in excluded(registry_path(os.environ))
     while True:
         client = None if is_stopped(present_holder(workspace)) else daemon()
         if client is not None:

@@ -108,6 +108,10 @@ class Client:
         """What the daemon answers to these fields. Raises UnreachableError, or what the daemon says."""
         return self._json("POST", path, json.dumps(fields).encode())
 
+    def delete(self, path: str) -> None:
+        """Have the daemon take away what is at this path. Raises UnreachableError, or what the daemon says."""
+        self._json("DELETE", path, None)
+
     def _json(self, method: str, path: str, body: bytes | None, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401
         with closing(_Connection(self, seconds)) as connection:
             answer = _sent(connection, method, path, body, {"Content-Type": "application/json"})

@@ -1,6 +1,7 @@
 """The workspaces that the daemon looks after: those of the registry file, and those of the configuration.
 
-The registry is a text file with one absolute path a line; people may edit it, and their comments stay.
+The registry is a text file with one absolute path a line; people may edit it, and their comments stay. A path after
+a '!' is a workspace that no daemon shall look after.
 """
 
 import hashlib
@@ -16,7 +17,9 @@ from state.errors import UsageError
 from state.stores.files import Disk
 from state.stores.workspace import STATE_FOLDER
 
-_HEADER = b"# The workspaces that dreamd looks after, one absolute path a line.\n"
+_HEADER = (
+    b"# The workspaces that dreamd looks after, one absolute path a line; after a !, one that it leaves alone.\n"
+)
 _LONGEST_NAME = 48
 _DIGITS = 6
 
@@ -37,38 +40,52 @@ def known(path: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(line) for line in _lines(path) if line.startswith("/")))
 
 
+def excluded(path: Path) -> frozenset[Path]:
+    """The workspaces that no daemon shall look after, whoever names them."""
+    return frozenset(Path(line[1:]) for line in _lines(path) if line.startswith("!/"))
+
+
 def add(path: Path, root: Path) -> bool:
     """Put the workspace into the registry (made if missing); False when it was there.
 
     Processes that do this at once lose none of their lines. Raises UsageError for a path with a line break.
     """
-    line = os.path.realpath(root)
-    if line != line.strip() or "\n" in line or "\r" in line:
-        raise UsageError(f"{line!r}: the registry has one path a line, without spaces around it", "rename the folder")
+    real = os.path.realpath(root)
+    if not _is_line(real):
+        raise UsageError(f"{real!r}: the registry has one path a line, without spaces around it", "rename the folder")
+    return _write(path, {real}, b"", os.fsencode(real))
+
+
+def exclude(path: Path, root: Path) -> bool:
+    """Take the workspace out of the registry and write down that it stays out until it is added; False when it did.
+
+    Every other line stays as it is. A path that cannot be a line cannot get in either.
+    """
+    real = os.path.realpath(root)
+    return _is_line(real) and _write(path, {real, str(root)}, b"!", b"!" + os.fsencode(real))
+
+
+def _write(path: Path, names: set[str], mark: bytes, line: bytes) -> bool:
+    """Replace the lines of a workspace by this one; False when it stands there alone."""
     make_private_folder(path.parent)
     disk = Disk(path.parent)
-    with disk.locked(path, _HEADER):
-        content = disk.read_bytes(path)
-        if Path(line) in map(Path, _parsed(content)):
-            return False
-        apart = b"" if not content or content.endswith(b"\n") else b"\n"
-        disk.write_atomic(path, content + apart + os.fsencode(line) + b"\n")
-    return True
-
-
-def remove(path: Path, root: Path) -> bool:
-    """Take the workspace out of the registry; False when it was not there. Every other line stays as it is."""
-    if not path.exists():
-        return False
-    gone = {root, Path(os.path.realpath(root))}
-    disk = Disk(path.parent)
+    roots = {Path(name) for name in names}
     with disk.locked(path, _HEADER):
         lines = disk.read_bytes(path).splitlines(keepends=True)
-        kept = [line for line in lines if Path(os.fsdecode(line).strip()) not in gone]
-        if len(kept) == len(lines):
+        told = [_parsed(one) for one in lines]
+        about = [bool(one) and Path(one[0].removeprefix("!")) in roots for one in told]
+        others = [one for one, is_about in zip(lines, about, strict=True) if not is_about]
+        standing = [one[0].startswith("!") for one, is_about in zip(told, about, strict=True) if is_about]
+        if standing and all(excludes == bool(mark) for excludes in standing):
             return False
-        disk.write_atomic(path, b"".join(kept))
+        content = b"".join(others)
+        apart = b"" if not content or content.endswith(b"\n") else b"\n"
+        disk.write_atomic(path, content + apart + line + b"\n")
     return True
+
+
+def _is_line(path: str) -> bool:
+    return path == path.strip() and "\n" not in path and "\r" not in path
 
 
 def known_workspaces(registry: Path, configured: Sequence[str], home: Path) -> WorkspaceSet:
@@ -80,6 +97,8 @@ def known_workspaces(registry: Path, configured: Sequence[str], home: Path) -> W
     found: dict[Path, None] = {}
     problems: list[Problem] = []
     for line in _lines(registry):
+        if line.startswith("!/"):
+            continue
         if line.startswith("/") and os.path.isdir(line):  # noqa: PTH112 - Path.is_dir may raise here
             found[Path(os.path.realpath(line))] = None
         elif line.startswith("/"):
@@ -92,7 +111,8 @@ def known_workspaces(registry: Path, configured: Sequence[str], home: Path) -> W
         found |= dict.fromkeys(folders)
         if not folders:
             problems.append(Problem(f"daemon.workspaces: {text!r} names no {_wanted(text)}", "mend or remove it"))
-    return WorkspaceSet(tuple(found), tuple(dict.fromkeys(problems)))
+    out = excluded(registry)
+    return WorkspaceSet(tuple(root for root in found if root not in out), tuple(dict.fromkeys(problems)))
 
 
 def name_of(root: Path) -> str:

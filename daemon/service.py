@@ -31,7 +31,7 @@ from daemon.keeping import Keeper
 from daemon.metrics import Metrics, Standing
 from daemon.places import home, registry_path, socket_path
 from daemon.progress import Step
-from daemon.registry import WorkspaceSet, add, known_workspaces, name_of, remove
+from daemon.registry import WorkspaceSet, add, exclude, known_workspaces, name_of
 from daemon.schedule import Act, upcoming
 from daemon.status import Problem, Status, status
 from daemon.status import Service as Serving
@@ -139,9 +139,9 @@ class Service:
         return name
 
     def release(self, name: str) -> None:
-        """Keep it no more."""
+        """Keep it no more, until it is adopted by name again."""
         charge = self._charge(name)
-        remove(registry_path(os.environ), charge.root)
+        exclude(registry_path(os.environ), charge.root)
         with self._adopting:
             self._charges.pop(name, None)
             self._let_go(charge)
