@@ -34,7 +34,8 @@ _POLL_SECONDS = 0.1
 class Caller:
     """Who asks: for which workspace, with which configuration if it is done here, and under which name.
 
-    `told` hears how far it is, `noticed` what a person should know. `own_config`: the caller was given one.
+    `told` hears how far it is, `noticed` what a person should know. `own_config`: the caller was given one, which a
+    long operation (a dream, for one) that the daemon does goes without; then it is said.
     """
 
     workspace: Workspace
@@ -54,7 +55,7 @@ class Caller:
             return self._here(operation, asked)
 
         answer = ask(self.workspace, operation, asked, here, self.told, self.noticed)
-        if self.own_config and not elsewhere:
+        if self.own_config and operation.long and not elsewhere:
             self.noticed("the daemon did it, with its own configuration; that of this call was not used")
         return answer
 

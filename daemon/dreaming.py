@@ -190,13 +190,13 @@ def _run(
     try:
         if mode is Mode.DRY:
             for update in build(ports).stream(start, config, stream_mode="updates"):
-                tell(update, values, told)
+                tell(update, values, mode.value, told)
         else:
             with checkpoints(store, dream) as saver:
                 graph = build(ports, saver)
                 values |= graph.get_state(config).values if resumed else {}
                 for update in graph.stream(start, config, stream_mode="updates", durability="sync"):
-                    tell(update, values, told)
+                    tell(update, values, mode.value, told)
     except (FencedError, StoppedError, sqlite3.OperationalError):
         # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
         # was full or busy.

@@ -64,6 +64,7 @@ class Service:
         self._ready = False
         self._rested_after = 0
         self.http = ""
+        self.shut: Problem | None = None  # why it has no port
 
     @property
     def beat(self) -> float:
@@ -111,6 +112,7 @@ class Service:
             workspaces=tuple(Kept(one.name, str(one.root), one.problem) for one in self._sorted()),
             problems=(
                 *self._refused,
+                *((self.shut,) if self.shut else ()),
                 *self._unbound(),
                 *self._problems,
                 *((self._watcher.problem,) if self._watcher.problem else ()),

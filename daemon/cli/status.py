@@ -3,6 +3,7 @@
 import argparse
 import json
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -41,18 +42,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
-    """As the daemon sees it, who knows when the next dream is; else as the files say."""
-    from daemon.client import UnreachableError, daemon
+    """As the daemon sees it, who knows when the next dream is; else as the files say.
+
+    A daemon that does not answer within two seconds is a problem of the status that the files give.
+    """
+    from daemon.client import LostError, UnreachableError, daemon
     from daemon.registry import name_of
-    from daemon.status import Status, present_holder, status
+    from daemon.status import Problem, Status, present_holder, status
     from state.codec import decode
 
     client = None if is_stopped(present_holder(workspace)) else daemon()
+    silent: tuple[Problem, ...] = ()
     if client is not None:
-        with suppress(UnreachableError, UnknownWorkspaceError, NotKeptError):
-            answer = client.get(f"/v1/workspaces/{name_of(workspace.root)}/status")
+        try:
+            answer = client.get(f"/v1/workspaces/{name_of(workspace.root)}/status", _STATUS_SECONDS)
             return decode(Status, json.dumps(answer), "the daemon's answer")
-    return status(workspace, config_of(arguments), datetime.now(UTC))
+        except LostError as error:
+            silent = (Problem.of(error),)
+        except (UnreachableError, UnknownWorkspaceError, NotKeptError):
+            pass  # no daemon's: the files say all there is
+    value = status(workspace, config_of(arguments), datetime.now(UTC))
+    return replace(value, problems=(*silent, *value.problems))
 
 
 def _house() -> "HouseStatus | None":

@@ -68,8 +68,11 @@ def open_database(path: Path) -> sqlite3.Connection:
 def make_private(path: Path) -> None:
     """The file of a database, made if it is missing, open to its owner alone; SQLite's files beside it get its mode.
 
-    What cannot be done here SQLite fails at, in its own words.
+    What else cannot be done here SQLite fails at, in its own words. Raises ValueError for the name that SQLite takes
+    for no file.
     """
+    if path.name == ":memory:":
+        raise ValueError(f"{path} names no file to SQLite")
     # One that is there is not opened: to close it would drop the locks that this process has on it (fcntl(2)).
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))

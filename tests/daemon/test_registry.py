@@ -38,7 +38,7 @@ def test_what_is_added_is_known_once_until_it_is_excluded(registry: Path, tmp_pa
     assert known(registry) == (one, other)
     assert registry.stat().st_mode & 0o777 == 0o600
     assert [exclude(registry, one), exclude(registry, one)] == [True, False]
-    assert (known(registry), excluded(registry)) == ((other,), {one})
+    assert (known(registry), excluded(registry)) == ((other,), frozenset({one}))
     assert add(registry, one)
     assert (known(registry), excluded(registry)) == ((other, one), frozenset())
 
@@ -88,7 +88,7 @@ def test_any_text_before_survives_adding_and_excluding(names: list[str], text: s
         assert known(registry)[-len(set(roots)) :] == tuple(dict.fromkeys(roots)) or not roots
         for root in roots:
             exclude(registry, root)
-        assert (known(registry), excluded(registry)) == (before, set(roots))
+        assert (known(registry), excluded(registry)) == (before, frozenset(roots))
         after = "".join(row for row in registry.read_text().splitlines(keepends=True) if f"!{name}/" not in row)
         assert after == text or (after == f"{text}\n" and not text.endswith("\n"))
 
