@@ -1,4 +1,4 @@
-"""Asking the daemon over its Unix socket; and doing it at one's own desk when none runs.
+"""Client: asks the daemon over its Unix socket, for every command and for an agent's MCP server.
 
 The wire is the daemon's HTTP with newline-delimited JSON as the answer: `{"step": …}` and `{"notice": …}` while it
 works, `{"reply": …}` or `{"error": …}` at the end.

@@ -92,10 +92,11 @@ class SecretsSection(_Section):
 
 
 class DaemonSection(_Section):
-    """`dreamd serve`: for whom, and how much at once."""
+    """`dreamd serve`: for whom, how much at once, and how often what is new is consolidated."""
 
     workspaces: Texts = ()
     concurrent_dreams: int = Field(default=4, ge=1, le=64)
+    pass_minutes: int = Field(default=5, ge=1, le=10_080)
 
 
 class HttpSection(_Section):

@@ -108,6 +108,7 @@ def approve(store: Store, dream: str) -> Dream:
     # Decided before a crash: the commit was finished since, or is now.
     if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
         store.ledger.decide(record.id, "outdated")
+        store.ledger.end(record.id, "rejected", "outdated: there is a newer version", clock())
         raise RejectedError(
             f"proposal {record.id} was made for version {record.number - 1} and there is a newer one",
             "its notes are pending, run 'dreamd dream'",

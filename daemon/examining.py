@@ -10,6 +10,7 @@ from daemon.compose import Store, clock
 from state.errors import DreamdError, NotFoundError
 from state.pointer import FIRST
 from state.stores import lexical
+from state.stores.embeddings import Unavailable
 from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.salvage_checking import faults
 
@@ -50,6 +51,7 @@ def look_into(store: Store) -> Iterator[Finding]:
 
     A torn index is built anew on the way, and the findings say so.
     """
+    told = set[str]()
     for check in (
         _database,
         _forgetting,
@@ -61,9 +63,12 @@ def look_into(store: Store) -> Iterator[Finding]:
         _dreams,
         _pointers,
     ):
-        yield from _watched(check(store), store)
+        for finding in _watched(check(store), store):
+            told.add(finding.what)
+            yield finding
     for notice in dict.fromkeys(store.notices):
-        yield Finding("noticed", Level.WARNING, notice)
+        if notice not in told:
+            yield Finding("noticed", Level.WARNING, notice)
 
 
 def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
@@ -133,11 +138,13 @@ def _memory(store: Store) -> Iterator[Finding]:
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:
-    embedder = store.embedder()
+    store.embedder()  # what waits is what waits for this model
+    embedder = store.embedding.get()
     waiting, _ = store.crystals.vectors.waiting()
-    if embedder is None:
-        reason = store.notices.pop()
-        yield Finding("embeddings", Level.WARNING, reason, f"{waiting:,} crystals are found by their words alone")
+    if isinstance(embedder, Unavailable):
+        yield Finding(
+            "embeddings", Level.WARNING, embedder.reason, f"{waiting:,} crystals are found by their words alone"
+        )
     elif waiting:
         what = f"{embedder.name}; {waiting:,} crystals wait for a vector"
         yield Finding("embeddings", Level.WARNING, what, "the next dream embeds them")

@@ -22,6 +22,7 @@ from state.stores.workspace import Workspace
 
 # Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
 EXACT_SEARCH_UP_TO = 5_000
+_RETRY_SECONDS = 60.0
 _COLLECTION = "crystals"
 
 
@@ -39,23 +40,32 @@ class Embedding:
         self._download = download
         self._found: Embedder | Unavailable | None = None
         self._asked_at = 0.0
+        self._again_at = 0.0  # monotonic; one that was not there is looked for again
         self._loading = Lock()
 
     @classmethod
     def given(cls, found: Embedder | Unavailable) -> Self:
         """One that is there already, or is known not to be."""
         embedding = cls(download=False)
-        embedding._found = found
+        embedding._found, embedding._again_at = found, float("inf")
         return embedding
 
     def get(self) -> Embedder | Unavailable:
         """The model, or why there is none."""
         with self._loading:
             self._asked_at = time.monotonic()
-            if self._found is None:
-                found = open_embedder(cache_folder(os.environ), download=self._download)
+            if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
+                # It may be installed meanwhile. The network is asked once: it may keep everybody waiting.
+                download, self._download = self._download, False
+                found = open_embedder(cache_folder(os.environ), download=download)
                 self._found = found if isinstance(found, Unavailable) else Remembering(found)
+                self._again_at = time.monotonic() + _RETRY_SECONDS
             return self._found
+
+    def try_again(self, *, download: bool) -> None:
+        """Look for a model anew at the next call, if there was none; with `download` by the network as well."""
+        with self._loading:
+            self._download, self._again_at = download, 0.0
 
     def forget_texts(self) -> None:
         """Nothing is known any more of what was embedded."""

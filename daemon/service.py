@@ -181,6 +181,7 @@ class Service:
             )
             raise
         self._config, self._refused = config, ()
+        self._embedding.try_again(download=config.embeddings.download)
         self._looker.dreams.resize(config.daemon.concurrent_dreams)
         for charge in self._sorted():
             if charge.keeper is not None:

@@ -99,7 +99,7 @@ class Slots:
             else:
                 future.set_result(result)
             self.ended += 1
-            del job, future  # a thread that waits keeps nothing alive
+            del job, future  # looking for the next one, it keeps nothing alive
 
     def _next(self) -> int | None:
         """The place of the first job whose owner has none that runs."""

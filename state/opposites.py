@@ -29,6 +29,11 @@ properties: name named called nickname birthday deadline date port version addre
     fecha nombre plazo cumpleaños срок имя порт версия
 refusing: avoid avoiding refuse refuses refusing decline declines reject rejects prevent prevents forbid
     forbids forbidden before unless only vermeide vermeidet verweigere évite refuse evito evita избегаю
+moments: every each day days week weeks month months year years morning evening night noon hour hours time times
+    daily weekly monthly yearly today tomorrow yesterday always often again usually once twice
+    jede jeden jedes tag woche monat jahr morgen abend immer oft wieder heute täglich wöchentlich monatlich
+    chaque jour semaine mois année matin soir toujours souvent encore cada día semana mes año siempre
+    ogni giorno settimana mese anno sempre dag vecka week maand jaar каждый день неделя месяц год 每天 每周 每月
 emphasis: always immer stets toujours siempre sempre всегда do does did
 revision: now new moved changed extended postponed updated actually instead pushed shifted rescheduled
 """
