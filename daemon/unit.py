@@ -12,6 +12,7 @@ began. There the unit is written without these lines (`Sandbox.REDUCED`); what s
 import hashlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -108,12 +109,13 @@ def user_unit(
     home: Path | None = None,
     sandbox: Sandbox = Sandbox.FULL,
 ) -> str:
-    """The unit of a user. `workspaces` are folders outside of the home that it may write in as well.
+    """The unit of a user. `workspaces` are folders outside of the home that it may write in and looks after as well.
 
     Raises UsageError for a folder that the service cannot see.
     """
     carried = {name: path for name in _CARRIED if (path := (environment or {}).get(name, "")).startswith("/")}
-    elsewhere = [_visible(folder) for folder in workspaces]
+    folders = [_visible(folder) for folder in workspaces]
+    elsewhere = [*folders]
     elsewhere += [Path(carried[name]) for name in ("XDG_STATE_HOME",) if name in carried]
     elsewhere += [Path(carried[name]).parent for name in ("DREAMD_SOCKET",) if name in carried]
     paths = [
@@ -129,6 +131,7 @@ def user_unit(
     text = _filled(
         scope="--user ",
         command=_command(installed.command),
+        folders=_folders(folders),
         environment="\n".join(f"Environment={_word(f'{name}={value}')}" for name, value in carried.items()),
         paths="\n".join(paths),
         target="default.target",
@@ -158,6 +161,7 @@ def system_unit(installed: Installation, account: str, workspaces: Iterable[Path
             scope="",
             unit="After=network.target",
             command=_command(installed.command),
+            folders=_folders(folders),
             account=f"User={account}\nRemoveIPC=yes\nStateDirectory=dreamd\nStateDirectoryMode=0700",
             environment="Environment=HOME=%S/dreamd XDG_STATE_HOME=%S XDG_CONFIG_HOME=%E"
             " DREAMD_SOCKET=%t/dreamd/dreamd.sock",
@@ -191,6 +195,15 @@ def replace_by_force(path: Path, text: str) -> Placed:
         _write(path, text)
         return Placed.REPLACED
     return place(path, text)
+
+
+def named_in(path: Path) -> tuple[Path, ...]:
+    """The workspaces that the unit there names; none without a unit, or in one that was changed by hand."""
+    text = _standing(path) or ""
+    lines = text.splitlines() if is_ours(text) else []
+    command = next((line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart=")), "")
+    _, _, named = command.partition(" serve ")
+    return tuple(Path(word.replace("$$", "$").replace("%%", "%")) for word in shlex.split(named))
 
 
 def is_ours(text: str) -> bool:
@@ -310,6 +323,10 @@ def _optional(path: Path, more: str = "") -> str:
 def _command(words: Iterable[str]) -> str:
     # In a command line a dollar begins a variable.
     return " ".join(_word(word.replace("$", "$$")) for word in words)
+
+
+def _folders(folders: Iterable[Path]) -> str:
+    return "".join(f" {_command([str(folder)])}" for folder in folders)
 
 
 def _word(text: str, bare: str = "") -> str:
