@@ -208,11 +208,11 @@ def _matching(store: Store, pattern: str) -> list[Path]:
     root = store.workspace.root
     if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
         raise ConfigError(
-            f"sources.transcripts: {pattern!r} is no glob inside the workspace; write it as in 'chats/*.md'"
+            f"sources.transcripts: {pattern!r} is no glob inside the workspace", "write it as in 'chats/*.md'"
         )
     if "\0" in pattern or any("**" in part and part != "**" for part in pattern.split("/")):
         raise ConfigError(
-            f"sources.transcripts: {pattern!r} is no glob ('**' stands alone); write it as in 'chats/*.md'"
+            f"sources.transcripts: {pattern!r} is no glob ('**' stands alone)", "write it as in 'chats/*.md'"
         )
     return [path for path in files(root, pattern) if ".dreamd" not in path.relative_to(root).parts]
 
@@ -287,10 +287,10 @@ def _require_ours(store: Store, path: Path) -> None:
         return
     if real.is_relative_to(root):
         if leads_elsewhere(path, root):
-            raise DocumentError(f"{path} leads to {real}, which is no transcript; remove the link")
+            raise DocumentError(f"{path} leads to {real}, which is no transcript", "remove the link")
         return
     raise DocumentError(
-        f"{path} leads to {real}, outside the workspace; if you mean that file, run: dreamd ingest {real}"
+        f"{path} leads to {real}, outside the workspace", f"if you mean that file, run: dreamd ingest {real}"
     )
 
 
@@ -320,5 +320,5 @@ def _name(store: Store, path: Path) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise DocumentError(f"{name!a}: its name is not UTF-8, so nothing can be kept of it; rename it") from None
+        raise DocumentError(f"{name!a}: its name is not UTF-8, so nothing can be kept of it", "rename it") from None
     return name

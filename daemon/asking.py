@@ -10,7 +10,9 @@ from daemon.client import LostError, UnreachableError, daemon
 from daemon.config import Config
 from daemon.desk import OwnDesk
 from daemon.layers import PREFIX
+from daemon.places import registry_path
 from daemon.progress import Step
+from daemon.registry import excluded
 from daemon.status import present_holder
 from state.errors import BusyError, NotKeptError, StoppedError, UnknownWorkspaceError
 from state.stores.lock import is_stopped
@@ -32,7 +34,8 @@ _POLL_SECONDS = 0.1
 class Caller:
     """Who asks: for which workspace, with which configuration if it is done here, and under which name.
 
-    `told` hears how far it is, `noticed` what a person should know. `own_config`: the caller was given one.
+    `told` hears how far it is, `noticed` what a person should know. `own_config`: the caller was given one, which a
+    long operation (a dream, for one) that the daemon does goes without; then it is said.
     """
 
     workspace: Workspace
@@ -52,7 +55,7 @@ class Caller:
             return self._here(operation, asked)
 
         answer = ask(self.workspace, operation, asked, here, self.told, self.noticed)
-        if self.own_config and not elsewhere:
+        if self.own_config and operation.long and not elsewhere:
             self.noticed("the daemon did it, with its own configuration; that of this call was not used")
         return answer
 
@@ -78,11 +81,13 @@ def ask(
 ) -> Answer:
     """What the daemon answers; when none runs, or it is stopped, or the workspace is not its, what `here` does.
 
-    `adopt`: it is to keep it from now on. A daemon that went while it answered is asked once more, for what only
-    reads. Raises what the operation raises; BusyError when another process has the workspace.
+    `adopt`: it is to keep it from now on, unless that was ruled out ('dreamd init --no-daemon'). A daemon that went
+    while it answered is asked once more, for what only reads. Raises what the operation raises; BusyError when
+    another process has the workspace.
     """
     deadline = time.monotonic() + _STARTING_SECONDS
     again = operation.only_reads
+    adopt = adopt and workspace.root not in excluded(registry_path(os.environ))
     while True:
         client = None if is_stopped(present_holder(workspace)) else daemon()
         if client is not None:

@@ -34,7 +34,7 @@ class Bench:
         Raises BusyError when somebody is at it and one does not wait.
         """
         if not self._turn.acquire(blocking=wait):
-            raise BusyError("something long is under way in this workspace, such as a dream; try again")
+            raise BusyError("something long is under way in this workspace, such as a dream", "try again")
         try:
             if self._opened_under != self._under():
                 self._close()  # the workspace was let go and taken up again since, or is configured otherwise

@@ -1,4 +1,4 @@
-"""Asking the daemon over its Unix socket.
+"""Client: asks the daemon over its Unix socket, for every command and for an agent's MCP server.
 
 The wire is the daemon's HTTP with newline-delimited JSON as the answer: `{"step": …}` and `{"notice": …}` while it
 works, `{"reply": …}` or `{"error": …}` at the end.
@@ -98,11 +98,11 @@ class Client:
                 raise _error(line["error"])
             elif "reply" in line:
                 return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
-        raise LostError("the daemon went while it worked; see 'dreamd status', and try again")
+        raise LostError("the daemon went while it worked", "see 'dreamd status', and try again")
 
-    def status(self, root: Path) -> Any:  # noqa: ANN401 - JSON has no better type
+    def status(self, root: Path, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """The JSON of this workspace's status. Raises as `get` does, and UnknownWorkspaceError."""
-        return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, headers=_rooted(root))
+        return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _rooted(root))
 
     def get(self, path: str, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """The JSON at this path of the daemon's. Raises UnreachableError, or what the daemon says.
@@ -114,6 +114,10 @@ class Client:
     def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type
         """What the daemon answers to these fields. Raises UnreachableError, or what the daemon says."""
         return self._json("POST", path, json.dumps(fields).encode())
+
+    def delete(self, path: str) -> None:
+        """Have the daemon take away what is at this path. Raises UnreachableError, or what the daemon says."""
+        self._json("DELETE", path, None)
 
     def _json(
         self,
@@ -128,7 +132,7 @@ class Client:
             try:
                 said = json.loads(answer.read())
             except (OSError, ValueError, http.client.HTTPException) as error:
-                raise LostError("the daemon went while it answered; try again") from error
+                raise LostError("the daemon went while it answered", "try again") from error
         if answer.status >= http.client.BAD_REQUEST:
             raise _error(said)
         return said
@@ -173,7 +177,7 @@ def _lines(
                     # What the daemon refuses before it looks at the workspace is a plain object.
                     yield {"error": line} if answer.status >= http.client.BAD_REQUEST else line
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise LostError("the daemon went while it worked; see 'dreamd status', and try again") from error
+            raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
 
 
 def _error(said: dict[str, Any]) -> DreamdError:
@@ -186,18 +190,18 @@ def _sent(
     try:
         connection.connect()
     except (ConnectionRefusedError, FileNotFoundError) as error:
-        raise UnreachableError("no daemon runs; 'dreamd serve' starts one") from error
+        raise UnreachableError("no daemon runs", "'dreamd serve' starts one") from error
     except OSError as error:
-        raise BusyError(f"the daemon does not answer ({error}); see 'systemctl --user status dreamd'") from error
+        raise BusyError(f"the daemon does not answer ({error})", "see 'systemctl --user status dreamd'") from error
     try:
         connection.request(method, path, body, headers)
         return connection.getresponse()
     except ConnectionError as error:  # http.client's RemoteDisconnected is one
-        raise LostError("the daemon went while it worked; see 'dreamd status', and try again") from error
+        raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
     except TimeoutError as error:
         raise LostError(
-            "the daemon does not answer: it is stopped, or overrun; 'kill -CONT' lets a stopped one go on, "
-            "'systemctl --user restart dreamd' starts it anew"
+            "the daemon does not answer: it is stopped, or overrun",
+            "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
         ) from error
     except OSError as error:
-        raise LostError(f"the daemon does not answer ({error}); see 'dreamd status', and try again") from error
+        raise LostError(f"the daemon does not answer ({error})", "see 'dreamd status', and try again") from error

@@ -166,7 +166,7 @@ def visited(workspace: Workspace, config: Config, embedding: Embedding | None = 
     """The workspace for reading, without its lock: beside an owner that may be at work, or one of somebody else's."""
 
     def not_mine() -> None:
-        raise BusyError(f"{workspace.root} is open for reading only; nothing was written")
+        raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
 
     store = _opened(
         workspace, config, not_mine, embedding or _embedding(config), Indexing(workspace, not_mine), owned=False

@@ -101,10 +101,11 @@ class SecretsSection(_Section):
 
 
 class DaemonSection(_Section):
-    """`dreamd serve`: for whom, how much at once, and what all workspaces of the user may spend together."""
+    """`dreamd serve`: for whom, how much at once, how often a pass comes, what all workspaces together may spend."""
 
     workspaces: Texts = ()
     concurrent_dreams: int = Field(default=4, ge=1, le=64)
+    pass_minutes: int = Field(default=5, ge=1, le=10_080)
     usd_per_day: float = Field(default=20.00, ge=0)
     tokens_per_day: int = Field(default=5_000_000, ge=0)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from daemon.compose import folders, owned
 from daemon.config import Config, load
-from daemon.examining import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, look_into
+from daemon.examining import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, look_into
 from daemon.indexing import Embedding
 from daemon.layers import user_file
 from daemon.repairing import Mend, survey
@@ -70,8 +70,8 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
     try:
         found = survey(workspace, config, lambda: None, Embedding(download=False))
     except DreamdError as error:
-        about = "stores" if SEE_DOCTOR not in str(error) else "state.db"
-        yield Finding(about, Level.PROBLEM, str(error).removesuffix(SEE_DOCTOR).rstrip(",; "))
+        about = "state.db" if error.advice.endswith(SEE_DOCTOR) else "stores"
+        yield Finding(about, Level.PROBLEM, error.what, advice_of(error))
         return
     yield from [one for one in found.left if not one.what.startswith(_told_of(workspace))]
     for mend in found.mends:
@@ -100,9 +100,7 @@ def _config(file: Path | None, environment: Mapping[str, str]) -> tuple[Config, 
         config = load(file, environment)
         origin = user_file(file, environment)
     except DreamdError as error:
-        return Config(), Finding(
-            "config", Level.PROBLEM, str(error), "mend it; the rest is checked with the defaults"
-        )
+        return Config(), Finding("config", Level.PROBLEM, str(error), "the rest is checked with the defaults")
     return config, Finding("config", Level.OK, f"valid ({origin or 'defaults'} and DREAMD_… variables)")
 
 
@@ -168,7 +166,8 @@ def _legible(findings: Iterator[Finding], about: str) -> Iterator[Finding]:
     try:
         yield from findings
     except DreamdError as error:
-        yield Finding(about, Level.PROBLEM, str(error), REPAIR if about == "MEMORY.md" else "")
+        advice = " or ".join(filter(None, (error.advice, REPAIR if about == "MEMORY.md" else "")))
+        yield Finding(about, Level.PROBLEM, error.what, advice)
 
 
 def _document(workspace: Workspace) -> Iterator[Finding]:
@@ -205,11 +204,11 @@ def _stores(workspace: Workspace, look: Look) -> Iterator[Finding]:
     try:
         yield from look()
     except BusyError as error:
-        yield Finding("stores", Level.WARNING, f"not looked into: {error}", "run 'dreamd doctor' again afterwards")
+        again = "run 'dreamd doctor' again afterwards"
+        advice = f"{error.advice}, then {again}" if error.advice else again
+        yield Finding("stores", Level.WARNING, f"not looked into: {error.what}", advice)
     except DreamdError as error:
-        # Whatever sends a person here has no advice of its own.
-        what = str(error).removesuffix(SEE_DOCTOR).rstrip(",; ")
-        yield Finding("stores", Level.PROBLEM, what, RESCUE if str(error).endswith(SEE_DOCTOR) else "")
+        yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
     except sqlite3.Error as error:
         yield Finding("state.db", Level.PROBLEM, f"{workspace.database}: {error}", RESCUE)
 

@@ -98,7 +98,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
     elif not new_input(store):
-        raise NothingToDoError("there is nothing new since the last dream; add a note with 'dreamd note'")
+        raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     start: Dreaming = {"dream": dream, "reason": reason.value, "now": now.isoformat()}
     return _run(store, dream, start, mode, told, resumed=False)
 
@@ -113,9 +113,10 @@ def approve(store: Store, dream: str) -> Dream:
     # Decided before a crash: the commit was finished since, or is now.
     if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
         store.ledger.decide(record.id, "outdated")
+        store.ledger.end(record.id, "rejected", "outdated: there is a newer version", clock())
         raise RejectedError(
-            f"proposal {record.id} was made for version {record.number - 1} and there is a newer one; "
-            "its notes are pending, run 'dreamd dream'"
+            f"proposal {record.id} was made for version {record.number - 1} and there is a newer one",
+            "its notes are pending, run 'dreamd dream'",
         )
     done = WorkspaceMemory(store).commit(record)
     store.ledger.decide(record.id, "approved")
@@ -145,7 +146,7 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
     forget_notes(store)  # what waits may be nothing but what is forgotten: then no dream comes to take it out
     if store.config.dream.mode == "propose" and (waiting := store.ledger.proposals()):
         store.ledger.skip(dream, reason.value, f"proposal {waiting[0].dream} waits", now)
-        raise NothingToDoError(f"proposal {waiting[0].dream} waits; decide it with 'dreamd review' first")
+        raise NothingToDoError(f"proposal {waiting[0].dream} waits", "decide it with 'dreamd review' first")
     new = new_input(store)
     wanted = 1 if reason in _IMPATIENT else store.config.dream.min_chunks
     if new >= wanted:
@@ -153,8 +154,8 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
     detail = f"{new} new, {wanted} wanted"
     store.ledger.skip(dream, reason.value, detail, now)
     if new == 0:
-        raise NothingToDoError("there is nothing new since the last dream; add a note with 'dreamd note'")
-    raise NothingToDoError(f"only {detail} (dream.min_chunks); 'dreamd dream' by hand needs one")
+        raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
+    raise NothingToDoError(f"only {detail} (dream.min_chunks)", "'dreamd dream' by hand needs one")
 
 
 def _gone_on(store: Store, mode: Mode, told: Callable[[Step], None]) -> Outcome | None:
@@ -199,13 +200,13 @@ def _run(
     try:
         if mode is Mode.DRY:
             for update in build(ports).stream(start, config, stream_mode="updates"):
-                tell(update, values, told)
+                tell(update, values, mode.value, told)
         else:
             with checkpoints(store, dream) as saver:
                 graph = build(ports, saver)
                 values |= graph.get_state(config).values if resumed else {}
                 for update in graph.stream(start, config, stream_mode="updates", durability="sync"):
-                    tell(update, values, told)
+                    tell(update, values, mode.value, told)
     except (FencedError, StoppedError, sqlite3.OperationalError):
         # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
         # was full or busy.
@@ -219,8 +220,8 @@ def _run(
             drop(store, dream)
         if resumed and not isinstance(error, DreamdError):  # of damaged, or forged, checkpoints everything may come
             raise StorageError(
-                f"the interrupted dream {dream} cannot go on ({type(error).__name__}: {error}) and is given up; "
-                "nothing was consumed, run 'dreamd dream' again"
+                f"the interrupted dream {dream} cannot go on ({type(error).__name__}: {error}) and is given up",
+                "nothing was consumed, run 'dreamd dream' again",
             ) from error
         raise
     try:
@@ -240,8 +241,8 @@ def _concluded(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, 
         if mode is not Mode.DRY:
             store.ledger.end(dream, "rejected", reason, clock())
         raise RejectedError(
-            f"the dream was refused ({reason}); MEMORY.md stands as it was and every note is pending. "
-            "'dreamd status' shows the figures"
+            f"the dream was refused ({reason})",
+            "MEMORY.md stands as it was and every note is pending. 'dreamd status' shows the figures",
         )
     record = decode(Dream, values["record"])
     if mode is Mode.AUTO:

@@ -157,7 +157,7 @@ class Duties:
             told(step)
             if self._stopping.is_set() and step.node in _STOPPABLE:
                 raise StoppedError(
-                    f"the daemon stops; the dream is checkpointed after {step.node} and goes on at the next start"
+                    "the daemon stops", f"the dream is checkpointed after {step.node} and goes on at the next start"
                 )
 
         return tell
@@ -207,7 +207,7 @@ class Duties:
 
 def unread(problems: Sequence[str]) -> tuple[Problem, ...]:
     """What of the transcripts could not be read, as the status tells it: the first few, and how many more."""
-    told = tuple(Problem.of(problem) for problem in problems[:MOST_UNREAD])
+    told = tuple(Problem(" ".join(problem.split())) for problem in problems[:MOST_UNREAD])
     if len(problems) <= MOST_UNREAD:
         return told
     more = Problem(f"{len(problems) - MOST_UNREAD} more parts of transcripts could not be read", "the log names them")

@@ -10,6 +10,7 @@ from daemon.compose import Store, clock
 from state.errors import DreamdError, NotFoundError
 from state.pointer import FIRST
 from state.stores import lexical
+from state.stores.embeddings import Unavailable
 from state.stores.erasing_intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.salvage_checking import faults
 
@@ -40,11 +41,17 @@ class Finding:
     advice: str = ""
 
 
+def advice_of(error: DreamdError) -> str:
+    """What to do about an error, for somebody who asks the doctor already."""
+    return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
+
+
 def look_into(store: Store) -> Iterator[Finding]:
     """Every finding about the stores of a workspace that this process owns, as it is made.
 
     A torn index is built anew on the way, and the findings say so.
     """
+    told = set[str]()
     for check in (
         _database,
         _forgetting,
@@ -57,9 +64,12 @@ def look_into(store: Store) -> Iterator[Finding]:
         _dreams,
         _pointers,
     ):
-        yield from _watched(check(store), store)
+        for finding in _watched(check(store), store):
+            told.add(finding.what)
+            yield finding
     for notice in dict.fromkeys(store.notices):
-        yield Finding("noticed", Level.WARNING, notice)
+        if notice not in told:
+            yield Finding("noticed", Level.WARNING, notice)
 
 
 def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
@@ -67,7 +77,7 @@ def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
     try:
         yield from findings
     except DreamdError as error:
-        yield Finding("stores", Level.PROBLEM, str(error))
+        yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
     except sqlite3.Error as error:
         yield Finding("state.db", Level.PROBLEM, f"{store.workspace.database}: {error}", RESCUE)
 
@@ -101,7 +111,7 @@ def _history(store: Store) -> Iterator[Finding]:
             sound = False
             continue
         except DreamdError as error:
-            what = str(error).removesuffix(SEE_DOCTOR).rstrip(",; ")
+            what = error.what
         else:
             if record.id == version.dream:
                 continue
@@ -137,11 +147,13 @@ def _own_answers(store: Store) -> Iterator[Finding]:
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:
-    embedder = store.embedder()
+    store.embedder()  # what waits is what waits for this model
+    embedder = store.embedding.get()
     waiting, _ = store.crystals.vectors.waiting()
-    if embedder is None:
-        reason = store.notices.pop()
-        yield Finding("embeddings", Level.WARNING, reason, f"{waiting:,} crystals are found by their words alone")
+    if isinstance(embedder, Unavailable):
+        yield Finding(
+            "embeddings", Level.WARNING, embedder.reason, f"{waiting:,} crystals are found by their words alone"
+        )
     elif waiting:
         what = f"{embedder.name}; {waiting:,} crystals wait for a vector"
         yield Finding("embeddings", Level.WARNING, what, "the next dream embeds them")

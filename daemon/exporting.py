@@ -101,10 +101,10 @@ def _records(store: Store) -> Iterator[tuple[str, bytes]]:
 def require_record(name: str, content: bytes, dream: str) -> None:
     """Return if this is the record of its version, made by this dream. Raises StorageError."""
     if len(content) > MAX_RECORD_BYTES:
-        raise StorageError(f"{name} is longer than any record; run 'dreamd doctor'")
+        raise StorageError(f"{name} is longer than any record", "run 'dreamd doctor'")
     record = decode_record(content, name)
     if (record.number, record.id) != (version_of(name), dream):
-        raise StorageError(f"{name} is version {record.number} of dream {record.id}; run 'dreamd doctor'")
+        raise StorageError(f"{name} is version {record.number} of dream {record.id}", "run 'dreamd doctor'")
 
 
 @contextmanager

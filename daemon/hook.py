@@ -52,7 +52,7 @@ def parse_hook(said: bytes) -> Hook:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "stdin"
         raise UsageError(
-            f"--hook reads the JSON that an agent gives its hooks on stdin; {where}: {first['msg'].lower()}"
+            "--hook reads the JSON that an agent gives its hooks on stdin", f"{where}: {first['msg'].lower()}"
         ) from None  # the error holds what was said
     path = message.transcript_path
     return Hook(message.hook_event_name, Path(path).expanduser().absolute() if path else None)
@@ -66,7 +66,7 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     """
     workspace.require_own()
     if not transcript.is_file():
-        raise UsageError(f"{transcript} is no file; check what the hook was given as transcript_path")
+        raise UsageError(f"{transcript} is no file", "check what the hook was given as transcript_path")
     folder = workspace.root / FOLDER
     Disk(workspace.root).make_folder(folder, 0o755)  # one that leads elsewhere is refused
     # Two agents may have given their sessions one name.
@@ -75,7 +75,7 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     vouch(workspace, transcript)
     made = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
     if not any(_finds(workspace.root, glob, made) for glob in globs):
-        raise UsageError(f"sources.transcripts does not find {made}; add '{FOLDER}/**/*' to it")
+        raise UsageError(f"sources.transcripts does not find {made}", f"add '{FOLDER}/**/*' to it")
     return made
 
 

@@ -70,22 +70,24 @@ def _place_for(folder: Path) -> tuple[Path, int]:
     with told(root):
         if not root.exists():
             if not root.parent.is_dir():
-                raise UsageError(f"{root.parent} is no folder; make it first")
+                raise UsageError(f"{root.parent} is no folder", "make it first")
             mask = os.umask(0)
             os.umask(mask)
             return root, 0o777 & ~mask
         if not root.is_dir():
-            raise UsageError(f"{root} is a file; name a new folder for the workspace")
+            raise UsageError(f"{root} is a file", "name a new folder for the workspace")
         _require_empty(root)
         if root.is_mount():
-            raise UsageError(f"{root} is where a disk is mounted; name a new folder in it")
+            raise UsageError(f"{root} is where a disk is mounted", "name a new folder in it")
         return root, stat.S_IMODE(root.stat().st_mode)
 
 
 def _require_empty(root: Path) -> None:
     with os.scandir(root) as entries:
         if next(entries, None) is not None:
-            raise UsageError(f"{root} is not empty, and nothing is overwritten; name a new folder for the workspace")
+            raise UsageError(
+                f"{root} is not empty, and nothing is overwritten", "name a new folder for the workspace"
+            )
 
 
 def _require_space(archive: Archive, parent: Path) -> None:
@@ -97,7 +99,8 @@ def _require_space(archive: Archive, parent: Path) -> None:
     wanted = once + again + _SPARE_BYTES
     if wanted > free:
         raise StorageError(
-            f"{archive.path} needs {wanted:,} bytes in {parent}, and {free:,} are free; free some space and try again"
+            f"{archive.path} needs {wanted:,} bytes in {parent}, and {free:,} are free",
+            "free some space and try again",
         )
 
 
@@ -197,7 +200,7 @@ def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
                 raise StorageError(f"{member.name} is longer than any record")
             require_record(member.name, (workspace.state / member.name).read_bytes(), dreams[number])
         except DreamdError as error:
-            raise refused(archive.path, str(error).removesuffix("; run 'dreamd doctor'")) from error
+            raise refused(archive.path, error.what) from error
         recorded.add(number)
     return Imported(
         workspace=str(root),

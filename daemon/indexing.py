@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
 EXACT_SEARCH_UP_TO = 5_000
+_RETRY_SECONDS = 60.0
 _COLLECTION = "crystals"
 _NOT_BUILT = "searches compare every vector: the vector index has to be built anew, which the next dream does"
 # So many vectors are some tenths of a second; who closes an index waits for so long at most.
@@ -49,23 +50,32 @@ class Embedding:
         self._download = download
         self._found: Embedder | Unavailable | None = None
         self._asked_at = 0.0
+        self._again_at = 0.0  # monotonic; one that was not there is looked for again
         self._loading = Lock()
 
     @classmethod
     def given(cls, found: Embedder | Unavailable) -> Self:
         """One that is there already, or is known not to be."""
         embedding = cls(download=False)
-        embedding._found = found
+        embedding._found, embedding._again_at = found, float("inf")
         return embedding
 
     def get(self) -> Embedder | Unavailable:
         """The model, or why there is none."""
         with self._loading:
             self._asked_at = time.monotonic()
-            if self._found is None:
-                found = open_embedder(cache_folder(os.environ), download=self._download)
+            if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
+                # It may be installed meanwhile. The network is asked once: it may keep everybody waiting.
+                download, self._download = self._download, False
+                found = open_embedder(cache_folder(os.environ), download=download)
                 self._found = found if isinstance(found, Unavailable) else Remembering(found)
+                self._again_at = time.monotonic() + _RETRY_SECONDS
             return self._found
+
+    def try_again(self, *, download: bool) -> None:
+        """Look for a model anew at the next call, if there was none; with `download` by the network as well."""
+        with self._loading:
+            self._download, self._again_at = download, 0.0
 
     def forget_texts(self) -> None:
         """Nothing is known any more of what was embedded."""
@@ -204,5 +214,5 @@ class _UntilClosed:
     def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
         for batch in self.truth.vector_batches(min(size, _BATCH)):
             if self.closed():
-                raise StoppedError("the index was closed while it was built; who opens it next builds it")
+                raise StoppedError("the index was closed while it was built", "who opens it next builds it")
             yield batch

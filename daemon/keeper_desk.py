@@ -77,7 +77,7 @@ class KeeperDesk:
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
         """In a slot, before those that nobody waits for."""
         if self.keeper.dreaming:
-            raise BusyError(f"{self.keeper.dreaming}; wait for it, 'dreamd status' shows when it is done")
+            raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
         return self.submit(self._kept(), reason, mode, self.told).result()
 
     def dream_soon(self, reason: Reason) -> bool:
@@ -122,10 +122,10 @@ class KeeperDesk:
     def _kept(self) -> Keeper:
         """The keeper, if it keeps the workspace. Raises NotKeptError, and BusyError while it has let it go."""
         if self.keeper.lent:
-            raise BusyError(f"{self.workspace.root}: {self.keeper.lent}; wait for it and try again")
+            raise BusyError(f"{self.workspace.root}: {self.keeper.lent}", "wait for it and try again")
         if not self.keeper.kept:
             why = next(iter(self.service().problems), Problem("it is being taken up", "try again"))
-            raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}; {why.advice}")
+            raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}", why.advice)
         return self.keeper
 
     @contextmanager

@@ -122,11 +122,11 @@ class Keeper:
         if self._lock is not None:
             return
         if self.lent:
-            raise BusyError(f"{self.workspace.root}: {self.lent}; wait for it and try again")
+            raise BusyError(f"{self.workspace.root}: {self.lent}", "wait for it and try again")
         if not all(bench.rest() for bench in (self._soon, self._long)):
             # Fenced, and does not know it yet. It is not waited for: a dream may wait for its model for minutes.
             raise BusyError(
-                f"{self.workspace.root}: what was under way when it was taken over has to end; wait for it"
+                f"{self.workspace.root}: what was under way when it was taken over has to end", "wait for it"
             )
         lock, self._learnt = acquire(self.workspace, COMMAND), False
         self._indexing = self._new_indexing(lock)
@@ -179,11 +179,11 @@ class Keeper:
     def vacated(self) -> Iterator[None]:
         """Let it go for so long: nobody else of this process takes it up. Raises BusyError while it is at work."""
         if not self._lending.acquire(blocking=False):
-            raise BusyError(f"{self.workspace.root}: {self.lent}; wait for it and try again")
+            raise BusyError(f"{self.workspace.root}: {self.lent}", "wait for it and try again")
         try:
             if self.dreaming or self.busy:
                 what = self.dreaming or "something is under way in it"
-                raise BusyError(f"{self.workspace.root}: {what}; wait for it and try again")
+                raise BusyError(f"{self.workspace.root}: {what}", "wait for it and try again")
             self.leave()
             yield
         finally:
@@ -239,7 +239,7 @@ class Keeper:
     def _using(self, bench: Bench, *, wait: bool = True) -> Iterator[Store]:
         lock = self._lock
         if lock is None:
-            raise BusyError(f"{self.workspace.root} is not in this daemon's keeping; 'dreamd status' says why")
+            raise BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
         try:
             lock.check()  # this process may have been stopped, and displaced
             with bench.using(wait=wait) as store:
@@ -262,7 +262,7 @@ class Keeper:
     def _open(self) -> Store:
         lock, indexing = self._lock, self._indexing
         if lock is None or indexing is None:
-            raise StoppedError(f"{self.workspace.root} is being left by the daemon; try again")
+            raise StoppedError(f"{self.workspace.root} is being left by the daemon", "try again")
         return open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
 
     def _new_indexing(self, lock: Lock) -> Indexing:

@@ -46,7 +46,7 @@ def user_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
     named = path or (Path(environment["DREAMD_CONFIG"]) if environment.get("DREAMD_CONFIG") else None)
     if named is not None:
         if not named.is_file():
-            raise ConfigError(f"{named}: no such file; name the configuration with --config or DREAMD_CONFIG")
+            raise ConfigError(f"{named}: no such file", "name the configuration with --config or DREAMD_CONFIG")
         return named
     home = environment.get("XDG_CONFIG_HOME") or f"{environment.get('HOME', '~')}/.config"
     usual = Path(home).expanduser() / "dreamd" / "config.yaml"
@@ -74,7 +74,9 @@ def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
         raise ConfigError(f"{origin}: secrets.redact is {on!r}, but it is true or false")
     if not isinstance(allow, list | tuple) or not all(isinstance(text, str) for text in allow):
         origin = origins.get("secrets.allow", "the configuration")
-        raise ConfigError(f"{origin}: secrets.allow is {allow!r}, but it is a list of texts; mend the configuration")
+        raise ConfigError(
+            f"{origin}: secrets.allow is {allow!r}, but it is a list of texts", "mend the configuration"
+        )
     return Redaction(on, (*allow, *allowed(environment)))
 
 
@@ -84,19 +86,21 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: {error}; make it a readable text file") from error
+        raise ConfigError(f"{file}: {error}", "make it a readable text file") from error
     except RecursionError:
-        raise ConfigError(f"{file}: its lists and sections are nested too deep; mend it") from None
+        raise ConfigError(f"{file}: its lists and sections are nested too deep", "mend it") from None
     except ValueError as error:  # a date or a number that there is not
-        raise ConfigError(f"{file}: {error}; mend it") from error
+        raise ConfigError(f"{file}: {error}", "mend it") from error
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         line = f" line {place.line + 1}" if place else ""
-        raise ConfigError(f"{file}{line}: not YAML ({getattr(error, 'problem', None) or error}); mend it") from error
+        raise ConfigError(
+            f"{file}{line}: not YAML ({getattr(error, 'problem', None) or error})", "mend it"
+        ) from error
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise ConfigError(f"{file}: holds {type(content).__name__}, not sections of keys; see config.yaml")
+        raise ConfigError(f"{file}: holds {type(content).__name__}, not sections of keys", "see config.yaml")
     return {str(key): value if value is not None else {} for key, value in content.items()}
 
 

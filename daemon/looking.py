@@ -10,9 +10,6 @@ from pathlib import Path, PurePosixPath
 
 from state.stores.workspace import STATE_FOLDER
 
-# File systems that other machines change without an event here.
-_SHARED = tuple("nfs cifs smb fuse 9p ceph gluster lustre afs gfs ocfs vboxsf virtiofs".split())
-
 # A glob, part by part.
 Pattern = tuple[str, ...]
 
@@ -158,22 +155,3 @@ def _may_be_folder(entry: os.DirEntry[str]) -> bool:
 
 def _magic(glob: str) -> bool:
     return any(sign in glob for sign in "*?[")
-
-
-def shared_devices(mountinfo: str) -> frozenset[int]:
-    """The devices of /proc/self/mountinfo that other machines can write to."""
-    found = set()
-    for line in mountinfo.splitlines():
-        left, _, right = line.partition(" - ")
-        if right.startswith(_SHARED):
-            major, _, minor = left.split()[2].partition(":")
-            found.add(os.makedev(int(major), int(minor)))
-    return frozenset(found)
-
-
-def devices_shared_now() -> frozenset[int]:
-    """The same, of the mounts that there are now; none where the kernel does not list them so."""
-    try:
-        return shared_devices(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return frozenset()

@@ -84,8 +84,8 @@ class Endpoint:
             return there[0]
         known = f"there are {', '.join(there)}" if there else "there is none; 'dreamd init' makes one"
         if not name:
-            raise UsageError(f"which workspace is meant? ask at {PATH}/NAME; {known}")
-        raise NotFoundError(f"there is no workspace {name[:100]!r}; {known}")
+            raise UsageError(f"which workspace is meant? ask at {PATH}/NAME", known)
+        raise NotFoundError(f"there is no workspace {name[:100]!r}", known)
 
     async def _app(self, name: str) -> App:
         toolsets = self._house.config.mcp.toolsets

@@ -121,7 +121,7 @@ def _resource(page: Page) -> types.Resource:
 def _meant(tools: Mapping[str, Tool], name: str) -> Tool:
     tool = tools.get(name)
     if tool is None:
-        raise NotFoundError(f"there is no tool {name[:100]!r}; there are {', '.join(tools)}")
+        raise NotFoundError(f"there is no tool {name[:100]!r}", f"there are {', '.join(tools)}")
     return tool
 
 

@@ -164,7 +164,7 @@ class Asking:
     def _dream(self, desk: OwnDesk, operation: AnyOperation, asked: Request) -> Any:  # noqa: ANN401
         with self._setting:
             if self._dreaming:
-                raise BusyError("a dream is under way already; see dream_status")
+                raise BusyError("a dream is under way already", "see dream_status")
             self._dreaming = True
         try:
             with desk:

@@ -95,7 +95,7 @@ class LitellmModel:
         # Raised out here, where the exception that it explains is no context of it: that one may quote a key.
         seconds = time.monotonic() - started
         if failure.unreadable:
-            raise UnusableReplyError(str(failure.error), self._guess(request, seconds))
+            raise UnusableReplyError(failure.error.what, failure.error.advice, self._guess(request, seconds))
         if isinstance(failure.error, PassingError) and failure.charged:
             failure.error.answer = self._guess(request, seconds)
         raise failure.error
@@ -134,7 +134,7 @@ class LitellmModel:
             usd = usd_of(litellm, self.name, tokens_in, tokens_out)
         answer = Answer(text, self.name, tokens_in, tokens_out, usd, finish_reason, seconds, estimated=not said)
         if not text.strip():
-            raise UnusableReplyError(self._emptiness(choice), answer)
+            raise UnusableReplyError(*self._emptiness(choice), answer)
         return answer
 
     def _guess(self, request: Request, seconds: float) -> Answer:
@@ -146,21 +146,19 @@ class LitellmModel:
     def _tokens_in(self, request: Request) -> int:
         return self.count(request.system) + self.count(request.user) + self.count(str(request.schema or "")) + 20
 
-    def _emptiness(self, choice: Foreign) -> str:
+    def _emptiness(self, choice: Foreign) -> tuple[str, str]:
         if choice is None:
-            return f"{self.name} answered no choice; try again, or use another model."
+            return f"{self.name} answered no choice", "try again, or use another model."
         if choice.message.tool_calls or choice.message.function_call:
-            return f"{self.name} called a tool instead of answering; use a model that follows instructions."
+            return f"{self.name} called a tool instead of answering", "use a model that follows instructions."
         if choice.finish_reason == "length":
-            return (
-                f"{self.name} used all {self.max_output_tokens} tokens before its answer began; "
-                "raise model.max_output_tokens."
-            )
+            used = f"{self.name} used all {self.max_output_tokens} tokens before its answer began"
+            return used, "raise model.max_output_tokens."
         if choice.finish_reason == "content_filter":
-            return f"{self.name} withheld its answer by a content filter; use another model."
+            return f"{self.name} withheld its answer by a content filter", "use another model."
         if getattr(choice.message, "reasoning_content", None):
-            return f"{self.name} reasoned and did not answer; raise model.max_output_tokens, or use another model."
-        return f"{self.name} answered nothing; try again, or use another model."
+            return f"{self.name} reasoned and did not answer", "raise model.max_output_tokens, or use another model."
+        return f"{self.name} answered nothing", "try again, or use another model."
 
     def _require_provider(self, litellm: Foreign) -> None:
         try:
@@ -171,8 +169,8 @@ class LitellmModel:
             known = True
         if not known:
             raise ModelError(
-                f"model.name {self.name!r} names no provider that litellm knows; write provider/model, for example "
-                f"openai/{self.name} with model.api_base, or ollama/{self.name}."
+                f"model.name {self.name!r} names no provider that litellm knows",
+                f"write provider/model, for example openai/{self.name} with model.api_base, or ollama/{self.name}.",
             )
 
 

@@ -20,8 +20,10 @@ _SECRET_LOOK = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|key)[-_][\w*.\-]{6,}|\
 class PassingError(ModelError):
     """Trying again may help. `answer` is the most that the failed try may have cost; None when it cost nothing."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None, answer: Answer | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, what: str, advice: str = "", *, retry_after: float | None = None, answer: Answer | None = None
+    ) -> None:
+        super().__init__(what, advice)
         self.retry_after = retry_after
         self.answer = answer
 
@@ -29,8 +31,8 @@ class PassingError(ModelError):
 class UnusableReplyError(ReplyError):
     """The model answered nothing that can be read. `answer` is what it cost."""
 
-    def __init__(self, message: str, answer: Answer) -> None:
-        super().__init__(message)
+    def __init__(self, what: str, advice: str, answer: Answer) -> None:
+        super().__init__(what, advice)
         self.answer = answer
 
 
@@ -89,23 +91,24 @@ def _without_an_answer(
     import httpx
 
     if any(isinstance(link, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout) for link in chain):
-        return _passing(f"{asked.place} cannot be reached; check model.api_base, the network and the server.")
+        return _passing(f"{asked.place} cannot be reached", "check model.api_base, the network and the server.")
     if isinstance(error, TimeoutError | litellm.Timeout):
         return _passing(
-            f"{asked.place} did not answer within {asked.timeout_seconds:g} s; raise model.timeout_seconds, or use a "
-            "faster model.",
+            f"{asked.place} did not answer within {asked.timeout_seconds:g} s",
+            "raise model.timeout_seconds, or use a faster model.",
             charged=True,
         )
     if broken := next((link for link in chain if isinstance(link, httpx.TransportError)), None):
         # In the middle of an answer: the model had written it.
         begun = "message body" in str(broken)
-        return _passing(f"{asked.place} broke the connection off; see the server's log.", charged=begun)
+        return _passing(f"{asked.place} broke the connection off", "see the server's log.", charged=begun)
     if asked.api_base is None and (missing := missing_keys(litellm, asked.name)):
-        return Failure(ModelError(f"{asked.place} {_no_key(missing)}"))
+        what, advice = _no_key(missing)
+        return Failure(ModelError(f"{asked.place} {what}", advice))
     if _is_unreadable(error, chain):
         return Failure(
             ModelError(
-                f"{asked.place} answered what is no chat completion; check model.api_base (often it ends in /v1)."
+                f"{asked.place} answered what is no chat completion", "check model.api_base (often it ends in /v1)."
             ),
             charged=True,
             unreadable=True,
@@ -118,45 +121,49 @@ def _by_status(litellm: Foreign, error: BaseException, status: int | None, http:
     used_up = status == 429 and re.search(r"insufficient_quota|billing", detail + _text(http)) is not None
     if status == 429 and not used_up:
         return _passing(
-            f"{asked.place} is limiting the rate of requests; wait, or raise the limit with the provider.",
+            f"{asked.place} is limiting the rate of requests",
+            "wait, or raise the limit with the provider.",
             retry_after=_retry_after(http),
         )
     if status is not None and (status > 500 or (http is not None and status in (408, 409, 425, 500))):
-        return _passing(f"{asked.place} failed ({status}); try later.", retry_after=_retry_after(http))
-    advice = _advice(litellm, error, status, http, asked)
-    if advice is None and status in (400, 422) and asked.structured:
+        return _passing(f"{asked.place} failed ({status})", "try later.", retry_after=_retry_after(http))
+    known = _known(litellm, error, status, http, asked)
+    if known is None and status in (400, 422) and asked.structured:
         return Failure(SchemaRefusedError(f"{asked.place} refused structured output ({status}): {detail}"))
     verb = "refused the request" if http is not None else "could not be asked"
-    what = f"{verb} ({status or type(error).__name__}); check model.name. It said: {detail}"
-    return Failure(ModelError(f"{asked.place} {advice or what}"))
+    what, advice = known or (f"{verb} ({status or type(error).__name__}): {detail}", "check model.name.")
+    return Failure(ModelError(f"{asked.place} {what}", advice))
 
 
-def _advice(litellm: Foreign, error: BaseException, status: int | None, http: Foreign, asked: Asked) -> str | None:
+def _known(
+    litellm: Foreign, error: BaseException, status: int | None, http: Foreign, asked: Asked
+) -> tuple[str, str] | None:
+    """What a kind of refusal that is known means, and what to do about it."""
     too_long = isinstance(error, litellm.ContextWindowExceededError) or "context_length" in _text(http)
     if too_long or status == 413:
         return (
-            "takes no request as long as this one; lower limits.tokens_per_dream, or use a model with a larger "
-            "context window."
+            "takes no request as long as this one",
+            "lower limits.tokens_per_dream, or use a model with a larger context window.",
         )
     if isinstance(error, litellm.ContentPolicyViolationError):
-        return f"refused the content by its policy; use another model. It said: {_detail(error)}"
+        return f"refused the content by its policy: {_detail(error)}", "use another model."
     if status in (401, 403):
         if missing := missing_keys(litellm, asked.name):
             return _no_key(missing)
-        return f"does not accept the key ({status}); check the provider's key in dreamd's environment."
+        return f"does not accept the key ({status})", "check the provider's key in dreamd's environment."
     if status is not None and 300 <= status < 400:
         return (
-            f"answered with a redirect{_place_named(http)} ({status}), which is not followed: the prompt would go "
-            "there; set model.api_base to the address that is meant."
+            f"answered with a redirect{_place_named(http)} ({status}), which is not followed",
+            "set model.api_base to the address that is meant.",
         )
     return {
-        404: "is not known there (404); check model.name and model.api_base.",
-        429: "has used up the account's quota (429); see the provider's billing page.",
+        404: ("is not known there (404)", "check model.name and model.api_base."),
+        429: ("has used up the account's quota (429)", "see the provider's billing page."),
     }.get(status or 0)
 
 
-def _passing(message: str, *, charged: bool = False, retry_after: float | None = None) -> Failure:
-    return Failure(PassingError(message, retry_after=retry_after), charged=charged)
+def _passing(what: str, advice: str, *, charged: bool = False, retry_after: float | None = None) -> Failure:
+    return Failure(PassingError(what, advice, retry_after=retry_after), charged=charged)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -185,8 +192,8 @@ def missing_keys(litellm: Foreign, name: str) -> list[str]:
     return [variable for variable in missing if _SECRET_NAME.search(variable)]
 
 
-def _no_key(missing: list[str]) -> str:
-    return f"wants a key and there is none; set {' and '.join(missing)} in dreamd's environment."
+def _no_key(missing: list[str]) -> tuple[str, str]:
+    return "wants a key and there is none", f"set {' and '.join(missing)} in dreamd's environment."
 
 
 def _text(http: Foreign) -> str:

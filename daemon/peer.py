@@ -43,8 +43,8 @@ def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> No
         return
     whose = "a user who is not known" if listener is None else f"user {listener}"
     raise StorageError(
-        f"{path}: {whose} listens there, not you (user {own}), so nothing was sent; remove that socket and its "
-        "folder, or set DREAMD_SOCKET to the path of your own daemon"
+        f"{path}: {whose} listens there, not you (user {own}), so nothing was sent",
+        "remove that socket and its folder, or set DREAMD_SOCKET to the path of your own daemon",
     )
 
 

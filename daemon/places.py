@@ -33,13 +33,13 @@ def socket_path(environment: Mapping[str, str]) -> Path:
     """
     named = environment.get("DREAMD_SOCKET", "")
     if named and not named.startswith("/"):
-        raise ConfigError(f"DREAMD_SOCKET is {named!r}, and every folder would have its own; give an absolute path")
+        raise ConfigError(f"DREAMD_SOCKET is {named!r}, and every folder would have its own", "give an absolute path")
     path = Path(named) if named else _usual_socket(environment)
     size = len(os.fsencode(path))
     if size > MAX_SOCKET_BYTES:
         raise ConfigError(
-            f"{path}: the socket's path has {size} bytes and the kernel takes {MAX_SOCKET_BYTES}; "
-            "set DREAMD_SOCKET to a shorter one, for the daemon and for its clients"
+            f"{path}: the socket's path has {size} bytes and the kernel takes {MAX_SOCKET_BYTES}",
+            "set DREAMD_SOCKET to a shorter one, for the daemon and for its clients",
         )
     return path
 
@@ -81,7 +81,7 @@ def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
     except ValueError:
         texts = None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ConfigError(f"{path} is no list of texts; move it away, and 'dreamd secrets allow' makes a new one")
+        raise ConfigError(f"{path} is no list of texts", "move it away, and 'dreamd secrets allow' makes a new one")
     return tuple(texts)
 
 
@@ -98,7 +98,7 @@ def home(environment: Mapping[str, str]) -> Path:
     try:
         return Path.home()
     except RuntimeError as error:
-        raise ConfigError("there is no home folder; set HOME, or XDG_STATE_HOME, to an absolute path") from error
+        raise ConfigError("there is no home folder", "set HOME, or XDG_STATE_HOME, to an absolute path") from error
 
 
 def token(environment: Mapping[str, str]) -> str:
@@ -137,10 +137,10 @@ def make_private_folder(path: Path) -> None:
             folder.mkdir(mode=0o700)
     with told(path):
         if not path.is_dir():
-            raise StorageError(f"{path} is no folder, and the daemon keeps its things in it; move it away")
+            raise StorageError(f"{path} is no folder, and the daemon keeps its things in it", "move it away")
         mode = path.stat().st_mode
     if mode & 0o022 and not mode & stat.S_ISVTX:
-        raise StorageError(f"{path}: others can write into this folder; run: chmod 700 '{path}'")
+        raise StorageError(f"{path}: others can write into this folder", f"run: chmod 700 '{path}'")
 
 
 def _read_private(path: Path) -> bytes:
@@ -150,11 +150,11 @@ def _read_private(path: Path) -> bytes:
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
-                raise StorageError(f"{path} is no regular file, and the token is read from it; move it away")
+                raise StorageError(f"{path} is no regular file, and the token is read from it", "move it away")
             if status.st_mode & 0o077:
-                raise StorageError(f"{path}: others can read this token; run: rm '{path}' (a new one is made)")
+                raise StorageError(f"{path}: others can read this token", f"run: rm '{path}' (a new one is made)")
             if status.st_uid != os.geteuid() and os.geteuid() != 0:
-                raise StorageError(f"{path}: this token belongs to another user; move it away")
+                raise StorageError(f"{path}: this token belongs to another user", "move it away")
             return os.read(fd, _LONGEST_TOKEN_FILE)
         finally:
             os.close(fd)
@@ -163,9 +163,9 @@ def _read_private(path: Path) -> bytes:
 def _usable(value: str, origin: str, advice: str) -> str:
     if len(value) < MIN_TOKEN_CHARACTERS:
         raise ConfigError(
-            f"{origin}: the token has {len(value)} characters and needs {MIN_TOKEN_CHARACTERS} or more; {advice}"
+            f"{origin}: the token has {len(value)} characters and needs {MIN_TOKEN_CHARACTERS} or more", advice
         )
     # It travels in an HTTP header, as one word.
     if not value.isascii() or not value.isprintable() or " " in value:
-        raise ConfigError(f"{origin}: the token is not one word of plain ASCII characters; {advice}")
+        raise ConfigError(f"{origin}: the token is not one word of plain ASCII characters", advice)
     return value

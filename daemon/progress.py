@@ -26,13 +26,16 @@ class Step:
     figures: str
 
 
-def tell(update: dict[str, Any], values: dict[str, Any], told: Callable[[Step], None]) -> None:
-    """Take over what the nodes changed, and say what each did."""
+def tell(update: dict[str, Any], values: dict[str, Any], mode: str, told: Callable[[Step], None]) -> None:
+    """Take over what the nodes changed, and say what each did; the last one commits, proposes or does nothing."""
     for node, step in update.items():
         if node == _ABOUT:
             continue
         values |= step or {}
-        told(Step(node, _FIGURES[node](values)))
+        if node != "commit" or mode == "auto":
+            told(Step(node, _FIGURES[node](values)))
+        elif mode == "propose":
+            told(Step("propose", "it waits for 'dreamd review'"))
 
 
 def _gathered(values: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """The workspaces that the daemon looks after: those of the registry file, and those of the configuration.
 
-The registry is a text file with one absolute path a line; people may edit it, and their comments stay.
+The registry is a text file with one absolute path a line; people may edit it, and their comments stay. A path after
+a '!' is a workspace that no daemon shall look after.
 """
 
 import hashlib
@@ -15,7 +16,9 @@ from state.errors import DreamdError, UsageError
 from state.stores.files import Disk
 from state.stores.workspace import STATE_FOLDER
 
-_HEADER = b"# The workspaces that dreamd looks after, one absolute path a line.\n"
+_HEADER = (
+    b"# The workspaces that dreamd looks after, one absolute path a line; after a !, one that it leaves alone.\n"
+)
 _CONFIGURED = "daemon.workspaces"
 _LONGEST_NAME = 48
 _DIGITS = 12  # with six, a few thousand folders of one name were likely to have twins
@@ -35,7 +38,7 @@ class Found:
 
     roots: tuple[Path, ...] = ()
     missing: Path | None = None
-    problem: str = ""
+    problem: DreamdError | None = None
 
 
 class Listing:
@@ -50,16 +53,17 @@ class Listing:
         self._home = home
         self._given = tuple(Entry(str(folder), "command line") for folder in folders)
         self._found: dict[Entry, Found | None] = {}  # None: not looked up yet
-        self._unread = ""
+        self._unread: DreamdError | None = None
+        self._excluded: frozenset[Path] = frozenset()
 
     def read(self, configured: Sequence[str]) -> tuple[Entry, ...]:
         """Read the registry anew; the entries that are to be looked up. One that cannot be read is as it was."""
         try:
-            lines = [Entry(line, str(self._registry)) for line in _lines(self._registry)]
-            self._unread = ""
+            lines = [Entry(line, str(self._registry)) for line in _lines(self._registry) if not line.startswith("!/")]
+            self._excluded, self._unread = excluded(self._registry), None
         except DreamdError as error:
             lines = [entry for entry in self._found if entry.origin == str(self._registry)]
-            self._unread = str(error)
+            self._unread = error
         entries = dict.fromkeys([*self._given, *lines, *(Entry(text, _CONFIGURED) for text in configured)])
         self._found = {entry: self._found.get(entry) for entry in entries}
         return tuple(entries)
@@ -78,27 +82,35 @@ class Listing:
         if before is not None and not found.roots:
             found = replace(found, roots=before.roots)  # of a folder that is briefly gone nothing is let go
         self._found[entry] = found
-        return found.roots
+        return tuple(root for root in found.roots if entry in self._given or root not in self._excluded)
 
     def add(self, root: Path) -> None:
         """Put the workspace into the registry. Raises UsageError for a path with a line break."""
         add(self._registry, root)
+        self._excluded -= {root}
         self._found[Entry(str(root), str(self._registry))] = Found((root,))
 
     def remove(self, root: Path) -> None:
-        """Take the workspace out of the registry."""
-        remove(self._registry, root)
+        """Take the workspace out of the registry, until it is added again."""
+        exclude(self._registry, root)
+        self._excluded |= {root}
         self._found.pop(Entry(str(root), str(self._registry)), None)
 
-    def problems(self) -> tuple[str, ...]:
-        """What is wrong with entries."""
+    def problems(self) -> tuple[DreamdError, ...]:
+        """What is wrong with entries, each said once."""
         found = [one.problem for one in self._found.copy().values() if one is not None]
-        return tuple(dict.fromkeys(problem for problem in (self._unread, *found) if problem))
+        return tuple({str(problem): problem for problem in (self._unread, *found) if problem is not None}.values())
 
     def unnamed(self, roots: Iterable[Path]) -> list[Path]:
         """Which of these no entry names any longer; none before it is known what each of them names."""
         found = self._found.copy()
-        named = {root for one in found.values() if one is not None for root in (*one.roots, one.missing)}
+        named = {
+            root
+            for entry, one in found.items()
+            if one is not None
+            for root in (*one.roots, one.missing)
+            if entry in self._given or root not in self._excluded
+        }
         if self._unread or not all(map(_is_telling, found, found.values())):
             return []
         return [root for root in roots if root not in named]
@@ -112,38 +124,52 @@ def known(path: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(line) for line in _lines(path) if line.startswith("/")))
 
 
+def excluded(path: Path) -> frozenset[Path]:
+    """The workspaces that no daemon shall look after, whoever names them."""
+    return frozenset(Path(line[1:]) for line in _lines(path) if line.startswith("!/"))
+
+
 def add(path: Path, root: Path) -> bool:
     """Put the workspace into the registry (made if missing); False when it was there.
 
     Processes that do this at once lose none of their lines. Raises UsageError for a path with a line break.
     """
-    line = os.path.realpath(root)
-    if line != line.strip() or "\n" in line or "\r" in line:
-        raise UsageError(f"{line!r}: the registry has one path a line, without spaces around it; rename the folder")
+    real = os.path.realpath(root)
+    if not _is_line(real):
+        raise UsageError(f"{real!r}: the registry has one path a line, without spaces around it", "rename the folder")
+    return _write(path, {real}, b"", os.fsencode(real))
+
+
+def exclude(path: Path, root: Path) -> bool:
+    """Take the workspace out of the registry and write down that it stays out until it is added; False when it did.
+
+    Every other line stays as it is. A path that cannot be a line cannot get in either.
+    """
+    real = os.path.realpath(root)
+    return _is_line(real) and _write(path, {real, str(root)}, b"!", b"!" + os.fsencode(real))
+
+
+def _write(path: Path, names: set[str], mark: bytes, line: bytes) -> bool:
+    """Replace the lines of a workspace by this one; False when it stands there alone."""
     make_private_folder(path.parent)
     disk = Disk(path.parent)
-    with disk.locked(path, _HEADER):
-        content = disk.read_bytes(path)
-        if Path(line) in map(Path, _parsed(content)):
-            return False
-        apart = b"" if not content or content.endswith(b"\n") else b"\n"
-        disk.write_atomic(path, content + apart + os.fsencode(line) + b"\n")
-    return True
-
-
-def remove(path: Path, root: Path) -> bool:
-    """Take the workspace out of the registry; False when it was not there. Every other line stays as it is."""
-    if not path.exists():
-        return False
-    gone = {root, Path(os.path.realpath(root))}
-    disk = Disk(path.parent)
+    roots = {Path(name) for name in names}
     with disk.locked(path, _HEADER):
         lines = disk.read_bytes(path).splitlines(keepends=True)
-        kept = [line for line in lines if Path(os.fsdecode(line).strip()) not in gone]
-        if len(kept) == len(lines):
+        told = [_parsed(one) for one in lines]
+        about = [bool(one) and Path(one[0].removeprefix("!")) in roots for one in told]
+        others = [one for one, is_about in zip(lines, about, strict=True) if not is_about]
+        standing = [one[0].startswith("!") for one, is_about in zip(told, about, strict=True) if is_about]
+        if standing and all(excludes == bool(mark) for excludes in standing):
             return False
-        disk.write_atomic(path, b"".join(kept))
+        content = b"".join(others)
+        apart = b"" if not content or content.endswith(b"\n") else b"\n"
+        disk.write_atomic(path, content + apart + line + b"\n")
     return True
+
+
+def _is_line(path: str) -> bool:
+    return path == path.strip() and "\n" not in path and "\r" not in path
 
 
 def _is_telling(entry: Entry, found: Found | None) -> bool:
@@ -162,11 +188,12 @@ def find(entry: Entry, home: Path) -> Found:
     if entry.origin == _CONFIGURED:
         return _configured(entry.text, home)
     if not entry.text.startswith("/"):
-        return Found(problem=f"{entry.origin}: {entry.text!r} is no absolute path; mend or remove the line")
+        what = f"{entry.origin}: {entry.text!r} is no absolute path"
+        return Found(problem=UsageError(what, "mend or remove the line"))
     root = Path(os.path.realpath(entry.text))
     if os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
         return Found((root,))
-    gone = f"{entry.text}: no such folder; bring it back, or take its line out of {entry.origin}"
+    gone = UsageError(f"{entry.text}: no such folder", f"bring it back, or take its line out of {entry.origin}")
     return Found(missing=root, problem=gone)
 
 
@@ -197,12 +224,12 @@ def _configured(text: str, home: Path) -> Found:
     from glob import glob
 
     path = str(home) + text[1:] if text == "~" or text.startswith("~/") else text
-    wrong = f"{_CONFIGURED}: {text!r} names no {_wanted(text)}; mend or remove it"
+    wrong = UsageError(f"{_CONFIGURED}: {text!r} names no {_wanted(text)}", "mend or remove it")
     if not path.startswith("/") or "\0" in path:
         return Found(problem=wrong)
     if _is_glob(path):
         paths = [name for name in sorted(glob(path)) if os.path.isdir(os.path.join(name, STATE_FOLDER))]  # noqa: PTH112, PTH118, PTH207 - Path.glob knows no absolute globs
-        return Found(tuple(Path(os.path.realpath(name)) for name in paths), problem="" if paths else wrong)
+        return Found(tuple(Path(os.path.realpath(name)) for name in paths), problem=None if paths else wrong)
     root = Path(os.path.realpath(path))
     return Found((root,)) if os.path.isdir(root) else Found(missing=root, problem=wrong)  # noqa: PTH112 - see above
 

@@ -120,7 +120,7 @@ def _stores(repairing: Repairing, telling: _Telling) -> Iterator[Finding]:
         try:
             recover(store)
         except DreamdError as error:
-            yield Finding("commit", Level.PROBLEM, str(error))
+            yield Finding("commit", Level.PROBLEM, error.what, error.advice)
         for notice in store.notices:
             topic = "word index" if "index" in notice else "commit"
             telling.mends.append(Mend(topic, f"the {topic} was found torn or unfinished", notice))

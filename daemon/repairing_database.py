@@ -90,8 +90,8 @@ def _require_room(repairing: Repairing) -> None:
     free = shutil.disk_usage(repairing.workspace.state).free
     if free < wanted:
         raise StorageError(
-            f"{path}: to build it anew takes {wanted / 1024**2:,.0f} MiB and {free / 1024**2:,.0f} MiB are free; "
-            "free some space and run 'dreamd doctor --repair' again, nothing was changed"
+            f"{path}: to build it anew takes {wanted / 1024**2:,.0f} MiB and {free / 1024**2:,.0f} MiB are free",
+            "free some space and run 'dreamd doctor --repair' again, nothing was changed",
         )
 
 

@@ -31,7 +31,7 @@ def read_records(repairing: Repairing) -> None:
         try:
             repairing.records[number] = _read(repairing, path, number)
         except DreamdError as error:
-            repairing.illegible[number] = str(error).partition("; run 'dreamd")[0]
+            repairing.illegible[number] = error.what
             with suppress(DreamdError):
                 repairing.pieces[number] = crystals_in(repairing.disk.read_bytes(path))
 

@@ -44,7 +44,7 @@ def doubtful(workspace: Workspace) -> Iterator[Finding]:
     try:
         pending = Segments(workspace).pending_files()
     except DreamdError as error:
-        yield Finding("notes", Level.PROBLEM, str(error))
+        yield Finding("notes", Level.PROBLEM, error.what, error.advice)
         return
     for file in pending:
         content = (Disk(workspace.root).read_if_there(file.path, LONGEST_LOG) or b"")[file.start :]

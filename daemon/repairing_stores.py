@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from daemon.absorbing import FELT_FOR, absorb_transcripts, transcript_files
 from daemon.compose import Store
@@ -15,7 +16,7 @@ from daemon.repairing_answers import own_answers
 from daemon.repairing_jobs import Job, Repairing
 from daemon.transcripts.turn import Watermark
 from state.codec import encode
-from state.errors import DreamdError, StorageError
+from state.errors import DreamdError
 from state.stores import lexical
 from state.stores.cold_archive import ColdArchive
 from state.stores.database import require_plain
@@ -35,11 +36,16 @@ def checkpoints(repairing: Repairing) -> Iterator[Job]:
 
 
 def _wrong(path: Path) -> str | None:
+    """What SQLite says of a copy: opening the database itself would write its log into it."""
     try:
         require_plain(path)
-        with closing(sqlite3.connect(path)) as connection:
-            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    except (sqlite3.DatabaseError, StorageError) as error:
+        with TemporaryDirectory() as folder, told(path):
+            for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")):
+                if file.exists():
+                    shutil.copy(file, folder)
+            with closing(sqlite3.connect(Path(folder) / path.name)) as connection:
+                (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except (sqlite3.DatabaseError, DreamdError) as error:
         return str(error)
     return None if said == "ok" else str(said)
 

@@ -9,6 +9,7 @@ from daemon.snapshot import read_document
 from state.crystal import Crystal, Kind, Lifecycle, Origin, Trust
 from state.document import SectionName, parse
 from state.dream import Dream, PointerLine, SegmentMark, Standing
+from state.errors import NotFoundError, StorageError
 from state.hormones import mood
 from state.merge import difference
 from state.pointer import parse_pointer
@@ -25,14 +26,16 @@ def restore(store: Store, number: int) -> Dream:
     """Commit MEMORY.md as it was in this version, as a new version.
 
     Notes and crystals that later versions consumed are input again: their segments are pending, the bootstrap shows
-    them. Lines that leave by it are crystals. Raises NotFoundError for a version that there is none of.
+    them. Lines that leave by it are crystals. Of a later version whose record is gone or damaged, what the crystals
+    say is input again, and the dream's problems name it. Raises NotFoundError for a version that there is none of.
     """
     text = store.journal.text(number)
     before, problems = read_document(store)
-    later = [store.journal.record(version) for version in range(number + 1, store.lineage.last_version() + 1)]
+    later, lost = _later(store, number)
     now = clock()
     births, deaths, crystals = _lines(store, before, text, now)
     segments, dreamt = _consumed_by(later)
+    dreamt = tuple(dict.fromkeys((*dreamt, *(one for version in lost for one in store.crystals.dreamt_in(version)))))
     standing = {normalise(block.text) for _, block in parse(text).lines()}
     dream = Dream(
         number=store.lineage.last_version() + 1,
@@ -52,13 +55,27 @@ def restore(store: Store, number: int) -> Dream:
         pointers=_pointers(store, text),
         tombstones=tuple(death.text for death in deaths if death.fate is Fate.DELETED),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in standing),
-        problems=problems,
+        problems=(*problems, *lost.values()),
     )
     store.ledger.begin(dream.id, f"restore of version {number}", now)
     done = store.journal.commit(dream)
     store.embed()
     store.ledger.end(dream.id, "committed", f"version {number} again", clock(), done.number)
     return done
+
+
+def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
+    """The records of the versions after this one; and of those that cannot be read, what is wrong, by version."""
+    records, lost = list[Dream](), dict[int, str]()
+    for version in range(number + 1, store.lineage.last_version() + 1):
+        try:
+            records.append(store.journal.record(version))
+        except (NotFoundError, StorageError) as error:
+            lost[version] = (
+                f"version {version} has no record that can be read ({error.what}): "
+                "what its dream took in is input again as crystals, not as pending notes"
+            )
+    return records, lost
 
 
 def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[SegmentMark, ...], tuple[str, ...]]:

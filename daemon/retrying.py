@@ -71,5 +71,5 @@ def _give_up(state: "RetryCallState") -> Answer:
     error = state.outcome.exception() if state.outcome else None
     assert isinstance(error, PassingError)
     asked_for = f", the provider asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
-    tried = f"{error} (tries: {state.attempt_number}{asked_for})"
-    raise PassingError(tried, retry_after=error.retry_after, answer=error.answer) from None
+    tried = f"{error.what} (tries: {state.attempt_number}{asked_for})"
+    raise PassingError(tried, error.advice, retry_after=error.retry_after, answer=error.answer) from None

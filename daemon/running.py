@@ -25,6 +25,7 @@ from daemon.notify import Notifier
 from daemon.places import socket_path, token
 from daemon.status import Problem
 from daemon.tending import TICK_SECONDS
+from state.errors import BusyError
 
 if TYPE_CHECKING:
     from daemon.service import Service
@@ -55,26 +56,31 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
     thrift.share_arenas()
     # Many threads and little work each: whoever waits for an answer is not kept waiting for a dream's arithmetic.
     sys.setswitchinterval(0.001)
-    entrances = _entrances(config)
+    entrances, shut = _entrances(config)
     try:
-        return asyncio.run(_serve(load, folders, entrances))
+        return asyncio.run(_serve(load, folders, entrances, shut))
     finally:
         for entrance in entrances:
             entrance.close()
 
 
-def _entrances(config: Config) -> list[Entrance]:
+def _entrances(config: Config) -> tuple[list[Entrance], Problem | None]:
+    """The socket and the port. The port is the same for every user of the machine: taken, it is a problem."""
     found = [open_socket(socket_path(os.environ))]
     try:
         if config.http.port:
             found.append(open_port(config.http.host, config.http.port, token(os.environ)))
+    except BusyError as error:
+        return found, Problem(f"{error.what}; the daemon listens at its socket alone", error.advice)
     except BaseException:
         found[0].close()
         raise
-    return found
+    return found, None
 
 
-async def _serve(load: Callable[[], Config], folders: tuple[Path, ...], entrances: list[Entrance]) -> int:
+async def _serve(
+    load: Callable[[], Config], folders: tuple[Path, ...], entrances: list[Entrance], shut: Problem | None
+) -> int:
     from daemon.service import Service
 
     notifier = Notifier.from_environment(os.environ)
@@ -84,6 +90,7 @@ async def _serve(load: Callable[[], Config], folders: tuple[Path, ...], entrance
         loop.add_signal_handler(number, signals.stop.set)
     loop.add_signal_handler(signal.SIGHUP, signals.reload.set)
     service = await asyncio.to_thread(Service, load, folders)
+    service.shut = shut
     service.http = next((one.address for one in entrances if one.path is None), "")
     mcp = streamable(service)
     closing = asyncio.Event()

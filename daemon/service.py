@@ -76,6 +76,7 @@ class Service:
         self._ready = False
         self._rested_after = 0
         self.http = ""
+        self.shut: Problem | None = None  # why it has no port
 
     @property
     def beat(self) -> float:
@@ -128,10 +129,11 @@ class Service:
             workspaces=tuple(Kept(one.name, str(one.root), one.hanging or one.problem) for one in self._sorted()),
             problems=(
                 *self._refused,
+                *((self.shut,) if self.shut else ()),
                 *self._unbound(),
                 *map(Problem.of, self._listing.problems()),
                 *self._twins.values(),
-                *((Problem.of(self._watcher.problem),) if self._watcher.problem else ()),
+                *((self._watcher.problem,) if self._watcher.problem else ()),
             ),
         )
 
@@ -158,7 +160,7 @@ class Service:
         return charge.name
 
     def release(self, name: str) -> None:
-        """Keep it no more."""
+        """Keep it no more, until it is adopted by name again."""
         with self._listed:
             charge = self._charge(name)
             self._listing.remove(charge.root)
@@ -175,7 +177,7 @@ class Service:
             keeper = charge.keeper
         if keeper is None or hanging is not None:
             why = hanging or charge.problem or Problem("it is being taken up", "try again")
-            raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}; {why.advice}")
+            raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}", why.advice)
         # At one that is not kept notes are taken and status is given; stores are refused, with the reason.
         yield KeeperDesk(keeper, self._config, told, self._looker.dream, self._wake, self._serving)
 
@@ -201,6 +203,7 @@ class Service:
             )
             raise
         self._config, self._refused = config, ()
+        self._embedding.try_again(download=config.embeddings.download)
         self._looker.dreams.resize(config.daemon.concurrent_dreams)
         for charge in self._sorted():
             if charge.keeper is not None:
@@ -260,7 +263,8 @@ class Service:
         name = name_of(root)
         charge = self._charges.get(name) or Charge(name, root)
         if charge.root != root:
-            raise UsageError(f"{root} would be called {name}, as {charge.root} is already; rename one of the folders")
+            what = f"{root} would be called {name}, as {charge.root} is already"
+            raise UsageError(what, "rename one of the folders")
         return charge
 
     def _enter(self, charge: Charge) -> None:
@@ -321,11 +325,11 @@ class Service:
     def _charge(self, name: str) -> Charge:
         charge = self._charges.get(name)
         if charge is None and not self._ready:
-            raise NotKeptError("the daemon is starting: it takes up its workspaces; try again")
+            raise NotKeptError("the daemon is starting: it takes up its workspaces", "try again")
         if charge is None:
             known = ", ".join(sorted(self._charges)) or "none yet"
             raise UnknownWorkspaceError(
-                f"the daemon keeps no workspace {name!r} (it keeps {known}); 'dreamd init' adds one"
+                f"the daemon keeps no workspace {name!r} (it keeps {known})", "'dreamd init' adds one"
             )
         return charge
 

@@ -64,7 +64,7 @@ class Slots:
         """
         with self._change:
             if self._closed:
-                raise StoppedError("the daemon is stopping; try again when it runs")
+                raise StoppedError("the daemon is stopping", "try again when it runs")
             future = self._once.get(once)
             if future is None or future.done():
                 future = Future()
@@ -86,7 +86,9 @@ class Slots:
             self._closed = True
             dropped, self._jobs = self._jobs, []
         for *_, future in dropped:
-            future.set_exception(StoppedError("the daemon is stopping; what was asked for waits for its next start"))
+            future.set_exception(
+                StoppedError("the daemon is stopping", "what was asked for waits for its next start")
+            )
 
     def drained(self, seconds: float) -> bool:
         """Wait for what runs, at most so long; whether all has ended."""

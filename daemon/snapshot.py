@@ -1,5 +1,6 @@
 """Reading everything that a dream needs: the file as its owner left it, what is new, and what the ledger knows."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,10 +29,13 @@ MAX_GAPS = 5
 # One that was asked explicitly comes before many that were asked often by accident.
 MAX_GAP_SOURCES = 200
 MAX_SKILLS = 8
+MAX_CONSTRAINTS = 50
 MAX_WORKING = 20
 OLD_LINES_PER_DREAM = 20
 # Nobody knows when it was written: whatever is new is newer.
 OLD_TEXT_AGE = timedelta(days=30)
+# What begins an item of a list. A number without its dot belongs to the text.
+_MARKER = re.compile(r"^(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
 # Of these origins a crystal may have the very text of a line.
 _SAYING = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
 
@@ -48,11 +52,11 @@ def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
         text = (content or b"").decode()
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md; move it away and run 'dreamd dream' "
-            "(or 'dreamd restore' for an earlier version)"
+            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
+            "move it away and run 'dreamd dream' (or 'dreamd restore' for an earlier version)",
         ) from error
     if "\0" in text:
-        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md; move it away and run 'dreamd dream'")
+        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
     last = store.lineage.last_version()
     if text.strip() or not last:
         return text, ()
@@ -176,8 +180,8 @@ def _genome(store: Store) -> tuple[str, ...]:
     content = store.disk.read_if_there(store.workspace.genome)
     if content is None:
         return ()
-    rows = (row.strip().lstrip("-*+0123456789.) ").strip() for row in content.decode(errors="replace").split("\n"))
-    return tuple(row for row in rows if row and not row.startswith("#"))[:50]
+    rows = (_MARKER.sub("", row.strip()) for row in content.decode(errors="replace").split("\n"))
+    return tuple(row for row in rows if row and not row.startswith("#"))[:MAX_CONSTRAINTS]
 
 
 def _old_text(store: Store, text: str, now: datetime) -> tuple[Standing, ...]:

@@ -80,19 +80,24 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it should be, and what to do about it."""
+    """Something that is not as it should be, and what to do about it; without advice nothing is to be done."""
 
     what: str
-    advice: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        """Both, in one line."""
+        return f"{self.what}; {self.advice}" if self.advice else self.what
 
     @classmethod
-    def of(cls, error: BaseException | str) -> "Problem":
-        """What an error says, in its two halves."""
+    def of(cls, error: BaseException) -> "Problem":
+        """What an error says."""
         from daemon.cli.failures import failure
 
-        said = failure(error).message if isinstance(error, Exception) else str(error)
-        what, _, advice = " ".join(said.split()).partition("; ")
-        return cls(what, advice or "run 'dreamd doctor'")
+        if not isinstance(error, Exception):
+            return cls(f"{type(error).__name__} ended it")
+        said = failure(error)
+        return cls(said.what, said.advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +217,11 @@ def _read(workspace: Workspace, now: datetime) -> _Known:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
             schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
             if schema > SCHEMA_VERSION:
-                raise StorageError(f"{path}: written by a newer dreamd (schema {schema}); upgrade this one")
+                raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
             connection.execute("BEGIN")  # one moment for all that follows
             return _known(connection, now) if schema else _Known()
     except sqlite3.Error as error:
-        raise StorageError(explained(error, path)) from error
+        raise explained(error, path) from error
 
 
 def _connected(workspace: Workspace) -> sqlite3.Connection:

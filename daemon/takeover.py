@@ -105,7 +105,7 @@ def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Works
     disk = disk or Disk(own.root)
     for folder in (own.state, *folders(own)):
         if folder.is_symlink() or (os.path.lexists(folder) and not folder.is_dir()):
-            raise StorageError(f"{folder} is no folder; move it away, then adopt the workspace")
+            raise StorageError(f"{folder} is no folder", "move it away, then adopt the workspace")
     for path in (own.lock, own.fence, own.lock.with_name("lock.new"), own.lock.with_name("lock.takeover")):
         if _mode(path) and not stat.S_ISREG(_mode(path)):
             disk.remove(path)

@@ -194,6 +194,7 @@ class Looker:
             interval=timedelta(minutes=section.interval_minutes),
             min_chunks=section.min_chunks,
             idle=timedelta(minutes=section.idle_minutes),
+            passes_every=timedelta(minutes=self._config().daemon.pass_minutes),
         )
 
     def _looking(self) -> None:

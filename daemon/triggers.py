@@ -33,7 +33,7 @@ class Thresholds:
     floor: timedelta = timedelta(hours=24)
     first_breath_notes: int = 5
     first_breath_characters: int = 500
-    passes_every: timedelta = timedelta(minutes=30)
+    passes_every: timedelta = timedelta(minutes=5)
     spike_every: timedelta = timedelta(minutes=10)
     dopamine_spike: float = 0.7
     cortisol_spike: float = 0.8

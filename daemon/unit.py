@@ -12,6 +12,7 @@ began. There the unit is written without these lines (`Sandbox.REDUCED`); what s
 import hashlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -108,12 +109,13 @@ def user_unit(
     home: Path | None = None,
     sandbox: Sandbox = Sandbox.FULL,
 ) -> str:
-    """The unit of a user. `workspaces` are folders outside of the home that it may write in as well.
+    """The unit of a user. `workspaces` are folders outside of the home that it may write in and looks after as well.
 
     Raises UsageError for a folder that the service cannot see.
     """
     carried = {name: path for name in _CARRIED if (path := (environment or {}).get(name, "")).startswith("/")}
-    elsewhere = [_visible(folder) for folder in workspaces]
+    folders = [_visible(folder) for folder in workspaces]
+    elsewhere = [*folders]
     elsewhere += [Path(carried[name]) for name in ("XDG_STATE_HOME",) if name in carried]
     elsewhere += [Path(carried[name]).parent for name in ("DREAMD_SOCKET",) if name in carried]
     paths = [
@@ -129,6 +131,7 @@ def user_unit(
     text = _filled(
         scope="--user ",
         command=_command(installed.command),
+        folders=_folders(folders),
         environment="\n".join(f"Environment={_word(f'{name}={value}')}" for name, value in carried.items()),
         paths="\n".join(paths),
         target="default.target",
@@ -142,9 +145,9 @@ def system_unit(installed: Installation, account: str, workspaces: Iterable[Path
     Raises UsageError for root, for a name that is no account's, and for a folder that the service cannot see.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", account):
-        raise UsageError(f"{account!r} is no account's name; give one with --user")
+        raise UsageError(f"{account!r} is no account's name", "give one with --user")
     if account == "root":
-        raise UsageError("as root the service could change every file; give the account of the agents with --user")
+        raise UsageError("as root the service could change every file", "give the account of the agents with --user")
     folders = [_visible(folder) for folder in workspaces]
     paths = [
         "ProtectHome=tmpfs",
@@ -158,6 +161,7 @@ def system_unit(installed: Installation, account: str, workspaces: Iterable[Path
             scope="",
             unit="After=network.target",
             command=_command(installed.command),
+            folders=_folders(folders),
             account=f"User={account}\nRemoveIPC=yes\nStateDirectory=dreamd\nStateDirectoryMode=0700",
             environment="Environment=HOME=%S/dreamd XDG_STATE_HOME=%S XDG_CONFIG_HOME=%E"
             " DREAMD_SOCKET=%t/dreamd/dreamd.sock",
@@ -172,8 +176,9 @@ def place(path: Path, text: str) -> Placed:
     standing = _standing(path)
     if standing is not None and standing != text and not is_ours(standing):
         raise UsageError(
-            f"{path} was changed by hand; put the changes into a drop-in ('systemctl edit', with --user for a user's"
-            " unit) and run this again with --force, which keeps the old file beside the new one"
+            f"{path} was changed by hand",
+            "put the changes into a drop-in ('systemctl edit', with --user for a user's"
+            " unit) and run this again with --force, which keeps the old file beside the new one",
         )
     if standing == text:
         return Placed.UNCHANGED
@@ -190,6 +195,15 @@ def replace_by_force(path: Path, text: str) -> Placed:
         _write(path, text)
         return Placed.REPLACED
     return place(path, text)
+
+
+def named_in(path: Path) -> tuple[Path, ...]:
+    """The workspaces that the unit there names; none without a unit, or in one that was changed by hand."""
+    text = _standing(path) or ""
+    lines = text.splitlines() if is_ours(text) else []
+    command = next((line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart=")), "")
+    _, _, named = command.partition(" serve ")
+    return tuple(Path(word.replace("$$", "$").replace("%%", "%")) for word in shlex.split(named))
 
 
 def is_ours(text: str) -> bool:
@@ -277,10 +291,10 @@ def _visible(folder: Path) -> Path:
     real = Path(os.path.realpath(folder))
     if any(real.is_relative_to(place) for place in _PRIVATE):
         raise UsageError(
-            f"{folder}: the service has a {real.parts[1]} folder of its own; move the workspace elsewhere"
+            f"{folder}: the service has a {real.parts[1]} folder of its own", "move the workspace elsewhere"
         )
     if real == Path("/") or real in _HOMES:
-        raise UsageError(f"{folder}: that opens more than a workspace to the service; name the workspace itself")
+        raise UsageError(f"{folder}: that opens more than a workspace to the service", "name the workspace itself")
     return real
 
 
@@ -311,10 +325,14 @@ def _command(words: Iterable[str]) -> str:
     return " ".join(_word(word.replace("$", "$$")) for word in words)
 
 
+def _folders(folders: Iterable[Path]) -> str:
+    return "".join(f" {_command([str(folder)])}" for folder in folders)
+
+
 def _word(text: str, bare: str = "") -> str:
     """The text as one word of a unit: quoted when it has to be, specifiers escaped. Raises UsageError."""
     if any(ord(character) < 0x20 for character in text):
-        raise UsageError(f"{text!r} has a control character, which a unit cannot say; rename it")
+        raise UsageError(f"{text!r} has a control character, which a unit cannot say", "rename it")
     escaped = text.replace("%", "%%")
     if re.fullmatch(r"[\w@%+=:,./$-]+", escaped):
         return escaped

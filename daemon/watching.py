@@ -1,9 +1,9 @@
-"""Tells when something in the watched workspaces may have changed: scratch.md, MEMORY.md, transcripts.
+"""Watcher: tells the daemon when scratch.md, MEMORY.md or transcripts of its workspaces may have changed.
 
-A look decides: what the folders hold now is compared with what they held at the look before. Events of the kernel
-(inotify, through watchfiles) only say where to look at once. Without them every place is looked at every few
-seconds; with them as well, but transcripts twelve times more rarely. So what the events lose (a queue that overflows,
-a folder made a moment ago, the time in which the watches are set anew) is found by the next look.
+A look decides: what the folders hold now is compared with what they held at the look before. Every place is looked at
+every 30 s; events of the kernel (inotify, through watchfiles) are a hint where to look at once. So what they lose (a
+queue that overflows, a folder made a moment ago, a file system that other machines write to) is found by the next
+look. Without events every place is looked at every 5 s.
 
 Each folder is watched for itself: watchfiles' recursive mode follows links, and a link to / would lead it far away.
 """
@@ -11,34 +11,28 @@ Each folder is watched for itself: watchfiles' recursive mode follows links, and
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Event, Thread, current_thread
-from typing import TYPE_CHECKING
+from threading import Event, Lock, Thread, current_thread
 
-from daemon.looking import Pattern, View, devices_shared_now, look, patterns_of
+from daemon.looking import Pattern, View, look, patterns_of
+from daemon.status import Problem
 from state.stores.workspace import SCRATCH
 
-if TYPE_CHECKING:
-    from watchfiles._rust_notify import RustNotify
-
-# Changes within this time are told once.
-_WINDOW_SECONDS = 0.2
-# How often watchfiles asks whether there are events, and how often it returns without any.
-_STEP_MS = 100
-_TURN_SECONDS = 0.4
-_OVERDUE_SECONDS = 2.0
+# Changes within this time are told once; how often watchfiles asks for events, and how often it returns without any.
+_WINDOW_MS, _STEP_MS, _TURN_MS = 200, 100, 400
+_OVERDUE_SECONDS = 5.0
 # A place that takes long to look at is looked at more rarely: the share of the time that its looks may take.
-_SHARE = 0.01
-_SHARE_AFTER_EVENTS = 0.05
-_RARER = 12
+_SHARE = 0.05
+_RARER = 6
 _CLOSE_SECONDS = 5.0
-_ADDED, _DELETED = 1, 3  # watchfiles.Change
 _POLLING = "WATCHFILES_FORCE_POLLING"
+
+# What watchfiles tells: the kind of the change, and the path.
+_Events = Iterable[tuple[int, str]]
 
 
 class Change(StrEnum):
@@ -57,20 +51,17 @@ class _Place:
 
 @dataclass(slots=True)
 class _Watch:
-    """How it stands with a place.
+    """How it stands with a place: what the last look found, and when the next one may be and has to be (monotonic).
 
-    `root` has no links in it; `cost` is the seconds of the last look, `look_at` monotonic; `tell`: an event came.
+    `root` has no links in it; `tell`: an event came.
     """
 
     root: Path
     patterns: tuple[Pattern, ...]
     view: View
-    cost: float
+    not_before: float = 0.0
     look_at: float = 0.0
     tell: bool = False
-
-
-_Order = tuple[Path, dict[_Place, _Watch]]
 
 
 def _logged(error: Exception) -> None:
@@ -90,29 +81,23 @@ class Watcher:
         *,
         polling_seconds: float = 5.0,
         force_polling: bool = False,
-        look: Callable[[Path, tuple[Pattern, ...]], View] = look,
         failed: Callable[[Exception], None] = _logged,
+        look: Callable[[Path, tuple[Pattern, ...]], View] = look,
     ) -> None:
         wish = os.environ.get(_POLLING, "").lower()
-        self._changed, self._failed, self._every, self._look_at = changed, failed, polling_seconds, look
+        self._changed, self._failed, self._every, self._view_of = changed, failed, polling_seconds, look
         self._events_wanted = not force_polling and wish in ("", "false", "disable", "disabled")
-        self._problem = ""
-        self._touched_at: float | None = None
-        self._orders: SimpleQueue[_Order] = SimpleQueue()
-        self._wanted: set[Path] = set()
-        self._closing, self._ordered = Event(), Event()
-        # What follows belongs to the thread.
-        self._native: RustNotify | None = None
+        self._problem: Problem | None = None
+        self._touched_at: float | None = None  # since when the thread waits for a disk
         self._watches: dict[_Place, _Watch] = {}
-        self._globs: dict[str, dict[_Place, list[str]]] = {}  # by folder
-        self._blind: set[_Place] = set()
-        self._stale, self._renew_at = False, 0.0
+        self._lock = Lock()  # of the dictionary; what is in it belongs to the thread
+        self._closing, self._renew = Event(), Event()
         self._thread = Thread(target=self._run, name="watching", daemon=True)
         self._thread.start()
 
     @property
-    def problem(self) -> str:
-        """Why there are no events of the kernel and what to do, or nothing."""
+    def problem(self) -> Problem | None:
+        """Why there are no events of the kernel."""
         return self._problem
 
     @property
@@ -131,196 +116,171 @@ class Watcher:
             Change.TRANSCRIPT: patterns_of(transcripts),
         }
         real = Path(os.path.realpath(root))
-        order = {
-            _Place(root, change): _Watch(real, patterns, *self._measured(real, patterns))
-            for change, patterns in places.items()
-        }
-        self._wanted.add(root)
-        self._order(root, order)
+        for change, patterns in places.items():
+            place, watch = _Place(root, change), _Watch(real, patterns, self._view_of(real, patterns))
+            with self._lock:
+                before = self._watches.get(place)
+                watch.tell = before is not None and (before.tell or before.view.seen != watch.view.seen)
+                self._watches[place] = watch
+        self._renew.set()
 
     def forget(self, root: Path) -> None:
         """Watch the workspace no longer. A call for it that was just beginning may still come."""
-        self._wanted.discard(root)
-        self._order(root, {})
+        with self._lock:
+            for change in Change:
+                self._watches.pop(_Place(root, change), None)
+        self._renew.set()
 
     def close(self, *, wait: bool = True) -> None:
         """Stop. A call that is under way is waited for, but not for ever."""
         self._closing.set()
-        self._ordered.set()
         if wait and current_thread() is not self._thread:
             self._thread.join(_CLOSE_SECONDS)
-
-    def _order(self, root: Path, order: dict[_Place, _Watch]) -> None:
-        self._orders.put((root, order))
-        self._ordered.set()
 
     def _run(self) -> None:
         while not self._closing.is_set():
             try:
-                self._turn()
+                self._watch_folders()
+            except Exception as error:  # noqa: BLE001 - told, and the watching goes on
+                self._touched_at = None
+                self._failed(error)
+                self._closing.wait(self._every)
+
+    def _watch_folders(self) -> None:
+        """Look everywhere, and then wherever it is time or events say so, until other folders are to be watched."""
+        self._renew.clear()
+        watches = self._current()
+        renew_at = 0.0
+        for _, watch in watches:
+            watch.look_at = 0.0
+        for events in self._turns({folder for _, watch in watches for folder in watch.view.folders}):
+            _note(watches, events)
+            now = time.monotonic()
+            for place, watch in watches:
+                if self._closing.is_set():
+                    return
+                if watch.look_at <= now:
+                    self._look(place, watch)
+            if not renew_at:  # the look everywhere that each renewal costs is a small share of the time as well
+                renew_at = now + max(_TURN_MS / 1000, (time.monotonic() - now) / _SHARE)
+            if self._renew.is_set() and now >= renew_at:
+                return
+
+    def _current(self) -> list[tuple[_Place, _Watch]]:
+        with self._lock:
+            return list(self._watches.items())
+
+    def _turns(self, folders: set[str]) -> Iterator[_Events]:
+        """The events of these folders as they come; nothing, when for a while none does. Ends where it cannot go on.
+
+        Without events of the kernel: nothing, whenever a look is due, until it is time to try again.
+        """
+        able = sorted(filter(_watchable, folders)) if self._events_wanted else []
+        if able:
+            try:
+                yield from self._kernel_events(able)
+            except Exception as error:  # noqa: BLE001 - whatever keeps the events away, the looks go on
+                what = f"no events of the file system ({error}), looked at every {self._every:g} s instead"
+                advice = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl)"
+                self._problem = Problem(what, advice)
+            else:
+                return
+        retry_at = time.monotonic() + (self._every * _RARER if able else float("inf"))
+        while time.monotonic() < retry_at:
+            yield ()
+            due = min((watch.look_at for _, watch in self._current()), default=retry_at)
+            self._closing.wait(max(0.0, min(due - time.monotonic(), _TURN_MS / 1000)))
+
+    def _kernel_events(self, folders: list[str]) -> Iterator[_Events]:
+        """Raises what watchfiles does when it cannot begin; ends when it gives up later, as at a name not UTF-8."""
+        from watchfiles import watch
+
+        logging.getLogger("watchfiles").setLevel(logging.WARNING)
+        turn = _Turn(self._closing)
+        events = watch(
+            *folders,
+            watch_filter=None,
+            debounce=_WINDOW_MS,
+            step=_STEP_MS,
+            stop_event=turn,
+            rust_timeout=_TURN_MS,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            force_polling=False,
+            recursive=False,
+        )
+        begun = False
+        while True:
+            turn.begin()
+            self._touched_at = None if begun else time.monotonic()  # watches are set
+            try:
+                told = next(events, None)
+            except FileNotFoundError:  # one went since
+                return
+            except RuntimeError:
+                if begun:
+                    return
+                raise
+            self._touched_at = None
+            if told is None:
+                return
+            begun, self._problem = True, None
+            yield told
+
+    def _look(self, place: _Place, watch: _Watch) -> None:
+        """Look at the place, and tell when it changed."""
+        before, began = watch.view, time.monotonic()
+        self._touched_at = began
+        watch.view = self._view_of(watch.root, watch.patterns)
+        self._touched_at, now = None, time.monotonic()
+        watch.not_before = now + (now - began) / _SHARE
+        pause = self._every if self._problem or not self._events_wanted else self._every * _RARER
+        watch.look_at = max(now + pause, watch.not_before)
+        if before.folders != watch.view.folders and self._events_wanted:
+            self._renew.set()
+        if not (watch.tell or before.seen != watch.view.seen):
+            return
+        watch.tell = False
+        if self._watches.get(place) is watch and not self._closing.is_set():
+            try:
+                self._changed(place.root, place.change)
             except Exception as error:  # noqa: BLE001 - told, and the watching goes on
                 self._failed(error)
-                self._touched_at, self._stale = None, True
-                self._closing.wait(self._every)
-        self._drop_events()
-
-    def _turn(self) -> None:
-        self._take_orders()
-        if self._stale and time.monotonic() >= self._renew_at:
-            self._renew()
-        for kind, path in self._events():
-            self._note(kind, path)
-        now = time.monotonic()
-        for place in [place for place, watch in self._watches.items() if watch.look_at <= now]:
-            self._look(place)
-
-    def _take_orders(self) -> None:
-        self._ordered.clear()
-        while True:
-            try:
-                root, order = self._orders.get_nowait()
-            except Empty:
-                return
-            for change in Change:
-                place = _Place(root, change)
-                old, new = self._watches.pop(place, None), order.get(place)
-                if new:
-                    new.tell = old is not None and (old.tell or old.view.seen != new.view.seen)
-                    self._watches[place] = new
-                    self._renew_at = 0.0
-            self._stale = True
-
-    def _renew(self) -> None:
-        """Set the watches for the folders that there are now, then look everywhere: nothing falls in between."""
-        began = self._touched_at = time.monotonic()
-        self._stale = False
-        covered = self._set_watches({folder for watch in self._watches.values() for folder in watch.view.folders})
-        shared = devices_shared_now()
-        self._globs, self._blind = {}, set()
-        for place, watch in self._watches.items():
-            folders = watch.view.folders
-            if (
-                not folders
-                or not folders.keys() <= covered
-                or any(device in shared for device, _ in folders.values())
-            ):
-                self._blind.add(place)
-            for folder in folders:
-                self._globs.setdefault(folder, {})[place] = []
-            for folder, glob in watch.view.names:
-                self._globs[folder][place].append(glob)
-        for place in list(self._watches):
-            self._look(place)
-        now = time.monotonic()
-        self._renew_at = now + max(1.0, (now - began) / _SHARE_AFTER_EVENTS)
-        self._touched_at = None
-        if self._problem:  # tried again later
-            self._stale, self._renew_at = True, now + max(1.0, self._every * _RARER)
-
-    def _set_watches(self, folders: set[str]) -> set[str]:
-        """Replace the watches; returns the folders that have one."""
-        before, self._native, self._problem = self._native, None, ""
-        covered: set[str] = set()
-        if self._events_wanted and folders:
-            try:
-                self._native, covered = _events_of(folders, round(self._every * 1000))
-            except (ImportError, OSError, RuntimeError) as error:
-                self._problem = (
-                    f"no events of the file system ({error}); looked at every {self._every:g} s instead; raise "
-                    "fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl)"
-                )
-        if before is not None:
-            before.close()
-        return covered
-
-    def _drop_events(self) -> None:
-        if self._native is not None:
-            self._native.close()
-            self._native = None
-
-    def _events(self) -> set[tuple[int, str]]:
-        """Wait until there is something to do; the events that came."""
-        ends = [watch.look_at for watch in self._watches.values()] + [self._renew_at] * self._stale
-        wait = max(0.0, min(ends, default=3600.0) - time.monotonic())
-        if self._native is None:
-            if not self._closing.is_set():  # `close` orders after that: the order is not missed
-                self._ordered.wait(wait)
-            return set()
-        wait = min(wait, _TURN_SECONDS)
-        try:
-            events = self._native.watch(1, _STEP_MS, max(1, round(wait * 1000)), _Late(self._closing, wait))
-        except RuntimeError:
-            # A name that is not UTF-8, for one: watchfiles gives up. New watches are set, and everything looked at.
-            self._drop_events()
-            self._stale, events = True, "stop"
-        if isinstance(events, set):
-            return events
-        if events != "timeout":
-            for watch in self._watches.values():
-                watch.look_at = 0.0
-        return set()
-
-    def _note(self, kind: int, path: str) -> None:
-        folder, name = os.path.split(path)
-        now = time.monotonic()
-        for place, globs in self._globs.get(folder, {}).items():
-            named = any(fnmatchcase(name, glob) for glob in globs)
-            if place in self._watches and (named or _is_folder(kind, path, self._globs)):
-                watch = self._watches[place]
-                # Told even when it looks the same: two writes of one size may share a timestamp.
-                watch.tell = watch.tell or named
-                watch.look_at = min(watch.look_at, now + max(_WINDOW_SECONDS, watch.cost / _SHARE_AFTER_EVENTS))
-
-    def _look(self, place: _Place) -> None:
-        """Look at the place, and tell when it changed."""
-        watch, self._touched_at = self._watches[place], time.monotonic()
-        before, (watch.view, watch.cost) = watch.view, self._measured(watch.root, watch.patterns)
-        self._touched_at = None
-        if (before.folders, before.names) != (watch.view.folders, watch.view.names):
-            self._stale = self._stale or self._events_wanted
-        often = self._native is None or place in self._blind or place.change is not Change.TRANSCRIPT
-        pause = self._every if often else self._every * _RARER
-        watch.look_at = time.monotonic() + max(pause, watch.cost / _SHARE)
-        if watch.tell or before.seen != watch.view.seen:
-            watch.tell = False
-            if place.root in self._wanted and not self._closing.is_set():
-                try:
-                    self._changed(place.root, place.change)
-                except Exception as error:  # noqa: BLE001 - told, and the watching goes on
-                    self._failed(error)
-
-    def _measured(self, root: Path, patterns: tuple[Pattern, ...]) -> tuple[View, float]:
-        began = time.monotonic()
-        return self._look_at(root, patterns), time.monotonic() - began
 
 
-class _Late:
-    """Ends a wait that outlasts its time: watchfiles measures it by the clock of the wall, which may be set back."""
+class _Turn:
+    """Ends a turn of watchfiles that outlasts its time: it goes by the clock of the wall, which may be set back."""
 
-    def __init__(self, closing: Event, seconds: float) -> None:
-        self._closing = closing
-        self._end = time.monotonic() + seconds + _OVERDUE_SECONDS
+    def __init__(self, closing: Event) -> None:
+        self._closing, self._end = closing, 0.0
+
+    def begin(self) -> None:
+        self._end = time.monotonic() + _TURN_MS / 1000 + _OVERDUE_SECONDS
 
     def is_set(self) -> bool:
         return self._closing.is_set() or time.monotonic() > self._end
 
 
-def _is_folder(kind: int, path: str, known: Mapping[str, object]) -> bool:
+def _note(watches: Sequence[tuple[_Place, _Watch]], events: _Events) -> None:
+    """Say of each place that the events are about that it is to be looked at."""
+    now = time.monotonic()
+    for kind, path in events:
+        folder, name = os.path.split(path)
+        for _, watch in watches:
+            if folder not in watch.view.folders:
+                continue
+            named = any(folder == where and fnmatchcase(name, glob) for where, glob in watch.view.names)
+            if named or _is_folder(kind, path, watch.view):
+                # Told even when it looks the same: two writes of one size may share a timestamp.
+                watch.tell = watch.tell or named
+                watch.look_at = min(watch.look_at, max(now, watch.not_before))
+
+
+def _is_folder(kind: int, path: str, view: View) -> bool:
     """Did a folder come or go?"""
-    return kind in (_ADDED, _DELETED) and (path in known or os.path.isdir(path))  # noqa: PTH112 - Path.is_dir may raise
+    from watchfiles import Change as Kind
 
-
-def _events_of(folders: set[str], poll_delay_ms: int) -> tuple["RustNotify", set[str]]:
-    """Events of these folders, of those that can be watched; which ones these are."""
-    from watchfiles._rust_notify import RustNotify
-
-    for _ in range(3):
-        able = {folder for folder in folders if _watchable(folder)}
-        try:
-            return RustNotify(sorted(able), False, False, poll_delay_ms, False, False), able  # noqa: FBT003 - it takes no names
-        except (FileNotFoundError, PermissionError) as error:  # one went since
-            last = error
-    raise last
+    return kind != Kind.modified and (path in view.folders or os.path.isdir(path))  # noqa: PTH112 - Path.is_dir may raise
 
 
 def _watchable(folder: str) -> bool:

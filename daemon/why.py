@@ -96,7 +96,7 @@ def why(store: Store, what: str) -> tuple[LineStory, ...]:
     if not any(story.ending is None for story in stories):
         stories = (*_by_hand(store, what), *stories)
     if not stories:
-        raise NotFoundError(f"no line of MEMORY.md has or had {what!r} in it; give other words of it, or its id")
+        raise NotFoundError(f"no line of MEMORY.md has or had {what!r} in it", "give other words of it, or its id")
     return stories[:MAX_LINES]
 
 

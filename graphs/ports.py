@@ -81,7 +81,7 @@ class Memory(Protocol):
         ...
 
     def known_pointers(self) -> tuple[PointerLine, ...]:
-        """Every pointer that ever stood in the file and whose crystal is there."""
+        """The pointers that stood in the file, the latest ones, and whose crystal is there."""
         ...
 
 

@@ -13,7 +13,7 @@ from graphs.figures import invented
 from graphs.support import one_more, unsupported_addition, unsupported_merge, unsupported_revision
 from graphs.voices import strangers, trust_of_line, vouchers
 from state.attribution import Foreign, foreign
-from state.contradiction import contradicts
+from state.contradiction import contradicts, violates
 from state.crystal import Trust, least_trust
 from state.document import SectionName, is_placeholder
 from state.dream import Evidence, Snapshot, Standing
@@ -255,7 +255,7 @@ def _contradictory(case: Case) -> Refusal | None:
             return Refusal("pinned", "operation", f"it contradicts the pinned {line.id}")
     if case.operation.section is SectionName.PHENOTYPE:
         for constraint in case.snapshot.genome:
-            if contradicts(constraint, text):
+            if violates(text, constraint):
                 return Refusal("genome", "operation", f"it contradicts GENOME.md: {constraint[:80]}")
     return None
 

@@ -101,8 +101,8 @@ def read_synthesis(answer: str, sections: dict[str, SectionName]) -> Synthesis:
     if any(part.name is not None for part in document.parts):
         return Synthesis(document=document)
     raise ReplyError(
-        "the answer is neither the JSON object that was asked for nor a document with the seven sections; "
-        f"it begins {answer.strip()[:40]!r}"
+        "the answer is neither the JSON object that was asked for nor a document with the seven sections",
+        f"it begins {answer.strip()[:40]!r}",
     )
 
 

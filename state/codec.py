@@ -31,7 +31,9 @@ def decode(kind: type[Value], text: str | bytes, name: str = "record") -> Value:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"])
-        raise StorageError(f"{name}: {place or 'it'} cannot be read ({first['msg']}); run 'dreamd doctor'") from error
+        raise StorageError(
+            f"{name}: {place or 'it'} cannot be read ({first['msg']})", "run 'dreamd doctor'"
+        ) from error
     return value
 
 

@@ -40,10 +40,13 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 _NOT_NEGATED = re.compile(
     r"不同|不过|不過|不错|不錯|不断|不斷|不仅|不僅|不但|不管|不如|别的|別的|特别|特別|区别|區別|未来|未來|not only"
 )
+# A dot belongs to a name such as vue.js, and not to the end of a sentence.
+_CHOSEN = r"(\w(?:[\w+#-]|\.(?=\w)){0,40})"
+_QUOTES = re.compile(r"[\"`*“”„«»]")
 _CHOICE = re.compile(
-    r"(?<![\w+#.-])(\w[\w+#.-]{0,40})(?: (?:over|instead of|rather than|statt|anstatt|lieber als|"
+    rf"(?<![\w+#.-]){_CHOSEN}(?: (?:over|instead of|rather than|statt|anstatt|lieber als|"
     r"plutôt que(?: des?)?|en lugar de|en vez de|вместо)|(?:,| and| und| et| y) (?:not|nicht|pas|no)) "
-    r"(?:the |a |des |les |de |den |die |das )?(\w[\w+#.-]{0,40})"
+    rf"(?:the |a |des |les |de |den |die |das )?{_CHOSEN}"
 )
 
 
@@ -53,6 +56,7 @@ class _Statement:
     content: frozenset[str]
     values: frozenset[str]  # numbers and parts of dates
     negated: bool
+    refusing: bool  # a negation, or a word such as "avoid", stands in it
     choice: tuple[str, str] | None
 
 
@@ -67,6 +71,22 @@ def contradicts(a: str, b: str) -> bool:
 def supersedes(new: str, old: str) -> bool:
     """Whether the new text takes the place of the old one: it says otherwise of the same subject."""
     return contradicts(new, old)
+
+
+def violates(text: str, constraint: str) -> bool:
+    """Whether the text says what the constraint rules out, or does in whatever detail what it forbids.
+
+    Stricter than `contradicts`: the detail ("I push to main when it is urgent") excuses nothing.
+    """
+    rules = _statements(constraint)
+    return contradicts(text, constraint) or any(_does(one, rule) for one in _statements(text) for rule in rules)
+
+
+def _does(one: _Statement, rule: _Statement) -> bool:
+    if not rule.negated or one.refusing:
+        return False
+    forbidden = rule.content - _relations()
+    return len(forbidden) >= 2 and forbidden <= one.content and _in_order(one, rule)
 
 
 def disagree(one: Crystal, other: Crystal) -> bool:
@@ -128,7 +148,7 @@ def _statements(text: str) -> tuple[_Statement, ...]:
 
 
 def _statement(sentence: str) -> _Statement:
-    folded = _NOT_NEGATED.sub("", normalise(sentence).replace("’", "'"))
+    folded = _QUOTES.sub("", _NOT_NEGATED.sub("", normalise(sentence).replace("’", "'")))
     folded = re.sub(r"\bcan't\b", "can not", re.sub(r"\bwon't\b", "will not", folded))
     folded = re.sub(r"(?<=[a-z])n't\b", " not", re.sub(r"(?<=\w)'s\b", "", folded))
     folded = re.sub(r"\b(?:any ?more|any longer|ne)\b|\bn'", " ", folded.replace("no longer", "not"))
@@ -141,7 +161,8 @@ def _statement(sentence: str) -> _Statement:
     values = frozenset(token for token in tokens if _is_value(token))
     content = frozenset(token for token in tokens if token not in STOP_WORDS and token not in {":", "=", "@"})
     chosen = (stem(choice[1]), stem(choice[2])) if choice and words("choosing") & set(tokens) else None
-    return _Statement(tokens, content, values, negations % 2 == 1 and not _is_choice(spoken, chosen), chosen)
+    negated = negations % 2 == 1 and not _is_choice(spoken, chosen)
+    return _Statement(tokens, content, values, negated, bool(negations or content & words("refusing")), chosen)
 
 
 def _token(token: str) -> str:
@@ -175,7 +196,17 @@ def _opposite_polarity(one: _Statement, other: _Statement) -> bool:
     if one.negated != other.negated:
         return jaccard(one.content, other.content) >= SAME_WORDS and _in_order(one, other)
     left, right = one.content - other.content, other.content - one.content
+    if not left and not right:  # the words that say the opposite may be among the commonest: on and off
+        return _is_switched(one.tokens, other.tokens)
     return len(left) == len(right) == 1 and are_opposites(*left, *right) and _in_order(one, other)
+
+
+def _is_switched(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Is one word replaced by its opposite, and nothing else?"""
+    if len(one) != len(other):
+        return False
+    changed = [(old, new) for old, new in zip(one, other, strict=True) if old != new]
+    return len(changed) == 1 and are_opposites(*changed[0])
 
 
 def _opposite_choice(one: _Statement, other: _Statement) -> bool:

@@ -252,7 +252,7 @@ def decode_record(content: str | bytes, name: str) -> Dream:
     try:
         record = json.loads(written)
     except (ValueError, RecursionError) as error:
-        raise StorageError(f"{name}: it cannot be read ({error}); run 'dreamd doctor'") from error
+        raise StorageError(f"{name}: it cannot be read ({error})", "run 'dreamd doctor'") from error
     return decode(Dream, json.dumps(upgrade(record, name)), name)
 
 
@@ -261,10 +261,10 @@ def upgrade(record: object, name: str) -> dict[str, Any]:
     fields = dict(record) if isinstance(record, dict) else {"format": None}
     form = fields.pop("format", 0)
     if type(form) is not int or form < 0:
-        raise StorageError(f"{name}: it is no record of a dream; run 'dreamd doctor'")
+        raise StorageError(f"{name}: it is no record of a dream", "run 'dreamd doctor'")
     if form > RECORD_FORMAT:
         knows = f"record format {form}, this one knows {RECORD_FORMAT}"
-        raise StorageError(f"{name}: written by a newer dreamd ({knows}); upgrade")
+        raise StorageError(f"{name}: written by a newer dreamd ({knows})", "upgrade")
     for step in _UPGRADES[form:]:
         fields = step(fields)
     return fields

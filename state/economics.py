@@ -55,12 +55,12 @@ class Economics(_Model):
 def parse_feed(text: str) -> Economics:
     """The feed in this text. Raises DocumentError, one line that names the field and what is wrong with it."""
     if len(text) > MAX_BYTES:
-        raise DocumentError(f"memory/economics.json has {len(text):,} characters; keep it under {MAX_BYTES:,}.")
+        raise DocumentError(f"memory/economics.json has {len(text):,} characters", f"keep it under {MAX_BYTES:,}.")
     try:
         return Economics.model_validate_json(text.removeprefix("\ufeff"))
     except ValidationError as error:
         raise DocumentError(
-            f"memory/economics.json: {_first_problem(error)}; correct the feed or remove it."
+            f"memory/economics.json: {_first_problem(error)}", "correct the feed or remove it."
         ) from None
 
 

@@ -8,13 +8,20 @@ from collections.abc import Mapping
 
 
 class DreamdError(Exception):
-    """Anything that dreamd refuses or fails at. `str(error)` is one line for a person, `details` are for programs."""
+    """Anything that dreamd refuses or fails at: `what` happened to what, and in `advice` what to do (may be empty).
+
+    `str(error)` is both, as one line for a person; `details` are for programs.
+    """
 
     exit_status = 1
     code = "FAILED"
     http_status = 500
     passing = False
     details: Mapping[str, object] = {}
+
+    def __init__(self, what: str, advice: str = "") -> None:
+        super().__init__(f"{what}; {advice}" if advice else what)
+        self.what, self.advice = what, advice
 
 
 class UsageError(DreamdError):
@@ -189,7 +196,10 @@ KINDS: tuple[type[DreamdError], ...] = (
 
 
 def error_of(code: str, message: str, details: Mapping[str, object] | None = None) -> DreamdError:
-    """The error that another process told: its class by its code, as far as it has one of its own."""
+    """The error that another process told: its class by its code, as far as it has one of its own.
+
+    The message says what happened and what to do: both are its `what`.
+    """
     error = next((kind for kind in KINDS if kind.code == code), DreamdError)(message)
     error.details = details or {}
     return error

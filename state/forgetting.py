@@ -63,7 +63,7 @@ class Target:
         """The text as a target. Raises UsageError when it has no words."""
         words = tuple(word for word, _, _ in worded(text))
         if not words:
-            raise UsageError("a text to be forgotten needs at least one word; say which")
+            raise UsageError("a text to be forgotten needs at least one word", "say which")
         return cls(words)
 
 

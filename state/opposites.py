@@ -27,6 +27,13 @@ properties: name named called nickname birthday deadline date port version addre
     favorite preferred default current main primary city country employer company title role branch license licence
     model meeting standup release launch appointment frist termin passwort geburtstag échéance nom anniversaire
     fecha nombre plazo cumpleaños срок имя порт версия
+refusing: avoid avoiding refuse refuses refusing decline declines reject rejects prevent prevents forbid
+    forbids forbidden before unless only vermeide vermeidet verweigere évite refuse evito evita избегаю
+moments: every each day days week weeks month months year years morning evening night noon hour hours time times
+    daily weekly monthly yearly today tomorrow yesterday always often again usually once twice
+    jede jeden jedes tag woche monat jahr morgen abend immer oft wieder heute täglich wöchentlich monatlich
+    chaque jour semaine mois année matin soir toujours souvent encore cada día semana mes año siempre
+    ogni giorno settimana mese anno sempre dag vecka week maand jaar каждый день неделя месяц год 每天 每周 每月
 emphasis: always immer stets toujours siempre sempre всегда do does did
 revision: now new moved changed extended postponed updated actually instead pushed shifted rescheduled
 """
@@ -35,8 +42,9 @@ _OPPOSITES = """
 like dislike, like hate, love hate, love dislike, enjoy hate, enjoy dislike, enabled disabled, enable disable,
 allowed forbidden, allow forbid, allowed disallowed, agree disagree, true false, possible impossible, works broken,
 passes fails, passing failing, succeeds fails, succeeded failed, open closed, accepted rejected, approved rejected,
-required optional, public private, online offline, available unavailable, stable unstable, safe unsafe,
-married single, vegetarian carnivore, mag hasst, erlaubt verboten, aime déteste, odia gusta, любит ненавидит
+on off, an aus, required optional, public private, online offline, available unavailable, stable unstable,
+safe unsafe, married single, vegetarian carnivore,
+mag hasst, erlaubt verboten, aime déteste, odia gusta, любит ненавидит
 """
 
 # Values of which a subject has one at a time, so that another is another answer.

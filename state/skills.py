@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from state.injection import defang, reads_as_instruction
+from state.opposites import calendar, words
 from state.words import content_terms, normalise
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ SAME_TASK_COSINE = 0.6
 SAME_TASK_WORDS = 0.4
 OCCURRENCES_SCALE = 3.0
 PATTERN_CHARACTERS = 60
+MAX_CLAUSES = 12
 MAX_PATTERNS = 1_000
 
 _CLAUSE = re.compile(r"(?<=[.;:!?])\s|[。；！？]|\s[–—-]\s|→|\n")
@@ -81,7 +83,7 @@ def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:
         sessions = len({tasks[j].session for j in (centre, *members)})
         if sessions >= LEAST_SESSIONS:
             occurrences, cohesion = 1 + len(members), float(likeness[centre, members].mean())
-            name = short_name(tasks[centre].text)
+            name = short_name(tasks[centre].text, [tasks[j].text for j in members])
             skills.append(EmergingSkill(name, confidence(occurrences, cohesion), occurrences, sessions))
     return sorted(skills, key=lambda skill: (-skill.confidence, -skill.occurrences, skill.pattern))
 
@@ -94,11 +96,21 @@ def confidence(occurrences: int, cohesion: float) -> float:
     return (1.0 - math.exp(-occurrences / OCCURRENCES_SCALE)) * (1.0 + min(1.0, max(0.0, cohesion))) / 2.0
 
 
-def short_name(text: str) -> str:
-    """The first clause of a task's text, cut at a word, without an arrow."""
-    clause = next((part for part in _CLAUSE.split(text.strip()) if part.strip(" .;:!?-*")), text)
+def short_name(text: str, others: Sequence[str] = ()) -> str:
+    """The clause of a task's text that shares most words with the tasks like it, cut at a word, without an arrow.
+
+    What says only when ("Every week:") is no name. Among equals, and without such tasks, it is the first one.
+    """
+    clauses = [part for part in _CLAUSE.split(text.strip()) if part.strip(" .;:!?-*")][:MAX_CLAUSES] or [text]
+    shared = frozenset().union(*map(_subject, others))
+    clause = max(clauses, key=lambda part: (len(_subject(part) & shared), bool(_subject(part))))
     flat = defang(clause.strip(" .;:!?-*→").replace("→", "to").replace("->", "to"), PATTERN_CHARACTERS)
-    return flat if content_terms(flat) else "Recurring task"
+    return flat if _subject(flat) else "Recurring task"
+
+
+def _subject(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about: not those that say when."""
+    return frozenset(content_terms(text)) - calendar() - words("moments")
 
 
 def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
@@ -138,10 +150,10 @@ def _likeness(tasks: Sequence[TaskPattern]) -> "NDArray[np.float32]":
     """(n, n) likeness in [0, 1]; 0 where two tasks are not alike."""
     import numpy as np
 
-    words = [content_terms(task.text) for task in tasks]
-    column = {word: i for i, word in enumerate(sorted(frozenset().union(*words)))}
+    terms = [content_terms(task.text) for task in tasks]
+    column = {word: i for i, word in enumerate(sorted(frozenset().union(*terms)))}
     counts = np.zeros((len(tasks), max(1, len(column))), dtype=np.float32)
-    for row, present in enumerate(words):
+    for row, present in enumerate(terms):
         counts[row, [column[word] for word in present]] = 1.0
     shared = counts @ counts.T
     sizes = counts.sum(axis=1)

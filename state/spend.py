@@ -75,5 +75,6 @@ def _bound(name: str, would_be: float, limit: float, unit: str) -> None:
     again = "it opens again at midnight UTC" if name.endswith("_per_day") else "the next dream starts afresh"
     raise CeilingError(
         f"{name}: one more call could come to {would_be:,.6g} {unit} and {limit:,.6g} are allowed, "
-        f"so it was not made; {again}, or raise {name}."
+        f"so it was not made",
+        f"{again}, or raise {name}.",
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from state.contradiction import contradicts, disagree, other_number, same_subject, supersedes
+from state.contradiction import contradicts, disagree, other_number, same_subject, supersedes, violates
 from state.crystal import Crystal, Kind, Origin, Trust
 
 OPPOSED = [
@@ -42,6 +42,10 @@ OPPOSED = [
     ("The project uses PostgreSQL 14", "The project uses PostgreSQL 16"),
     ("User wants short answers", "User wants long answers"),
     ("User no longer works at Acme", "User works at Acme"),
+    ("User prefers Vue.js over React", "User prefers React over Vue.js"),
+    ("User prefers tabs, not spaces", "User prefers spaces, not tabs"),
+    ("Telemetry is turned on in production", "Telemetry is turned off in production"),
+    ("Der Alarm im Keller ist an", "Der Alarm im Keller ist aus"),
 ]
 COMPATIBLE = [
     ("User prefers tabs", "User prefers tabs"),
@@ -121,6 +125,42 @@ def test_these_two_cannot_both_hold(one: str, other: str) -> None:
 def test_these_two_can_both_hold(one: str, other: str) -> None:
     assert not contradicts(one, other)
     assert not contradicts(other, one)
+
+
+@pytest.mark.parametrize("form", ["{}.", "{}!", "“{}.”", "*{}.*"])
+@pytest.mark.parametrize(("one", "other"), OPPOSED)
+def test_a_full_stop_changes_nothing(form: str, one: str, other: str) -> None:
+    assert contradicts(form.format(one), form.format(other))
+    assert contradicts(form.format(one), other)
+    assert contradicts(one, form.format(other))
+
+
+@pytest.mark.parametrize(
+    ("constraint", "text"),
+    [
+        ("Never push to main.", "I push to main when it is urgent."),
+        ("Do not deploy on Fridays.", "I deploy on Fridays if the tests pass."),
+        ("Never speak about customers by name.", "I like to speak about customers by name in jokes."),
+        ("2FA must stay on.", "2FA must stay off."),
+        ("The agent prefers tabs over spaces.", "The agent prefers spaces over tabs."),
+    ],
+)
+def test_a_constraint_is_violated_by_what_does_the_contrary_in_any_detail(constraint: str, text: str) -> None:
+    assert violates(text, constraint)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "text"),
+    [
+        ("Never push to main.", "I avoid pushing to main."),
+        ("Never push to main.", "I never push to main, not even at night."),
+        ("Never push to main.", "I push to feature branches."),
+        ("Never delete files unasked.", "I ask before I delete files."),
+        ("Answer in English.", "I answer in English, and briefly."),
+    ],
+)
+def test_a_constraint_is_not_violated_by_what_keeps_it_or_is_about_something_else(constraint: str, text: str) -> None:
+    assert not violates(text, constraint)
 
 
 def test_one_sentence_among_several_is_enough() -> None:

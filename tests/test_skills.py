@@ -92,3 +92,26 @@ def test_another_line_is_no_skill(line: str) -> None:
 )
 def test_a_name_is_the_first_clause(text: str, name: str) -> None:
     assert short_name(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Every week: rotate the signing keys", "rotate the signing keys"),
+        ("Jeden Montag – Rechnungen prüfen", "Rechnungen prüfen"),
+        ("Every week.", "Recurring task"),
+    ],
+)
+def test_what_says_only_when_is_no_name(text: str, name: str) -> None:
+    assert short_name(text) == name
+
+
+def test_a_name_is_the_clause_that_the_like_tasks_share() -> None:
+    skills = emerging(
+        [
+            task("Quick one for Ada: check the invoices against the ledger", "a"),
+            task("Check the invoices against the ledger", "b"),
+            task("As agreed with Bo: check the invoices against the ledger", "c"),
+        ]
+    )
+    assert [skill.pattern.lower() for skill in skills] == ["check the invoices against the ledger"]

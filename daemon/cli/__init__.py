@@ -81,7 +81,7 @@ def _run(words: Sequence[str]) -> int:
         sys.stdout.write(f"dreamd {_version()}\n")
         return 0
     if name not in COMMANDS:
-        raise UsageError(f"there is no command {name!r}; 'dreamd --help' lists them")
+        raise UsageError(f"there is no command {name!r}", "'dreamd --help' lists them")
     module = "import_" if name == "import" else name.replace("-", "_")  # the other one is a word of Python's
     command = import_module(f"daemon.cli.{module}")
     parser = Parser(prog=f"dreamd {name}", description=command.__doc__)

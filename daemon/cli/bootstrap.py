@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if window is None:
         window = context_window(arguments.config, os.environ, DEFAULT_WINDOW)
     if window < 1:
-        raise UsageError(f"a context window of {window} tokens is impossible; give a positive number")
+        raise UsageError(f"a context window of {window} tokens is impossible", "give a positive number")
     most = HOOK_CHARACTERS if arguments.format == "hook" else None
     notes, secrets = Segments(workspace).each_pending(), redaction(arguments.config, os.environ)
     ready = bootstrap(_memory(workspace), notes, window, most, secrets, _unforgotten(workspace))

@@ -21,7 +21,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the difference."""
     if len(arguments.versions) > 2 or (arguments.file and arguments.versions):
-        raise UsageError("name one version, or two, or --file; see 'dreamd diff --help'")
+        raise UsageError("name one version, or two, or --file", "see 'dreamd diff --help'")
     caller = caller_of(arguments, "diff")
     from daemon.operations.versions import DIFF, Compare
 

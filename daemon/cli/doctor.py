@@ -32,7 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print each finding; 1 when there is a problem. Nothing is asked of the network."""
     if arguments.dry_run and not arguments.repair:
-        raise UsageError("--dry-run goes with --repair; without it nothing is changed anyway")
+        raise UsageError("--dry-run goes with --repair", "without it nothing is changed anyway")
     if arguments.repair:
         return _repair(arguments)
     workspace = workspace_of(arguments)

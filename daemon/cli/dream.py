@@ -12,7 +12,7 @@ from daemon.unified import unified
 
 if TYPE_CHECKING:
     from daemon.config import Config
-    from daemon.dreaming import Mode, Outcome
+    from daemon.dreaming import Outcome
     from daemon.progress import Step
     from state.dream import Dream
 
@@ -38,9 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     from daemon.operations.dreams import DREAM, DreamNow
 
     asked = Mode.DRY if arguments.dry_run else None
-    mode = asked or Mode(config.dream.mode)
     with working("dreaming…") as tell:
-        caller = caller_of(arguments, "dream", _steps(tell, mode))
+        caller = caller_of(arguments, "dream", _steps(tell))
         outcome = caller.ask(DREAM, DreamNow(reason=arguments.reason, mode=asked, wait=not arguments.no_wait)).outcome
     if outcome is None:
         show_json({"queued": True}) if arguments.json else out("the daemon dreams when it comes to it")
@@ -57,15 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _steps(tell: Callable[[str], None], mode: "Mode") -> "Callable[[Step], None]":
-    """Says each step with the time since the one before; what is not committed is not said to be."""
+def _steps(tell: Callable[[str], None]) -> "Callable[[Step], None]":
+    """Says each step with the time since the one before."""
     began = time.monotonic()
 
     def told(step: "Step") -> None:
         nonlocal began
         now = time.monotonic()
-        if step.node != "commit" or mode == "auto":
-            tell(f"  {step.node:<10} {now - began:5.1f} s  {step.figures}")
+        tell(f"  {step.node:<10} {now - began:5.1f} s  {step.figures}")
         began = now
 
     return told

@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the archive; the file is whole or not there."""
     if arguments.output == _STDOUT:
         if arguments.json:
-            raise UsageError("--json needs stdout for itself; name a file with --output")
+            raise UsageError("--json needs stdout for itself", "name a file with --output")
         if sys.stdout.isatty():
-            raise UsageError("an archive is nothing for a terminal; name a file, or send stdout to one")
+            raise UsageError("an archive is nothing for a terminal", "name a file, or send stdout to one")
     with working("exporting…"):
         caller = caller_of(arguments, "export")
         target = _target(arguments.output, caller.workspace.root)
@@ -99,9 +99,9 @@ def _target(output: str | None, root: Path) -> Path | None:
             path /= f"{root.name or 'workspace'}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.zip"
         path = Path(os.path.realpath(path))
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{path} is no regular file; name a file, or - for stdout")
+            raise UsageError(f"{path} is no regular file", "name a file, or - for stdout")
         if not path.parent.is_dir():
-            raise UsageError(f"{path.parent} is no folder; make it first, or name another one")
+            raise UsageError(f"{path.parent} is no folder", "make it first, or name another one")
     return path
 
 
@@ -134,7 +134,7 @@ def _copy(made: Path, target: Path) -> None:
             copy.flush()
             os.fsync(fd)
         if beside.stat().st_size != made.stat().st_size:
-            raise StorageError(f"{target} could not be written whole; try again")
+            raise StorageError(f"{target} could not be written whole", "try again")
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daemon.cli.terminal import safe
-from state.errors import DreamdError, StorageError, UsageError
+from state.errors import DreamdError, UsageError
 from state.stores.system import told
 
 _DEBUG = "DREAMD_DEBUG"
@@ -18,10 +18,16 @@ _DEBUG = "DREAMD_DEBUG"
 class Failure:
     """The end of a command that did not do what it was asked for."""
 
-    message: str
+    what: str
+    advice: str
     code: str
     exit_status: int
     details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """What happened and what to do, in one line."""
+        return f"{self.what}; {self.advice}" if self.advice else self.what
 
 
 def debugging() -> bool:
@@ -35,8 +41,8 @@ def failure(error: Exception) -> Failure:
         error = _understood(error)
     from state.secrets.redaction import redact  # whoever failed may have quoted what it was given
 
-    message = redact(" ".join(str(error).split())).text
-    return Failure(message, error.code, error.exit_status, error.details)
+    what, advice = (redact(" ".join(text.split())).text for text in (error.what, error.advice))
+    return Failure(what, advice, error.code, error.exit_status, error.details)
 
 
 def report(failed: Failure, *, as_json: bool) -> int:
@@ -60,7 +66,7 @@ def _understood(error: Exception) -> DreamdError:
     if isinstance(error, sqlite3.Error):
         from state.stores.database import explained
 
-        return StorageError(explained(error, Path("a database in .dreamd")))
+        return explained(error, Path("a database in .dreamd"))
     if isinstance(error, UnicodeDecodeError):
-        return UsageError(f"byte {error.start} of what was read is not UTF-8; give UTF-8 text")
-    return DreamdError(f"a defect: {type(error).__name__}: {error}; {_DEBUG}=1 shows where, please report it")
+        return UsageError(f"byte {error.start} of what was read is not UTF-8", "give UTF-8 text")
+    return DreamdError(f"a defect: {type(error).__name__}: {error}", f"{_DEBUG}=1 shows where, please report it")

@@ -14,6 +14,8 @@ from daemon.cli.terminal import counted, out, say, show_json
 from state.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from daemon.forgetting import Receipt
     from daemon.progress import Step
 
@@ -43,14 +45,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Forget it; exit status 1 when something of it is left that is dreamd's."""
     if arguments.lift and (arguments.words or arguments.derived or arguments.dry_run):
-        raise UsageError("--lift takes no --words, --derived or --dry-run; it changes only what may be learnt")
+        raise UsageError("--lift takes no --words, --derived or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
     caller = caller_of(arguments, "forget", _told)
     from daemon.operations.forget import FORGET, MAX_CHARACTERS, Forget
 
     if len(text) > MAX_CHARACTERS:
         raise UsageError(
-            f"the text has {len(text):,} characters and {MAX_CHARACTERS:,} are possible; give it in parts"
+            f"the text has {len(text):,} characters and {MAX_CHARACTERS:,} are possible", "give it in parts"
         )
     asked = Forget(
         text=text,
@@ -62,8 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if not (arguments.yes or arguments.dry_run or arguments.lift):
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise UsageError("what is forgotten cannot be brought back; say --yes, or --dry-run to see what would go")
-        _show(caller.ask(FORGET, asked.model_copy(update={"dry_run": True})))
+            raise UsageError(
+                "what is forgotten cannot be brought back", "say --yes, or --dry-run to see what would go"
+            )
+        for row, _ in _gone(caller.ask(FORGET, asked.model_copy(update={"dry_run": True}))):
+            say(row)  # stdout is for the result
         if not _agreed():
             say("nothing was changed")
             return UsageError.exit_status
@@ -78,7 +83,7 @@ def _text(arguments: argparse.Namespace) -> str:
     if arguments.text == "-":
         return sys.stdin.read()
     if arguments.text is not None and not arguments.text.strip():
-        raise UsageError("the text is empty; say what is to be forgotten")
+        raise UsageError("the text is empty", "say what is to be forgotten")
     return arguments.text or ""
 
 
@@ -98,26 +103,35 @@ def _show(receipt: "Receipt") -> None:
     if receipt.lifted or not receipt.cut:
         out("it may be learnt again" if receipt.lifted else "it was not forgotten; nothing was changed")
         return
-    would = receipt.dry_run
     if receipt.went_on:
         say("an earlier forgetting was interrupted; it is finished with this one")
-    out("would go:" if would else "forgotten:" if receipt.traces else "it was nowhere; it will not be learnt", "bold")
-    for text in receipt.would_go:
-        out(f"  {_short(text)}")
-    for trace in receipt.traces:
-        out(f"  {trace.place}: {trace.count:,}")
-    if receipt.made_from:
-        how = "erased as well" if receipt.derived else "left; --derived erases it"
-        out(f"made of nothing else, in other words ({how}):", "bold")
-        for one in receipt.made_from:
-            out(f"  {one.kind} {one.id}: {_short(one.text)}")
-    if not would:
+    for row, style in _gone(receipt):
+        out(row, style)
+    if not receipt.dry_run:
         searched = f"{counted(receipt.files, 'file')}, {receipt.bytes:,} bytes"
         out(f"searched afterwards: {searched}: {'nothing of it is left' if receipt.clean else 'some of it is left'}")
         out("it will not be learnt again; 'dreamd forget --lift' changes that", "dim")
         out(f"known again: {receipt.recognised}", "dim")
     for left in receipt.left:
         (out if left.owners else say)(f"  {left.place}: {left.count:,}, {left.why}")
+
+
+def _gone(receipt: "Receipt") -> "Iterator[tuple[str, str]]":
+    """What went or would go, a row for each, with the style that it has on a terminal."""
+    would = receipt.dry_run
+    yield (
+        "would go:" if would else "forgotten:" if receipt.traces else "it was nowhere; it will not be learnt",
+        "bold",
+    )
+    for text in receipt.would_go:
+        yield f"  {_short(text)}", ""
+    for trace in receipt.traces:
+        yield f"  {trace.place}: {trace.count:,}", ""
+    if receipt.made_from:
+        how = "erased as well" if receipt.derived else "left; --derived erases it"
+        yield f"made of nothing else, in other words ({how}):", "bold"
+        for one in receipt.made_from:
+            yield f"  {one.kind} {one.id}: {_short(one.text)}", ""
 
 
 def _short(text: str) -> str:

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"notice: {what} had been read: here none of them is; 'dreamd ingest FILE' reads one")
     if here:
         say(f"notice: {workspace.root} is another folder now; 'cd' into it again")
-    kept = False if arguments.no_daemon else _kept(workspace)
+    kept = _kept(workspace, wanted=not arguments.no_daemon)
     if arguments.json:
         from state.codec import plain
 
@@ -84,10 +84,10 @@ def _adopted(workspace: Workspace) -> Workspace:
         return workspace
 
 
-def _kept(workspace: Workspace) -> bool:
+def _kept(workspace: Workspace, *, wanted: bool) -> bool:
     """Whether a daemon keeps it from now on. The workspace stands, whatever the registry fails with."""
     try:
-        return keep(workspace)
+        return keep(workspace, wanted=wanted)
     except DreamdError as error:
         say(f"notice: the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
         return False

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.hook:
         return _run_as_hook(arguments)
     if not arguments.paths:
-        raise UsageError("name the files or folders to read; see 'dreamd ingest --help'")
+        raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
     with working("reading…") as tell:
         caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
         done = _ingested(caller, arguments.paths)
@@ -86,7 +86,7 @@ def _heed(arguments: argparse.Namespace) -> None:
     from daemon.hook import link, parse_hook
 
     if arguments.paths:
-        raise UsageError("--hook learns on stdin what to read; leave out PATH")
+        raise UsageError("--hook learns on stdin what to read", "leave out PATH")
     hook = parse_hook(sys.stdin.buffer.read())
     if hook.transcript is not None and hook.transcript.exists():  # a session in which nothing was said has none
         link(workspace_of(arguments), hook.transcript, config_of(arguments).sources.transcripts)

@@ -13,6 +13,7 @@ from daemon.adoption import init_workspace, open_workspace
 from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json
 from daemon.cli.terminal import counted, out, say, show_json, tell_notices
 from daemon.status import present_holder
+from state.errors import UnknownWorkspaceError
 from state.stores.workspace import Workspace
 
 
@@ -23,7 +24,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="adopt a workspace that somebody else made, or that came from another machine: shows what it brings",
     )
-    parser.add_argument("--no-daemon", action="store_true", help="the daemon shall not look after it")
+    parser.add_argument(
+        "--no-daemon", action="store_true", help="no daemon shall look after it; one that does lets it go"
+    )
     takes_folder(parser)
     takes_json(parser)
 
@@ -44,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         with owned(workspace, config, "dreamd init") as store:
             seeded = migrate(store, clock())
         tell_notices(store.notices)
-    kept = False if arguments.no_daemon else keep(workspace)
+    kept = keep(workspace, wanted=not arguments.no_daemon)
     if arguments.json:
         backup = str(workspace.backup) if workspace.backup.exists() else None
         show_json(
@@ -101,13 +104,22 @@ def _agreed(arguments: argparse.Namespace) -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def keep(workspace: Workspace) -> bool:
-    """Make it known to the daemon that runs, or to the next one; whether one runs."""
+def keep(workspace: Workspace, *, wanted: bool) -> bool:
+    """Make it known to the daemon that runs, or to the next one; whether one looks after it now.
+
+    Not wanted: no daemon looks after it, whoever asks it to, until 'dreamd init' is run without `--no-daemon`.
+    """
     from daemon.client import UnreachableError, daemon
     from daemon.places import registry_path
-    from daemon.registry import add
+    from daemon.registry import add, exclude, name_of
 
     client = daemon()
+    if not wanted:
+        exclude(registry_path(os.environ), workspace.root)
+        if client is not None:
+            with suppress(UnreachableError, UnknownWorkspaceError):
+                client.delete(f"/v1/workspaces/{name_of(workspace.root)}")
+        return False
     if client is not None:
         with suppress(UnreachableError):
             client.post("/v1/workspaces", {"path": str(workspace.root), "trust": True})

@@ -1,11 +1,13 @@
 """Write the systemd unit that runs 'dreamd serve': for this user, or with --system for the machine.
 
 A user's service reaches every workspace in the home, those of tomorrow as well; DIR names folders elsewhere. The
-system's service runs as the account that --user names and reaches the DIRs alone. Doing it again changes nothing.
+system's service runs as the account that --user names and reaches the DIRs alone. Doing it again changes nothing, and
+keeps the DIRs that were named before, unless others are named.
 """
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -39,11 +41,18 @@ class _Plan:
     text: str
     sandbox: Sandbox
     scope: tuple[str, ...]
+    workspaces: tuple[Path, ...]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """For whom, and how far to go."""
-    parser.add_argument("workspaces", nargs="*", type=Path, metavar="DIR", help="workspaces outside of the home")
+    parser.add_argument(
+        "workspaces",
+        nargs="*",
+        type=Path,
+        metavar="DIR",
+        help="workspaces outside of the home; without one, those of before",
+    )
     parser.add_argument("--system", action="store_true", help="a unit of the system, in /etc/systemd/system")
     parser.add_argument("--user", dest="account", metavar="NAME", help="with --system: the account that it runs as")
     parser.add_argument(
@@ -75,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     if systemctl:
         _start([systemctl, *plan.scope], outcome)
     installed = Installed(
-        plan.path, outcome, plan.sandbox, bool(systemctl), _next(arguments, outcome), _notices(arguments, plan)
+        plan.path, outcome, plan.sandbox, bool(systemctl), _next(arguments, plan, outcome), _notices(arguments, plan)
     )
     if arguments.json:
         show_json(installed)
@@ -88,36 +97,40 @@ def _plan(arguments: argparse.Namespace) -> _Plan:
     installed = unit.installation()
     for folder in arguments.workspaces:
         if not folder.is_dir():
-            raise UsageError(f"{folder} is no folder; run 'dreamd init {folder}' first")
+            raise UsageError(f"{folder} is no folder", f"run 'dreamd init {folder}' first")
     if arguments.system:
         if not arguments.account:
             raise UsageError("--system needs an account: --user NAME, the one whose agents write in the workspaces")
-        text = unit.system_unit(installed, arguments.account, arguments.workspaces)
-        return _Plan(unit.SYSTEM_PATH, text, Sandbox.FULL, ())
+        folders = tuple(arguments.workspaces) or unit.named_in(unit.SYSTEM_PATH)
+        text = unit.system_unit(installed, arguments.account, folders)
+        return _Plan(unit.SYSTEM_PATH, text, Sandbox.FULL, (), folders)
     if arguments.account:
-        raise UsageError("--user NAME goes with --system; without it the unit is yours")
+        raise UsageError("--user NAME goes with --system", "without it the unit is yours")
     sandbox = unit.sandbox_here() if arguments.sandbox == "auto" else Sandbox(arguments.sandbox)
     own = home(os.environ)
-    text = unit.user_unit(installed, arguments.workspaces, os.environ, own, sandbox)
-    return _Plan(unit.user_path(os.environ, own), text, sandbox, ("--user",))
+    path = unit.user_path(os.environ, own)
+    folders = tuple(arguments.workspaces) or unit.named_in(path)
+    return _Plan(path, unit.user_unit(installed, folders, os.environ, own, sandbox), sandbox, ("--user",), folders)
 
 
 def _may_install_for_the_system(account: str) -> None:
     import pwd
 
     if os.geteuid() != 0:
-        raise UsageError(f"{unit.SYSTEM_PATH} is root's; run this with sudo, or --print and pass it on")
+        raise UsageError(f"{unit.SYSTEM_PATH} is root's", "run this with sudo, or --print and pass it on")
     try:
         pwd.getpwnam(account)
     except KeyError:
         make = f"useradd --system --home-dir /var/lib/dreamd --shell /usr/sbin/nologin {account}"
-        raise UsageError(f"there is no account {account!r}; '{make}' makes one") from None
+        raise UsageError(f"there is no account {account!r}", f"'{make}' makes one") from None
 
 
 def _systemctl() -> str:
     found = shutil.which("systemctl")
     if found is None:
-        raise UsageError("there is no systemctl on this machine; leave out --now, or run 'dreamd serve' another way")
+        raise UsageError(
+            "there is no systemctl on this machine", "leave out --now, or run 'dreamd serve' another way"
+        )
     return found
 
 
@@ -135,11 +148,11 @@ def _start(systemctl: list[str], outcome: Placed) -> None:
             why = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
             journal = " ".join(["journalctl", *systemctl[1:], "-u", unit.NAME, "-e"])
             raise DreamdError(
-                f"'{' '.join([Path(systemctl[0]).name, *systemctl[1:], *step])}': {why}; see '{journal}'"
+                f"'{' '.join([Path(systemctl[0]).name, *systemctl[1:], *step])}': {why}", f"see '{journal}'"
             )
 
 
-def _next(arguments: argparse.Namespace, outcome: Placed) -> tuple[str, ...]:
+def _next(arguments: argparse.Namespace, plan: _Plan, outcome: Placed) -> tuple[str, ...]:
     systemctl = "systemctl" if arguments.system else "systemctl --user"
     if arguments.now:
         commands = []
@@ -149,6 +162,12 @@ def _next(arguments: argparse.Namespace, outcome: Placed) -> tuple[str, ...]:
         commands = [f"{systemctl} daemon-reload && {systemctl} enable --now dreamd"]
     if not arguments.system and not _lingers():
         commands.append("loginctl enable-linger")
+    if arguments.system:  # what another account made is not this account's until that is said
+        dreamd = shlex.join(unit.installation().command)
+        asks = (
+            f"sudo -u {arguments.account} env XDG_STATE_HOME=/var/lib DREAMD_SOCKET=/run/dreamd/dreamd.sock {dreamd}"
+        )
+        commands += [f"{asks} init {shlex.quote(str(folder))}" for folder in plan.workspaces]
     return tuple(commands)
 
 
@@ -176,9 +195,9 @@ def _notices(arguments: argparse.Namespace, plan: _Plan) -> tuple[str, ...]:
         )
     if arguments.system:
         notices.append("clients find the service by DREAMD_SOCKET=/run/dreamd/dreamd.sock, as the same account")
-        if not arguments.workspaces:
+        if not plan.workspaces:
             notices.append("no workspace is named, so the service can write in none; name them: DIR…")
-    elif "loginctl enable-linger" in _next(arguments, Placed.UNCHANGED):
+    elif "loginctl enable-linger" in _next(arguments, plan, Placed.UNCHANGED):
         notices.append("without lingering the service ends when you log out")
     return tuple(notices)
 

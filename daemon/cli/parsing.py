@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the complaint."""
-        raise UsageError(f"{message}; see '{self.prog} --help'")
+        raise UsageError(f"{message}", f"see '{self.prog} --help'")
 
 
 def takes_workspace(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def named_folder(arguments: argparse.Namespace) -> Path | None:
     folder: Path | None = getattr(arguments, "folder", None)
     option: Path | None = arguments.workspace
     if folder is not None and option is not None and folder.absolute() != option.absolute():
-        raise UsageError(f"two workspaces are named, {folder} and {option}; name one")
+        raise UsageError(f"two workspaces are named, {folder} and {option}", "name one")
     variable = os.environ.get("DREAMD_WORKSPACE")
     return folder or option or (Path(variable) if variable else None)
 

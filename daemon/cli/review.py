@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not (arguments.approve or arguments.reject):
         waiting = caller.ask(PROPOSALS, Proposals(dream=arguments.proposal)).dreams
         if not waiting:
-            raise NothingToDoError("no proposal waits; dreams make them with dream.mode: propose")
+            raise NothingToDoError("no proposal waits", "dreams make them with dream.mode: propose")
         _show(waiting, as_json=arguments.json)
         return 0
     verdict: Literal["approve", "reject"] = "approve" if arguments.approve else "reject"

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     minute may then be missed, and the search leaves no trace.
     """
     if not 1 <= arguments.limit <= MAX_LIMIT:
-        raise UsageError(f"a limit of {arguments.limit} is impossible; give a number from 1 to {MAX_LIMIT}")
+        raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     caller = caller_of(arguments, "search")
     from daemon.operations.recalling import SEARCH, Search
     from state.crystal import Kind, Origin, Trust
@@ -89,7 +89,7 @@ def _named(names: type[Name], option: str, value: str | None) -> Name | None:
     try:
         return names(value)
     except ValueError:
-        raise UsageError(f"there is no {option} {value!r}; there are {', '.join(names)}") from None
+        raise UsageError(f"there is no {option} {value!r}", f"there are {', '.join(names)}") from None
 
 
 def _moment(text: str) -> datetime:

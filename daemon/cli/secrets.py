@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("which one? give an id that 'dreamd secrets' lists, or a text that is no secret")
         return _allow(arguments, workspace)
     if arguments.show and not sys.stdout.isatty():
-        raise UsageError("--show writes secrets, and only to a terminal; leave it out")
+        raise UsageError("--show writes secrets, and only to a terminal", "leave it out")
     originals = Originals(workspace).all()
     if not originals:
         raise NothingToDoError("nothing was redacted that may be no secret")
@@ -69,7 +69,7 @@ def _allow(arguments: argparse.Namespace, workspace: Workspace) -> int:
     originals = Originals(workspace)
     chosen = next((one for one in originals.all() if one.id == arguments.text), None)
     if chosen is None and len(arguments.text) == _ID and all(one in "0123456789abcdef" for one in arguments.text):
-        raise NotFoundError(f"no original has the id {arguments.text}; 'dreamd secrets' lists them")
+        raise NotFoundError(f"no original has the id {arguments.text}", "'dreamd secrets' lists them")
     _let(chosen.text if chosen else arguments.text)
     back = [chosen] if chosen else [one for one in originals.all() if arguments.text in one.text]
     rules = redaction(arguments.config, os.environ)

@@ -44,13 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Show it, or put a memory back."""
     what, session, memory = arguments.what, arguments.session, arguments.memory
     if what == "list" and session is not None:
-        raise UsageError(f"'dreamd session list' takes no session; 'dreamd session show {session}' shows one")
+        raise UsageError("'dreamd session list' takes no session", f"'dreamd session show {session}' shows one")
     if what != "list" and session is None:
         raise UsageError(f"which session? 'dreamd session list' shows them, then: dreamd session {what} SESSION")
     if what == "restore" and memory is None:
         raise UsageError("which memory? 'dreamd session events SESSION' shows what left it")
     if what not in ("restore", "events") and memory is not None:
-        raise UsageError(f"'dreamd session {what}' takes no memory; 'dreamd session events' tells its story")
+        raise UsageError(f"'dreamd session {what}' takes no memory", "'dreamd session events' tells its story")
     return _ACTS[what](caller_of(arguments, "session"), arguments)
 
 

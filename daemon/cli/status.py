@@ -3,6 +3,7 @@
 import argparse
 import json
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -41,16 +42,26 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
-    """As the daemon sees it, who knows when the next dream is; else as the files say."""
-    from daemon.client import UnreachableError, daemon
-    from daemon.status import Status, present_holder, status
+    """As the daemon sees it, who knows when the next dream is; else as the files say.
+
+    A daemon that does not answer within two seconds is a problem of the status that the files give.
+    """
+    from daemon.client import LostError, UnreachableError, daemon
+    from daemon.status import Problem, Status, present_holder, status
     from state.codec import decode
 
     client = None if is_stopped(present_holder(workspace)) else daemon()
+    silent: tuple[Problem, ...] = ()
     if client is not None:
-        with suppress(UnreachableError, UnknownWorkspaceError, NotKeptError):
-            return decode(Status, json.dumps(client.status(workspace.root)), "the daemon's answer")
-    return status(workspace, config_of(arguments), datetime.now(UTC))
+        try:
+            answer = client.status(workspace.root, _STATUS_SECONDS)
+            return decode(Status, json.dumps(answer), "the daemon's answer")
+        except LostError as error:
+            silent = (Problem.of(error),)
+        except (UnreachableError, UnknownWorkspaceError, NotKeptError):
+            pass  # no daemon's: the files say all there is
+    value = status(workspace, config_of(arguments), datetime.now(UTC))
+    return replace(value, problems=(*silent, *value.problems))
 
 
 def _house() -> "HouseStatus | None":
@@ -72,10 +83,10 @@ def _show_house(house: "HouseStatus") -> None:
     out(f"{'listens at':<12} {daemon.socket}" + (f" and {daemon.http}" if daemon.http else ""))
     out(f"{'dreams':<12} {daemon.dreaming} running, {daemon.waiting} waiting")
     for problem in daemon.problems:
-        out(f"{'problem':<12} {problem.what}; {problem.advice}", "red")
+        out(f"{'problem':<12} {problem}", "red")
     for kept in daemon.workspaces:
         if kept.problem is not None:
-            out(f"{'refused':<12} {kept.root}: {kept.problem.what}; {kept.problem.advice}", "red")
+            out(f"{'refused':<12} {kept.root}: {kept.problem}", "red")
     for value in house.workspaces:
         out("")
         _show(value)
@@ -109,7 +120,7 @@ def _show(value: "Status") -> None:
     for refusal in value.rejections:
         out(f"{'refused':<12} {refusal.guard} ({refusal.scope}): {refusal.figures}", "yellow")
     for problem in value.problems:
-        out(f"{'problem':<12} {problem.what}; {problem.advice}", "red")
+        out(f"{'problem':<12} {problem}", "red")
 
 
 def _dream(last: "LastDream | None", now: datetime) -> str:

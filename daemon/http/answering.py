@@ -98,7 +98,8 @@ def _desk(house: "House", call: Call, told: Callable[[Step], None], stack: ExitS
         return stack.enter_context(house.desk(house.adopt(call.root), told))
     if call.root not in (None, desk.workspace.root):
         raise UnknownWorkspaceError(
-            f"the daemon keeps another workspace under the name {call.name!r}, and not {call.root}; rename its folder"
+            f"the daemon keeps another workspace under the name {call.name!r}, and not {call.root}",
+            "rename its folder",
         )
     return desk
 
@@ -123,7 +124,7 @@ def _root(said: list[str], name: str) -> Path | None:
 
     text = unquote_to_bytes(said[0]).decode(errors="surrogateescape")
     if len(said) > 1 or not text.startswith("/") or "\0" in text or name_of(Path(text)) != name:
-        raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}; send that one, percent-encoded")
+        raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}", "send that one, percent-encoded")
     return Path(os.path.abspath(text))  # noqa: PTH100 - as its name is made
 
 
@@ -157,7 +158,7 @@ async def answered(call: Call, house: "House", workers: "Workers", *, streaming:
 def _ended(task: "asyncio.Task[Ended]") -> Ended:
     """How it ended, also when no thread took it."""
     if task.cancelled():
-        error: BaseException | None = StoppedError("the daemon is stopping; try again when it runs")
+        error: BaseException | None = StoppedError("the daemon is stopping", "try again when it runs")
     else:
         error = task.exception()
     if error is None:

@@ -194,7 +194,7 @@ async def _no_route(request: "Request", error: Exception) -> "Response":
         allowed = ", ".join(sorted((refused.headers or {}).get("Allow", "").split(", ")))
         message = f"{request.method} is not answered here, {allowed} is"
         return Wrong(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed}).response()
-    return wrong(NotFoundError("there is nothing at this address; see /v1/openapi.json")).response()
+    return wrong(NotFoundError("there is nothing at this address", "see /v1/openapi.json")).response()
 
 
 async def _told(_: "Request", error: Exception) -> "Response":
@@ -212,7 +212,7 @@ def _absolute(path: str) -> "Path":
     from pathlib import Path
 
     if not path.startswith("/") or "\0" in path:
-        raise UsageError(f"{path!r} is no absolute path; name the workspace from the root on")
+        raise UsageError(f"{path!r} is no absolute path", "name the workspace from the root on")
     return Path(path)
 
 

@@ -55,10 +55,10 @@ def from_json(model: type[Asked], body: bytes) -> Asked:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            raise UsageError(f"the body cannot be read: {first['msg']}; send a JSON object in UTF-8") from None
+            raise UsageError(f"the body cannot be read: {first['msg']}", "send a JSON object in UTF-8") from None
         if not first["loc"]:
             raise UsageError(
-                f"the body is no JSON object; send one ({', '.join(model.model_fields) or '{}'})"
+                "the body is no JSON object", f"send one ({', '.join(model.model_fields) or '{}'})"
             ) from None
         raise FieldsError(_problems(error)) from None
 

@@ -65,7 +65,7 @@ def open_socket(path: Path) -> Entrance:
     """
     if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
         raise ConfigError(
-            f"{path}: a socket's path may have {MAX_SOCKET_BYTES} bytes; set DREAMD_SOCKET to a shorter one"
+            f"{path}: a socket's path may have {MAX_SOCKET_BYTES} bytes", "set DREAMD_SOCKET to a shorter one"
         )
     make_private_folder(path.parent)
     with told(path), _locked(path.parent):
@@ -95,7 +95,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise StorageError(f"{path} is no socket, and the daemon listens there; move it away")
+        raise StorageError(f"{path} is no socket, and the daemon listens there", "move it away")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
         knocking.settimeout(_CONNECT_SECONDS)
         try:
@@ -104,7 +104,9 @@ def _remove_stale(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         except PermissionError as error:
-            raise StorageError(f"{path} is another user's socket; set DREAMD_SOCKET to a path of your own") from error
+            raise StorageError(
+                f"{path} is another user's socket", "set DREAMD_SOCKET to a path of your own"
+            ) from error
         except OSError as error:  # one that is stopped or overrun is alive
             raise BusyError(f"{path}: {_NOT_ALONE}") from error
     raise BusyError(f"{path}: {_NOT_ALONE}")
@@ -124,7 +126,7 @@ def open_port(host: str, port: int, token: str) -> Entrance:
         )[0]
     except (OSError, UnicodeError) as error:
         raise ConfigError(
-            f"http.host: {host!r} is no address of this machine ({error}); set it to 127.0.0.1"
+            f"http.host: {host!r} is no address of this machine ({error})", "set it to 127.0.0.1"
         ) from error
     listener = socket.socket(family, kind, protocol)
     try:
@@ -145,10 +147,10 @@ def open_port(host: str, port: int, token: str) -> Entrance:
 
 def _no_port(host: str, port: int, error: OSError) -> BusyError | ConfigError:
     if error.errno == errno.EADDRINUSE:
-        return BusyError(f"port {port} of {host} is taken by another program; {_PORT_ADVICE}")
+        return BusyError(f"port {port} of {host} is taken by another program", _PORT_ADVICE)
     if error.errno == errno.EACCES:
-        return ConfigError(f"port {port} is not for this user to listen at; {_PORT_ADVICE}")
-    return ConfigError(f"http.host: this machine cannot listen at {host} ({error.strerror}); set it to 127.0.0.1")
+        return ConfigError(f"port {port} is not for this user to listen at", _PORT_ADVICE)
+    return ConfigError(f"http.host: this machine cannot listen at {host} ({error.strerror})", "set it to 127.0.0.1")
 
 
 def _inode(path: Path) -> tuple[int, int]:

@@ -57,7 +57,7 @@ class Workers:
         Raises OverloadedError when too much is under way already.
         """
         if len(self._tasks) >= self.limits.requests:
-            raise OverloadedError(f"{self.limits.requests} requests are being answered already; try again")
+            raise OverloadedError(f"{self.limits.requests} requests are being answered already", "try again")
         task = asyncio.create_task(self._run(workspace, work, long=long))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -104,7 +104,8 @@ def _explained(error: OSError | sqlite3.Error) -> DreamdError:
     """As the command line tells it."""
     from daemon.cli.failures import failure
 
-    explained = StorageError(failure(error).message)
+    told = failure(error)
+    explained = StorageError(told.what, told.advice)
     explained.__cause__ = error
     return explained
 

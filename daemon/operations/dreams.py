@@ -37,7 +37,7 @@ class Dreamt:
 def _dream(desk: Desk, asked: DreamNow) -> Dreamt:
     reason = _REASONS[asked.reason]
     if not asked.wait and asked.mode is not None:
-        raise UsageError("a dream that nobody waits for goes by dream.mode; name no mode, or wait for it")
+        raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
     if not asked.wait and desk.dream_soon(reason):
         return Dreamt(None)
     return Dreamt(desk.dream(reason, asked.mode or Mode(desk.config.dream.mode)))

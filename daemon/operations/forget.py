@@ -38,7 +38,7 @@ def _forget(desk: Desk, asked: Forget) -> Receipt:
             return receipt
     if not asked.dry_run and not asked.confirm:
         raise ConfirmRequiredError(
-            "what is forgotten cannot be brought back; say confirm=true, or dry_run=true first"
+            "what is forgotten cannot be brought back", "say confirm=true, or dry_run=true first"
         )
     with desk.alone() as store:
         if asked.dry_run:

@@ -135,7 +135,7 @@ def _ingest(desk: Desk, asked: Ingest) -> Ingested:
     paths = [Path(path) for path in asked.paths]
     for path in paths:
         if not path.is_absolute():
-            raise UsageError(f"{path} is no absolute path; name the file from the root on")
+            raise UsageError(f"{path} is no absolute path", "name the file from the root on")
     with desk.alone() as store:
         return _read(store, paths, desk)
 
@@ -154,7 +154,7 @@ def _read(store: Store, paths: list[Path], desk: Desk) -> Ingested:
         problems += found.problems
         unread += bool(found.problems and not found.turns)
     if not files:
-        raise NothingToDoError("there are no files in these folders; name the files or another folder")
+        raise NothingToDoError("there are no files in these folders", "name the files or another folder")
     if waiting := store.crystals.vectors.waiting()[0]:
         desk.told(Step("embed", f"{waiting:,} crystals to embed"))
         store.embed()

@@ -65,13 +65,13 @@ class Difference:
 
 def _diff(desk: Desk, asked: Compare) -> Difference:
     if asked.file and (asked.old is not None or asked.new is not None):
-        raise UsageError("the file is compared with the last version; name no version beside it")
+        raise UsageError("the file is compared with the last version", "name no version beside it")
     if asked.old is not None and asked.new is None:
         raise UsageError(f"version {asked.old} is compared with which one? name 'new' too")
     with desk.reading() as store:
         last = store.lineage.last_version()
         if not last:
-            raise NotFoundError("there is no version yet; 'dreamd dream' makes the first")
+            raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
         if asked.file:
             content = store.disk.read_if_there(store.workspace.document) or b""
             old, new = _named(store, last), ("as it is", content.decode(errors="replace"))
@@ -198,9 +198,9 @@ def _meant(store: Store, wanted: str) -> str:
         return store.ledger.proposal(wanted).dream
     waiting = [proposal.dream for proposal in store.ledger.proposals()]
     if not waiting:
-        raise NothingToDoError("no proposal waits; dreams make them with dream.mode: propose")
+        raise NothingToDoError("no proposal waits", "dreams make them with dream.mode: propose")
     if len(waiting) > 1:
-        raise UsageError(f"{len(waiting)} proposals wait ({', '.join(waiting)}); name one")
+        raise UsageError(f"{len(waiting)} proposals wait ({', '.join(waiting)})", "name one")
     return waiting[0]
 
 

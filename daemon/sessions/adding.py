@@ -115,7 +115,7 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
         session = opened(sessions, session_id, now)
         decides = policy(session)
         if reason := decides.fits(new.token_count):
-            raise UsageError(f"content: {reason}; nothing was evicted for it")
+            raise UsageError(f"content: {reason}", "nothing was evicted for it")
         lifetime = decides.lifetime(new)
         if lifetime is not None:
             new = replace(new, expires_at=after(now, lifetime))

@@ -119,7 +119,7 @@ def _lifetime(session: Session, item: Item) -> float:
     lifetime = policy(session).lifetime(item)
     if lifetime is None:
         raise UsageError(
-            f"session {shown(session.id)} has the {session.policy} policy, in which no memory expires; "
-            "'memory_forget' lets one go"
+            f"session {shown(session.id)} has the {session.policy} policy, in which no memory expires",
+            "'memory_forget' lets one go",
         )
     return lifetime

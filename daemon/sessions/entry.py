@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from daemon import logs
 from daemon.compose import Store
-from state.errors import DreamdError, NotFoundError, StorageError, UsageError
+from state.errors import DreamdError, NotFoundError, UsageError
 from state.sessions.item import MAX_CONTENT_BYTES, Item, State
 from state.sessions.policies import DEFAULT, policy_of, settings_of
 from state.sessions.policy import Plan, Policy, Shelf
@@ -42,7 +42,7 @@ def call(function: Callable[Concatenate[Store, _P], _R]) -> Callable[Concatenate
         try:
             return function(store, *given, **named)
         except sqlite3.Error as error:
-            raise about(StorageError(explained(error, store.workspace.database)), given, named) from error
+            raise about(explained(error, store.workspace.database), given, named) from error
         except DreamdError as error:
             about(error, given, named)
             raise
@@ -59,7 +59,7 @@ def without_secret(store: Store, sessions: Sessions, session_id: str) -> None:
     """Raises UsageError for the id of a new session that holds a secret: it is shown, sent and searched."""
     kinds = store.config.secrets.redaction.kinds(session_id)
     if kinds and sessions.find(session_id) is None:
-        raise UsageError(f"session_id: it holds a secret ({', '.join(kinds)}); give the session another name")
+        raise UsageError(f"session_id: it holds a secret ({', '.join(kinds)})", "give the session another name")
 
 
 def known(sessions: Sessions, session_id: str) -> Session | None:
@@ -91,10 +91,12 @@ def in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session
     session = known(sessions, session_id)
     item = sessions.items.find(session, named("memory_id", memory_id)) if session else None
     if session is None or item is None:
-        raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}; 'list' shows what it has")
+        raise NotFoundError(
+            f"session {shown(session_id)} has no memory {shown(memory_id)}", "'list' shows what it has"
+        )
     if item.state is State.ARCHIVED:
         where = "it is in the long-term memory" if item.promoted else "'memory_recall' finds it"
-        raise NotFoundError(f"memory {shown(memory_id)} left the session ({item.state_reason}); {where}")
+        raise NotFoundError(f"memory {shown(memory_id)} left the session ({item.state_reason})", where)
     return session, item
 
 
@@ -111,9 +113,9 @@ def carried(store: Store, sessions: Sessions, session: Session, plan: Plan, now:
 def named(key: str, value: str) -> str:
     """A name from outside: not empty, whole Unicode, not too long. Raises UsageError."""
     if not isinstance(value, str) or not value:
-        raise UsageError(f"{key}: {shown(value)} is no name; give at least one character")
+        raise UsageError(f"{key}: {shown(value)} is no name", "give at least one character")
     if len(whole(key, value).encode()) > MAX_NAME_BYTES:
-        raise UsageError(f"{key}: it has more than {MAX_NAME_BYTES} bytes; give a shorter one")
+        raise UsageError(f"{key}: it has more than {MAX_NAME_BYTES} bytes", "give a shorter one")
     return value
 
 
@@ -124,7 +126,7 @@ def whole(key: str, value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise UsageError(f"{key}: it holds half a character (a lone surrogate); send whole Unicode text") from error
+        raise UsageError(f"{key}: it holds half a character (a lone surrogate)", "send whole Unicode text") from error
     return value
 
 

@@ -38,8 +38,8 @@ def session_open(
         session = sessions.open(session_id, policy, settings, now)
     if (session.policy, policy_of(session.policy, session.config)) != (policy, policy_of(policy, config)):
         raise UsageError(
-            f"session {shown(session_id)} is open with the {session.policy} policy and its settings, for its life; "
-            "close it first, or use another session_id"
+            f"session {shown(session_id)} is open with the {session.policy} policy and its settings, for its life",
+            "close it first, or use another session_id",
         )
     return Opened(session_id, session.policy, session.config, session.opened_at, new=not is_open)
 
@@ -100,7 +100,7 @@ def session_events(
 def _there(sessions: Sessions, session_id: str) -> Session:
     session = known(sessions, session_id)
     if session is None:
-        raise NotFoundError(f"there is no session {shown(session_id)}; adding a memory or session_open makes one")
+        raise NotFoundError(f"there is no session {shown(session_id)}", "adding a memory or session_open makes one")
     return session
 
 

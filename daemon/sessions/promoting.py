@@ -190,7 +190,7 @@ def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:
 def _record(store: Store, item: Item, promotion: Promotion) -> LongTerm:
     if not store.crystals.get([promotion.crystal]):
         raise AlreadyPromotedError(
-            f"memory {shown(item.id)} was promoted, and {promotion.id} was forgotten since; add it anew to keep it"
+            f"memory {shown(item.id)} was promoted, and {promotion.id} was forgotten since", "add it anew to keep it"
         )
     return LongTerm(
         id=promotion.id,
@@ -215,4 +215,4 @@ def _texts(item: Item, relations: Sequence[Relation]) -> list[str]:
 
 
 def _told(store: Store, error: Exception) -> str:
-    return explained(error, store.workspace.database) if isinstance(error, sqlite3.Error) else str(error)
+    return str(explained(error, store.workspace.database)) if isinstance(error, sqlite3.Error) else str(error)

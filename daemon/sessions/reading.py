@@ -45,7 +45,7 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Memory:
     with transaction(sessions.connection):
         session, item = in_set(sessions, session_id, memory_id)
         if item.expired(now):
-            raise ExpiredError(f"memory {shown(memory_id)} expired at {item.expires_at}; 'extend_ttl' revives it")
+            raise ExpiredError(f"memory {shown(memory_id)} expired at {item.expires_at}", "'extend_ttl' revives it")
         item = replace(item, access_count=item.access_count + 1, last_accessed_at=now)
         decides = policy(session)
         item = replace(item, importance_score=score(item, now, decides.lifetime(item)))

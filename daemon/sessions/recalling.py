@@ -53,7 +53,7 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Res
                 restored=True, memory=memory_of(item), evicted=(), count=session.held, token_count=session.tokens
             )
         if not sessions.archive.holds(session, item):
-            raise NotFoundError(f"memory {shown(memory_id)} became a long-term record; 'memory_search' finds it")
+            raise NotFoundError(f"memory {shown(memory_id)} became a long-term record", "'memory_search' finds it")
         session = opened(sessions, session_id, now)
         decides = policy(session)
         lifetime = decides.lifetime(item)

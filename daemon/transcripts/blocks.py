@@ -74,6 +74,6 @@ def decoded(file: str, line: Line) -> str:
         return line.raw.decode("utf-8-sig" if line.start == 0 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"{file}:{line.number}: byte 0x{line.raw[error.start]:02x} is not UTF-8; convert the file to UTF-8, "
-            "or leave it out"
+            f"{file}:{line.number}: byte 0x{line.raw[error.start]:02x} is not UTF-8",
+            "convert the file to UTF-8, or leave it out",
         ) from error

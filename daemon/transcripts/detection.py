@@ -35,7 +35,7 @@ def detect(file: BinaryIO, path: Path) -> Format:
     file.seek(0)
     head = file.read(_HEAD_BYTES)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DocumentError(f"{path} is UTF-16; convert it to UTF-8 and ingest it again")
+        raise DocumentError(f"{path} is UTF-16", "convert it to UTF-8 and ingest it again")
     begins = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not begins:
         return Format.NOTHING_YET
@@ -46,7 +46,9 @@ def detect(file: BinaryIO, path: Path) -> Format:
             return found
     if b"\0" in head:
         line = head[: head.index(b"\0")].count(b"\n") + 1
-        raise DocumentError(f"{path}:{line}: a NUL byte: this is no text; ingest transcripts, Markdown or plain text")
+        raise DocumentError(
+            f"{path}:{line}: a NUL byte: this is no text", "ingest transcripts, Markdown or plain text"
+        )
     if begins.startswith(b"{") or (begins.startswith(b"[") and begins[1:].lstrip()[:1] in (b"{", b"[", b"]", b"")):
         return Format.JSON_DOCUMENT
     return _prose(head.decode("utf-8", "replace"), path)
@@ -76,8 +78,8 @@ def _records(file: BinaryIO, path: Path, *, must_be: bool) -> Format | None:
     if not whole and unfinished:
         return Format.NOTHING_YET
     raise DocumentError(
-        f"{path}: none of its first {_LINES} lines is a record of Claude Code, of Codex or an OpenAI-style message; "
-        "ingest one of these, a JSON document of messages, Markdown or plain text"
+        f"{path}: none of its first {_LINES} lines is a record of Claude Code, of Codex or an OpenAI-style message",
+        "ingest one of these, a JSON document of messages, Markdown or plain text",
     )
 
 

@@ -23,8 +23,8 @@ def read(place: Place) -> Reading:
     size = place.file.seek(0, 2)
     if size > DOCUMENT_BYTES:
         raise DocumentError(
-            f"{place.path} is a JSON document of {size // 2**20} MiB; write it as JSONL (one message a line), "
-            "which is read in parts"
+            f"{place.path} is a JSON document of {size // 2**20} MiB",
+            "write it as JSONL (one message a line), which is read in parts",
         )
     place.file.seek(0)
     raw = place.file.read(size)
@@ -58,7 +58,7 @@ def _text(place: Place, raw: bytes) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DocumentError(
-            f"{place.path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8; convert the file to UTF-8"
+            f"{place.path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8", "convert the file to UTF-8"
         ) from error
 
 
@@ -67,11 +67,13 @@ def _parsed(place: Place, text: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise DocumentError(
-            f"{place.path}:{error.lineno}: this is not JSON ({error.msg}, column {error.colno}); mend the file, or "
-            "name it .jsonl if each line is a record"
+            f"{place.path}:{error.lineno}: this is not JSON ({error.msg}, column {error.colno})",
+            "mend the file, or name it .jsonl if each line is a record",
         ) from error
     except (ValueError, RecursionError) as error:
-        raise DocumentError(f"{place.path} is JSON nested too deeply, or with too long a number; mend it") from error
+        raise DocumentError(
+            f"{place.path} is JSON nested too deeply, or with too long a number", "mend it"
+        ) from error
 
 
 def _groups(place: Place, document: object, problems: list[Problem]) -> tuple[list[list[Said]], str]:
@@ -83,8 +85,8 @@ def _groups(place: Place, document: object, problems: list[Problem]) -> tuple[li
     if any(openai.recognises(record) for record in records):
         return _messages(place, records, problems), "role"
     raise DocumentError(
-        f"{place.path} is JSON of an unknown shape; known are OpenAI-style messages ([{{role, content}}, …] or "
-        '{"messages": […]}) and LoCoMo\'s conversations'
+        f"{place.path} is JSON of an unknown shape",
+        'known are OpenAI-style messages ([{role, content}, …] or {"messages": […]}) and LoCoMo\'s conversations',
     )
 
 

@@ -24,7 +24,7 @@ def blocks(file: str, lines: Iterator[Line], memory: Record) -> Iterator[Block]:
 
     Raises DocumentError at a line that is no UTF-8.
     """
-    path = [(int(level), str(title)) for level, title in _pairs(memory.get("path"))]
+    path = list(_pairs(memory.get("path")))
     fence, floor = str(memory.get("fence") or ""), Floor.remembered(memory)
 
     def known() -> Record:
@@ -77,6 +77,8 @@ def _heading(path: list[tuple[int, str]]) -> str:
 
 
 def _pairs(carried: object) -> Iterator[tuple[int, str]]:
+    """The headings of a watermark; what cannot be one, in a watermark that was damaged, is left out."""
     for pair in carried if isinstance(carried, list) else ():
-        level, title = pair
-        yield level, title
+        match pair:
+            case [int(level), str(title)]:
+                yield level, title

@@ -43,16 +43,16 @@ def read_turns(path: Path, start: Watermark | None = None) -> Reading:
     shape).
     """
     if path.is_dir():
-        raise DocumentError(f"{path} is a folder; name the files in it")
+        raise DocumentError(f"{path} is a folder", "name the files in it")
     if path.exists() and not path.is_file():
-        raise DocumentError(f"{path} is no regular file; name a transcript")
+        raise DocumentError(f"{path} is no regular file", "name a transcript")
     try:
         with opened(path) as file:
             return _read(file, path, start)
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist; check the path") from error
+        raise NotFoundError(f"{path} does not exist", "check the path") from error
     except OSError as error:
-        raise StorageError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
+        raise StorageError(f"{path} cannot be read ({error.strerror})", "check its permissions") from error
 
 
 def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:

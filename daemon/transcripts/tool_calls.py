@@ -26,12 +26,15 @@ _WEB_COMMAND = re.compile(r"(?:^|[\s|;&(\"'])(?:curl|wget|lynx|w3m|https?|xh|gh|
 
 
 class OpenCalls:
-    """Calls whose results have not been read yet: id -> name and trust of the result. The oldest beyond 256 go."""
+    """Calls whose results have not been read yet: id -> name and trust of the result. The oldest beyond 256 go.
+
+    What cannot be meant of those that are `carried` over, by a watermark that was damaged, is left out.
+    """
 
     def __init__(self, carried: object = None) -> None:
         self._calls: dict[str, tuple[str, Trust]] = {}
         for call, known in carried.items() if isinstance(carried, dict) else ():
-            if isinstance(known, list) and len(known) == 2:
+            if isinstance(known, list) and len(known) == 2 and known[1] in set(Trust):
                 self._calls[str(call)] = (str(known[0]), Trust(known[1]))
 
     def open(self, call: object, name: object, arguments: object) -> Said:

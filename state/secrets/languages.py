@@ -70,12 +70,12 @@ def rows_of(file: Path) -> dict[str, list[str]]:
     around = _ROW.split(text)  # what stands before a row, its name, its words, and so on
     rows = {name: _words(words) for name, words in zip(around[1::3], around[2::3], strict=True)}
     if left := _COMMENT.sub("", "".join(around[::3])).split():
-        raise ConfigError(f'{file.name}: {left[0]!r} is in no row; a row is: name = ["word", "other word"]')
+        raise ConfigError(f"{file.name}: {left[0]!r} is in no row", 'a row is: name = ["word", "other word"]')
     for name in ROWS:
         if not rows.get(name):
-            raise ConfigError(f"{file.name}: the row {name!r} is no list of words; every language has one")
+            raise ConfigError(f"{file.name}: the row {name!r} is no list of words", "every language has one")
     if unknown := sorted(set(rows) - set(ROWS)):
-        raise ConfigError(f"{file.name}: {unknown[0]!r} is no row of a language; these are: {', '.join(ROWS)}")
+        raise ConfigError(f"{file.name}: {unknown[0]!r} is no row of a language", f"these are: {', '.join(ROWS)}")
     return rows
 
 

@@ -13,11 +13,13 @@ def tokens_of(text: str) -> int:
 def checked(text: str) -> str:
     """The same text: at least one character, at most 102,400 bytes of UTF-8. Raises UsageError."""
     if not text:
-        raise UsageError("content: it is empty; write at least one character")
+        raise UsageError("content: it is empty", "write at least one character")
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise UsageError("content: it holds half a character (a lone surrogate); send whole Unicode text") from error
+        raise UsageError(
+            "content: it holds half a character (a lone surrogate)", "send whole Unicode text"
+        ) from error
     if size > MAX_CONTENT_BYTES:
-        raise UsageError(f"content: it has {size} bytes and may have {MAX_CONTENT_BYTES}; cut it into several")
+        raise UsageError(f"content: it has {size} bytes and may have {MAX_CONTENT_BYTES}", "cut it into several")
     return text

@@ -59,7 +59,7 @@ def mode_of(name: str, *, confirm: bool) -> Mode:
     if name not in (Mode.SOFT, Mode.HARD):
         raise UsageError(f"mode: {shown(name)} is none of soft, hard")
     if name == Mode.HARD and not confirm:
-        raise ConfirmRequiredError("mode 'hard' removes for good; say confirm=true, or use mode 'soft'")
+        raise ConfirmRequiredError("mode 'hard' removes for good", "say confirm=true, or use mode 'soft'")
     return Mode(name)
 
 
@@ -72,7 +72,7 @@ def instruction_of(text: str) -> Instruction:
     numbered = _NUMBERED.fullmatch(text)
     if numbered is None:
         raise UnsupportedInstructionError(
-            f"{shown(text)} is not an instruction; use 'oldest', 'least important', 'position:N' or 'before:step_N'"
+            f"{shown(text)} is not an instruction", "use 'oldest', 'least important', 'position:N' or 'before:step_N'"
         )
     kind, sign, digits = numbered.groups()
     # More than any session has; its digits may be more than Python reads.
@@ -94,7 +94,7 @@ def meant(instruction: Instruction, shelf: Shelf, mode: Mode) -> tuple[Item, ...
         case BeforeStep(step):
             found = tuple(shelf.items(Order.FIRST_IN, Only(only.state, step_before=step)))
     if not found:
-        raise NotFoundError(f"there is nothing {_said(instruction)}; the session has {shelf.count} items")
+        raise NotFoundError(f"there is nothing {_said(instruction)}", f"the session has {shelf.count} items")
     return found
 
 

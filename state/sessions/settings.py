@@ -38,7 +38,7 @@ def read(policy: str, readers: Mapping[str, Reader], config: Mapping[str, object
     """What was set, checked. Raises UsageError, which names the key, for what is unknown, mistyped or impossible."""
     for key in config:
         if key not in readers:
-            raise UsageError(f"{shown(key)} is not a setting of the {policy} policy; there are {_names(readers)}")
+            raise UsageError(f"{shown(key)} is not a setting of the {policy} policy", f"there are {_names(readers)}")
     return {key: readers[key](key, value) for key, value in config.items()}
 
 
@@ -77,7 +77,7 @@ def by_priority(one: Reader, defaults: ByPriority) -> Reader:
             raise UsageError(f"{key}: {shown(value)} is not a table with {_names(figures)}")
         for name, figure in value.items():
             if name not in figures:
-                raise UsageError(f"{key}: {shown(name)} is not a priority; there are {_names(figures)}")
+                raise UsageError(f"{key}: {shown(name)} is not a priority", f"there are {_names(figures)}")
             figures[name] = one(f"{key}.{name}", figure)
         return ByPriority(**figures)
 

@@ -49,7 +49,7 @@ def snapshot(database: Path, target: Path) -> int:
 
     def wrong(what: str) -> DreamdError:
         return DreamdError(
-            f"{database}: {plainly(what)}; a backup of that could not be imported, run 'dreamd doctor'"
+            f"{database}: {plainly(what)}", "a backup of that could not be imported, run 'dreamd doctor'"
         )
 
     with _reading(database, "mode=ro", wrong) as source, _making(target) as made:
@@ -58,7 +58,7 @@ def snapshot(database: Path, target: Path) -> int:
         make_schema(made, version)
         _copy(source, made, wrong)
         if is_unfinished(made):
-            raise StorageError(f"{database}: {UNFINISHED}, so an archive would hold it; {ADVICE}, and export then")
+            raise StorageError(f"{database}: {UNFINISHED}, so an archive would hold it", f"{ADVICE}, and export then")
         _require_sound(made, wrong)
         _require_readable(made, wrong)
     return version
@@ -73,7 +73,9 @@ def take_over(database: Path, target: Path) -> int:
     """
 
     def wrong(what: str) -> DreamdError:
-        return StorageError(f"{database}: {plainly(what)}; move it away to adopt the workspace without what is in it")
+        return StorageError(
+            f"{database}: {plainly(what)}", "move it away to adopt the workspace without what is in it"
+        )
 
     _rebuild(database, "mode=ro", target, None, wrong)
     with closing(open_database(target)) as made:
@@ -119,7 +121,7 @@ def rebuilt(incoming: Path, target: Path, wanted: int) -> int:
     """
 
     def wrong(what: str) -> DreamdError:
-        return ArchiveError(f"state.db of the archive: {plainly(what)}; nothing was imported, take another backup")
+        return ArchiveError(f"state.db of the archive: {plainly(what)}", "nothing was imported, take another backup")
 
     _require_form(incoming, wrong)
     _rebuild(incoming, "mode=ro&immutable=1", target, wanted, wrong)
@@ -175,7 +177,7 @@ def _reading(path: Path, mode: str, wrong: Callable[[str], DreamdError]) -> Iter
         raise wrong("a text in it is not UTF-8") from error
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorname", "").startswith(_OF_THE_DISK):
-            raise StorageError(explained(error, path)) from error
+            raise explained(error, path) from error
         raise wrong(str(error)) from error
 
 

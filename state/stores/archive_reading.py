@@ -93,7 +93,7 @@ class Archive:
 
 def refused(path: Path, what: str) -> ArchiveError:
     """That this archive is not imported, and why."""
-    return ArchiveError(f"{path}: {plainly(what)}; nothing was imported, take another backup")
+    return ArchiveError(f"{path}: {plainly(what)}", "nothing was imported, take another backup")
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise UsageError(f"{path} is no regular file; name an archive that 'dreamd export' wrote")
+            raise UsageError(f"{path} is no regular file", "name an archive that 'dreamd export' wrote")
         yield file
 
 
@@ -212,7 +212,7 @@ def _manifest(path: Path, content: bytes) -> Manifest:
 
 
 def _newer(path: Path, what: str) -> ArchiveError:
-    return ArchiveError(f"{path}: written by a newer dreamd ({what}); upgrade, then import it")
+    return ArchiveError(f"{path}: written by a newer dreamd ({what})", "upgrade, then import it")
 
 
 def _require_members(path: Path, infos: dict[str, zipfile.ZipInfo], manifest: Manifest) -> None:

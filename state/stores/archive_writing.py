@@ -54,7 +54,7 @@ class ArchiveWriter:
     def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
         """Take in so many bytes of the source: fewer when it has no more."""
         if len(self.members) >= MAX_MEMBERS:
-            raise StorageError(f"the workspace has more than {MAX_MEMBERS:,} files; copy its folder instead")
+            raise StorageError(f"the workspace has more than {MAX_MEMBERS:,} files", "copy its folder instead")
         digest, left = hashlib.sha256(), size
         with self._entry(name, size) as entry:
             while left and (block := source.read(min(BLOCK, left))):
@@ -160,7 +160,7 @@ def _opened(disk: Disk, path: Path) -> Iterator[BinaryIO]:
         fd = os.open(disk.target(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise StorageError(f"{path} is no regular file; move it away")
+                raise StorageError(f"{path} is no regular file", "move it away")
             yield file
 
 
@@ -175,7 +175,7 @@ def _whole(disk: Disk, path: Path) -> tuple[bytes, int] | None:
         except NotFoundError:
             return None
         if len(content) > MAX_WHOLE_BYTES:
-            raise StorageError(f"{path} is longer than {MAX_WHOLE_BYTES:,} bytes; move it away and export again")
+            raise StorageError(f"{path} is longer than {MAX_WHOLE_BYTES:,} bytes", "move it away and export again")
         if len(content) == after.st_size and before.st_mtime_ns == after.st_mtime_ns:
             break
     return content, after.st_mtime_ns
@@ -207,8 +207,8 @@ def _locked_size(file: BinaryIO, path: Path) -> int:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                message = f"{path} is locked by another process; end it or let it go on (fuser '{path}')"
-                raise BusyError(message) from None
+                advice = f"end it or let it go on (fuser '{path}')"
+                raise BusyError(f"{path} is locked by another process", advice) from None
             time.sleep(_POLL_SECONDS)
             continue
         try:

@@ -136,11 +136,10 @@ class Crystals:
         change = f"dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
         self._change(change, "dreamt_in IS NULL", (version,), ids)
 
-    def unmark_dreamt(self, after: int) -> int:
-        """What dreams after this version took in is new again; returns how many."""
-        with transaction(self.connection) as connection:
-            statement = "UPDATE crystals SET dreamt_in = NULL WHERE dreamt_in > ?"
-            return connection.execute(statement, (after,)).rowcount
+    def dreamt_in(self, version: int) -> list[str]:
+        """The ids of what the dream of this version took in."""
+        found = self.connection.execute("SELECT id FROM crystals WHERE dreamt_in = ? ORDER BY key", (version,))
+        return [row["id"] for row in found]
 
     def touch(self, ids: Iterable[str], now: datetime) -> None:
         """Each of these was of use at this moment: one more access, which may move it to another stage of life.

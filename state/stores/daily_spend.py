@@ -76,7 +76,7 @@ class DailySpend:
                 self._read = _Read(day)
                 return Spend()
             except OSError as error:
-                raise StorageError(f"{self._folder / day}: {error.strerror}; make it readable") from error
+                raise StorageError(f"{self._folder / day}: {error.strerror}", "make it readable") from error
             whole = content[: content.rfind(b"\n") + 1]
             spend = sum((_spend(line) for line in whole.splitlines()), known.spend)
             self._read = _Read(day, known.offset + len(whole), spend)

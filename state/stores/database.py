@@ -64,7 +64,7 @@ def open_database(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = ON")
             _migrate(connection, version)
         except sqlite3.Error as error:
-            raise StorageError(explained(error, path)) from error
+            raise explained(error, path) from error
         stack.pop_all()
         return connection
 
@@ -72,10 +72,11 @@ def open_database(path: Path) -> sqlite3.Connection:
 def make_private(path: Path) -> None:
     """The file of a database, made if it is missing, open to its owner alone; SQLite's files beside it get its mode.
 
-    What cannot be done here SQLite fails at, in its own words. ":memory:" is no file of SQLite's: none is made.
+    What else cannot be done here SQLite fails at, in its own words. Raises ValueError for the name that SQLite takes
+    for no file.
     """
-    if str(path) == ":memory:":
-        return
+    if path.name == ":memory:":
+        raise ValueError(f"{path} names no file to SQLite")
     # One that is there is not opened: to close it would drop the locks that this process has on it (fcntl(2)).
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -97,16 +98,16 @@ def require_plain(path: Path) -> None:
         with told(file), suppress(FileNotFoundError, NotADirectoryError):
             mode = file.lstat().st_mode
             if stat.S_ISLNK(mode):
-                raise StorageError(f"{file} is a link to {os.path.realpath(file)}; replace it by the file itself")
+                raise StorageError(f"{file} is a link to {os.path.realpath(file)}", "replace it by the file itself")
             if not stat.S_ISREG(mode):
                 raise StorageError(
-                    f"{file}: no regular file; the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
+                    f"{file}: no regular file", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
                 )
     journal = path.with_name(f"{path.name}-journal")
     with told(journal), suppress(FileNotFoundError, NotADirectoryError), opened(journal) as end:
         end.seek(max(0, os.fstat(end.fileno()).st_size - len(_NAMES_A_FILE)))
         if end.read() == _NAMES_A_FILE:
-            raise StorageError(f"{journal} names another file, which SQLite would delete; move the journal away")
+            raise StorageError(f"{journal} names another file, which SQLite would delete", "move the journal away")
 
 
 def _require_no_lone_log(path: Path) -> None:
@@ -115,32 +116,35 @@ def _require_no_lone_log(path: Path) -> None:
     there = path.exists() and path.stat().st_size
     if not there and log.exists() and log.stat().st_size:
         raise StorageError(
-            f"{path}: is gone, and its log (-wal) is there; the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
+            f"{path}: is gone, and its log (-wal) is there",
+            "the notes and MEMORY.md are unharmed, run 'dreamd doctor'",
         )
 
 
-def explained(error: sqlite3.Error, path: Path) -> str:
-    """What an error of SQLite's about this file means to a person, and what to do, in one line."""
+def explained(error: sqlite3.Error, path: Path) -> StorageError:
+    """What an error of SQLite's about this file means to a person, and what to do."""
     name = getattr(error, "sqlite_errorname", "")
     # The second: the file of the shared index cannot be made longer, which SQLite calls an error of the disk.
     if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
-        return f"{path}: the disk is full; free some space and try again"
+        return StorageError(f"{path}: the disk is full", "free some space and try again")
     if name.startswith("SQLITE_READONLY"):
-        return f"{path}: it cannot be written; make .dreamd and the files in it writable for this user"
+        return StorageError(
+            f"{path}: it cannot be written", "make .dreamd and the files in it writable for this user"
+        )
     if name == "SQLITE_BUSY":
-        return f"{path}: another process is writing; try again"
-    return f"{path}: {error}; {_UNHARMED}"
+        return StorageError(f"{path}: another process is writing", "try again")
+    return StorageError(f"{path}: {error}", _UNHARMED)
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema that the file has; nothing is written. Raises StorageError for a file that is not this dreamd's."""
     version, tables, ours = connection.execute(_WHOSE).fetchone()
     if version > SCHEMA_VERSION:
-        message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION}); upgrade"
-        raise StorageError(message)
+        message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
+        raise StorageError(message, "upgrade")
     if tables and not ours:
-        message = f"{path}: another program's database; {_UNHARMED}"
-        raise StorageError(message)
+        message = f"{path}: another program's database"
+        raise StorageError(message, _UNHARMED)
     return int(version)
 
 
@@ -158,7 +162,7 @@ def require_ours(connection: sqlite3.Connection, path: Path) -> None:
     wrong = [name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name))]
     if wrong:
         what = f"its schema is not ours ({', '.join(sorted(wrong))!r:.60})"
-        raise StorageError(f"{path}: {what}; the notes and MEMORY.md are unharmed, run 'dreamd doctor'")
+        raise StorageError(f"{path}: {what}", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'")
 
 
 def _alike(found: str | None, made: str | None) -> bool:
@@ -258,4 +262,4 @@ def from_text(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except (ValueError, TypeError) as error:
-        raise StorageError(f"state.db: {text!r:.40} is no moment; run 'dreamd doctor'") from error
+        raise StorageError(f"state.db: {text!r:.40} is no moment", "run 'dreamd doctor'") from error

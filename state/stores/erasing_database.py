@@ -143,7 +143,7 @@ def empty_log(connection: sqlite3.Connection) -> None:
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if time.monotonic() > deadline:
             raise BusyError(
-                "another process reads state.db, so its log cannot be emptied; run 'dreamd forget' to go on"
+                "another process reads state.db, so its log cannot be emptied", "run 'dreamd forget' to go on"
             )
 
 
@@ -356,4 +356,4 @@ def sound(connection: sqlite3.Connection) -> None:
     """Raises StorageError when the file is damaged: it is not written anew then."""
     wrong = [row[0] for row in connection.execute("PRAGMA quick_check(1)") if row[0] != "ok"]
     if wrong:
-        raise StorageError(f"state.db is damaged ({wrong[0]}); run 'dreamd doctor'")
+        raise StorageError(f"state.db is damaged ({wrong[0]})", "run 'dreamd doctor'")

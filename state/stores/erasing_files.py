@@ -66,7 +66,7 @@ def erase_document(disk: Disk, path: Path, erasure: Erasure) -> bool:
         if stood not in (None, standing):  # saved between reading and swapping: that is the newer one
             disk.write_atomic(path, _erased(stood, path, erasure))
         disk.settle(path)
-    raise DocumentError(f"{path} changed {_SAVES} times while it was written; stop what writes it and forget again")
+    raise DocumentError(f"{path} changed {_SAVES} times while it was written", "stop what writes it and forget again")
 
 
 def _erased(content: bytes | None, path: Path, erasure: Erasure) -> bytes:
@@ -74,7 +74,7 @@ def _erased(content: bytes | None, path: Path, erasure: Erasure) -> bytes:
         text = (content or b"").decode()
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"{path}: byte {error.start} is not UTF-8; save it as UTF-8 text, or move it away, and forget again"
+            f"{path}: byte {error.start} is not UTF-8", "save it as UTF-8 text, or move it away, and forget again"
         ) from error
     return erased_document(text, erasure).encode()
 

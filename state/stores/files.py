@@ -35,7 +35,7 @@ def opened(path: Path) -> BinaryIO:
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise StorageError(f"{path} is no regular file; move it away")
+        raise StorageError(f"{path} is no regular file", "move it away")
     return file
 
 
@@ -43,7 +43,7 @@ def read_whole(file: BinaryIO, path: Path, longest: int = LONGEST_FILE) -> bytes
     """All of an open file. Raises StorageError, before anything is read, for one that is longer than that."""
     size = os.fstat(file.fileno()).st_size
     if size > longest:
-        raise StorageError(f"{path} has {size:,} bytes, and {longest:,} are read at most; move it away")
+        raise StorageError(f"{path} has {size:,} bytes, and {longest:,} are read at most", "move it away")
     return file.read(longest)
 
 
@@ -91,9 +91,9 @@ class Disk:
         """The path with every link followed. Raises StorageError when it leaves the folder, or `leads_elsewhere`."""
         real, root = Path(os.path.realpath(path)), Path(os.path.realpath(self.root))
         if not real.is_relative_to(root):
-            raise StorageError(f"{path} leads to {real}, outside {root}; replace the link by the file itself")
+            raise StorageError(f"{path} leads to {real}, outside {root}", "replace the link by the file itself")
         if leads_elsewhere(path, self.root):
-            raise StorageError(f"{path} leads to {real}, which is not its own; replace the link by the file itself")
+            raise StorageError(f"{path} leads to {real}, which is not its own", "replace the link by the file itself")
         return real
 
     def read_bytes(self, path: Path, longest: int = LONGEST_FILE) -> bytes:
@@ -138,7 +138,7 @@ class Disk:
             try:
                 self._place(temporary, aside)
             except FileExistsError:
-                raise StorageError(f"{aside}: an interrupted write is unsettled; run 'dreamd doctor'") from None
+                raise StorageError(f"{aside}: an interrupted write is unsettled", "run 'dreamd doctor'") from None
             self._swap(aside, target, content)
             self._sync_folder(target.parent)
         return self.displaced(path)
@@ -265,7 +265,7 @@ class Disk:
             try:
                 with told(path):
                     if not stat.S_ISREG(os.fstat(fd).st_mode):
-                        raise StorageError(f"{path} is no regular file; move it away")
+                        raise StorageError(f"{path} is no regular file", "move it away")
                     _wait_for_lock(fd, path, deadline)
                     standing = names(self.target(path), fd)
                 if standing:
@@ -382,8 +382,8 @@ def _wait_for_lock(fd: int, path: Path, deadline: float) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                message = f"{path} is locked by another process; end it or let it go on (fuser '{path}')"
-                raise BusyError(message) from None
+                advice = f"end it or let it go on (fuser '{path}')"
+                raise BusyError(f"{path} is locked by another process", advice) from None
             time.sleep(_LOCK_POLL_SECONDS)
         else:
             return

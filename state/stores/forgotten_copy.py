@@ -42,8 +42,8 @@ def bring_back(connection: sqlite3.Connection, disk: Disk, folder: Path) -> int:
         bytes.fromhex(dict(meta)[_KEYS[0]])
     except (ValueError, TypeError, KeyError) as error:
         raise StorageError(
-            f"{path}: what is not to be learnt again cannot be read; put it back from a backup, or remove it and "
-            "forget those texts again"
+            f"{path}: what is not to be learnt again cannot be read",
+            "put it back from a backup, or remove it and forget those texts again",
         ) from error
     with transaction(connection):
         connection.execute("DELETE FROM forgotten")  # digests with another salt are nobody's

@@ -75,8 +75,8 @@ class Journal:
             if standing.id != dream.id:
                 self.recover()
                 raise FencedError(
-                    f"version {dream.number} was committed by another process while this dream ran; "
-                    "nothing was consumed, run 'dreamd dream' again"
+                    f"version {dream.number} was committed by another process while this dream ran",
+                    "nothing was consumed, run 'dreamd dream' again",
                 ) from None
             dream = standing
         try:
@@ -111,13 +111,13 @@ class Journal:
             advice = "put it back from a backup"
             if self._disk.read_if_there(self._path(number + 1)) is None:
                 advice += ", or move it away: what it had consumed is pending then"
-            raise StorageError(f"{path}: a commit that is to be finished, and it cannot be read; {advice}") from error
+            raise StorageError(f"{path}: a commit that is to be finished, and it cannot be read", advice) from error
 
     def record(self, number: int) -> Dream:
         """The record of a version. Raises NotFoundError."""
         content = self._disk.read_if_there(self._path(number))
         if content is None:
-            raise NotFoundError(f"there is no version {number}; 'dreamd history' lists them")
+            raise NotFoundError(f"there is no version {number}", "'dreamd history' lists them")
         return decode_record(content, str(self._path(number)))
 
     def text(self, number: int) -> str:
@@ -173,7 +173,7 @@ class Journal:
             self._put_back_if_fenced(stood)
             self._take_in(dream, _text(stood, path))  # saved between reading and swapping
         raise DocumentError(
-            f"{path} changed {_SWAPS} times while it was written; stop what writes it and dream again"
+            f"{path} changed {_SWAPS} times while it was written", "stop what writes it and dream again"
         )
 
     def _take_in(self, dream: Dream, taken_out: str) -> None:
@@ -258,10 +258,11 @@ def _as_merged(dream: Dream, text: str) -> Dream:
 
 def _text(content: bytes, path: Path) -> str:
     if b"\0" in content:
-        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md; move it away and run 'dreamd dream'")
+        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"{path}: byte {error.start} is not UTF-8; save it as UTF-8 text, or move it away and run 'dreamd dream'"
+            f"{path}: byte {error.start} is not UTF-8",
+            "save it as UTF-8 text, or move it away and run 'dreamd dream'",
         ) from error

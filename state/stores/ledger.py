@@ -170,7 +170,7 @@ class Ledger:
         """The waiting proposal of this dream (the beginning of its id is enough). Raises NotFoundError."""
         found = [one for one in self.proposals() if one.dream.startswith(dream)]
         if len(found) != 1:
-            raise NotFoundError(f"no waiting proposal {dream!r}; 'dreamd review' lists them")
+            raise NotFoundError(f"no waiting proposal {dream!r}", "'dreamd review' lists them")
         return found[0]
 
     def decide(self, dream: str, verdict: str) -> None:

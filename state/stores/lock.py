@@ -63,10 +63,10 @@ class Lock:
                     raise
                 standing = False  # another thread releases it just now
         if self._fd < 0:
-            raise FencedError(f"{self._workspace.root}: the lock was released; take it again before writing")
+            raise FencedError(f"{self._workspace.root}: the lock was released", "take it again before writing")
         if not standing or _read_fence(self._workspace, self._disk) != self.fence:
-            message = f"{self._workspace.root} was taken over by another process; nothing was written, try again"
-            raise FencedError(message)
+            message = f"{self._workspace.root} was taken over by another process"
+            raise FencedError(message, "nothing was written, try again")
 
     def release(self) -> None:
         """Let the next one in; doing it again is harmless."""
@@ -103,7 +103,7 @@ def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk:
             if lock is not None:
                 return lock
         if time.monotonic() >= deadline:
-            raise BusyError(_busy(workspace))
+            raise _busy(workspace)
         time.sleep(_POLL_SECONDS)
 
 
@@ -132,7 +132,7 @@ def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
             fd = os.open(path, _FLAGS, 0o600)
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 os.close(fd)
-                raise StorageError(f"{path} is no regular file; move it away")
+                raise StorageError(f"{path} is no regular file", "move it away")
             locked = _flock(fd)
             if locked and names(path, fd):
                 return fd
@@ -227,14 +227,18 @@ def _process(pid: int) -> tuple[str, int]:
         return "", 0
 
 
-def _busy(workspace: Workspace) -> str:
+def _busy(workspace: Workspace) -> BusyError:
     who = holder(workspace)
     if who is not None and (who.pid, who.host) == (os.getpid(), os.uname().nodename):
-        return f"{workspace.root} is held by {who}, which asks for it once more; wait for what it does there"
+        return BusyError(
+            f"{workspace.root} is held by {who}, which asks for it once more", "wait for what it does there"
+        )
     if who is not None and _is_locking(who, workspace.lock):
-        return f"{workspace.root} is held by {who}; wait for it, or end it with 'kill {who.pid}'"
+        return BusyError(f"{workspace.root} is held by {who}", f"wait for it, or end it with 'kill {who.pid}'")
     # Anybody may have written another process's number there.
-    return f"{workspace.root} is held by another process; wait, or find it with 'fuser {workspace.lock}'"
+    return BusyError(
+        f"{workspace.root} is held by another process", f"wait, or find it with 'fuser {workspace.lock}'"
+    )
 
 
 def _is_locking(who: Holder, path: Path) -> bool:

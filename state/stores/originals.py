@@ -85,4 +85,6 @@ def _read(path: Path, content: bytes) -> tuple[Original, ...]:
         found = (Original(row["id"], row["at"], row["where"], tuple(row["kinds"]), row["text"]) for row in rows)
         return tuple(one for one in found if one.text)  # of one that was forgotten the text is gone
     except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{path}: no list of originals ({error}); move it away, and a new one is begun") from error
+        raise StorageError(
+            f"{path}: no list of originals ({error})", "move it away, and a new one is begun"
+        ) from error

@@ -106,7 +106,7 @@ def _require_sound(connection: sqlite3.Connection) -> None:
         wrong.append("its word index is torn")
     if wrong:
         raise StorageError(
-            f"the new state.db would not be sound ({wrong[0]}); nothing was changed, please report this defect"
+            f"the new state.db would not be sound ({wrong[0]})", "nothing was changed, please report this defect"
         )
 
 

@@ -49,7 +49,7 @@ def _damage_inside(database: Path) -> list[str]:
         # The disk, permissions, another process: no rebuilding mends those.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: what was read is no UTF-8
         if code & 0xFF in _SURROUNDINGS and code != sqlite3.SQLITE_IOERR_SHORT_READ:
-            raise StorageError(explained(error, database)) from error
+            raise explained(error, database) from error
         return [str(error)]
 
 
@@ -75,7 +75,7 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
         return
     if version > SCHEMA_VERSION and found != made_by(SCHEMA_VERSION):
         raise StorageError(
-            f"state.db was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION}); upgrade"
+            f"state.db was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})", "upgrade"
         )
     yield from (str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST})") if row[0] != "ok")
     if not 1 <= version <= SCHEMA_VERSION:

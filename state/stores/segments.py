@@ -97,13 +97,15 @@ class Segments:
         """
         self._workspace.require_own()
         if not (math.isfinite(note.importance) and 0 <= note.importance <= 1):
-            raise UsageError(f"importance {note.importance} is impossible; give a number from 0 to 1")
+            raise UsageError(f"importance {note.importance} is impossible", "give a number from 0 to 1")
         stored = normal_note(note)
         if not stored.text:
-            raise UsageError("the note is empty; give it some text")
+            raise UsageError("the note is empty", "give it some text")
         size = len(stored.text.encode())
         if size > MAX_NOTE_BYTES:
-            raise UsageError(f"the note has {size} bytes and {MAX_NOTE_BYTES} fit; split it, or ingest it as a file")
+            raise UsageError(
+                f"the note has {size} bytes and {MAX_NOTE_BYTES} fit", "split it, or ingest it as a file"
+            )
         text = Originals(self._workspace, self._disk).redacted(stored.text, redaction, "note", stored.at)
         stored = replace(stored, text=text)
         self._disk.append_locked(self._workspace.scratch, render_note(stored).encode(), _HEAD)

@@ -68,7 +68,7 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: no such file or folder; check the path or run 'dreamd init'") from error
+        raise NotFoundError(f"{path}: no such file or folder", "check the path or run 'dreamd init'") from error
     except OSError as error:
         raise StorageError(f"{path}: {_advice(error, path)}") from error
 

@@ -208,11 +208,11 @@ class VectorIndex:
             yield
         except Exception as error:
             if self._closed:  # by another thread: the files are whole, and may be another process's by now
-                raise StorageError(f"{self._folder.path}: it was closed meanwhile; try again") from error
+                raise StorageError(f"{self._folder.path}: it was closed meanwhile", "try again") from error
             self._failed = True
             self._folder.unseal()
             where = self._folder.path
-            raise StorageError(f"{where}: {' '.join(str(error).split())}; restart to have it mended") from error
+            raise StorageError(f"{where}: {' '.join(str(error).split())}", "restart to have it mended") from error
 
 
 def open_index(
@@ -298,7 +298,7 @@ def _match(index: VectorIndex, truth: Truth, trusted: set[str]) -> tuple[int, in
     index.delete(extra)
     if index.count() != len(wanted):
         raise StorageError(
-            f"the index counts {index.count()} records where {len(wanted)} should be; run 'dreamd doctor'"
+            f"the index counts {index.count()} records where {len(wanted)} should be", "run 'dreamd doctor'"
         )
     return added, len(extra)
 

@@ -101,17 +101,17 @@ class Workspace:
         """Return if this user may write here. Raises ForeignError for a workspace that somebody else made."""
         if self.foreign:
             raise ForeignError(
-                f"{self.root} holds a memory that you neither made nor adopted, so it is only read; "
-                f"'dreamd init --trust {self.root}' shows what it brings and makes it yours"
+                f"{self.root} holds a memory that you neither made nor adopted, so it is only read",
+                f"'dreamd init --trust {self.root}' shows what it brings and makes it yours",
             )
 
     def inside(self, name: str) -> Path:
         """The path of that name below the root. Raises UsageError when it, or a link in it, leads out."""
         if "\0" in name:
-            raise UsageError(f"{name!r} is no file name; leave out the NUL")
+            raise UsageError(f"{name!r} is no file name", "leave out the NUL")
         real = Path(os.path.realpath(self.root / name))
         if not real.is_relative_to(self.root):
-            raise UsageError(f"{name!r} leads out of the workspace {self.root}; name a file inside it")
+            raise UsageError(f"{name!r} leads out of the workspace {self.root}", "name a file inside it")
         return real
 
 
@@ -122,7 +122,7 @@ def init_workspace(folder: Path) -> Workspace:
     cannot be written.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; name the folder of the workspace")
+        raise UsageError(f"{folder} is a file", "name the folder of the workspace")
     with told(folder):
         folder.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(Path(os.path.realpath(folder)))
@@ -148,18 +148,18 @@ def open_workspace(folder: Path) -> Workspace:
     Raises UsageError when there is none (yet) and StorageError when this user cannot write in it.
     """
     if not folder.exists():
-        raise UsageError(f"{folder} does not exist; check the path or run 'dreamd init {folder}'")
+        raise UsageError(f"{folder} does not exist", f"check the path or run 'dreamd init {folder}'")
     if not folder.is_dir():
-        raise UsageError(f"{folder} is a file; name the folder of the workspace")
+        raise UsageError(f"{folder} is a file", "name the folder of the workspace")
     workspace = Workspace(Path(os.path.realpath(folder)))
     if workspace.state.exists() and not workspace.state.is_dir():
-        raise StorageError(f"{workspace.state} is a file where a folder should be; move it away")
+        raise StorageError(f"{workspace.state} is a file where a folder should be", "move it away")
     if not workspace.state.is_dir():
-        raise UsageError(f"{folder} is no workspace yet; run 'dreamd init {folder}'")
+        raise UsageError(f"{folder} is no workspace yet", f"run 'dreamd init {folder}'")
     Disk(workspace.root).target(workspace.state)  # a link that leads out is refused
     for path in (workspace.state, workspace.root):
         if not os.access(path, os.W_OK | os.X_OK):
-            raise StorageError(f"{path} is not writable by this user; run 'chmod u+rwx {path}' as its owner")
+            raise StorageError(f"{path} is not writable by this user", f"run 'chmod u+rwx {path}' as its owner")
     return workspace
 
 
@@ -169,4 +169,4 @@ def find_workspace(start: Path) -> Workspace:
     for folder in (here, *here.parents):
         if (folder / STATE_FOLDER).is_dir():
             return open_workspace(folder)
-    raise UsageError(f"no workspace in {here} or above it; run 'dreamd init' in the folder of MEMORY.md")
+    raise UsageError(f"no workspace in {here} or above it", "run 'dreamd init' in the folder of MEMORY.md")

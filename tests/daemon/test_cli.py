@@ -2,8 +2,10 @@
 
 import os
 import pty
+import socket
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ from daemon.cli.terminal import counted, duration, safe
 from state.errors import BusyError
 from state.stores.lock import acquire
 from tests.daemon.running import ROOT, Caller, alone, process
+from tests.http.house import OwnHouse
+from tests.http.running import running
 
 
 @pytest.fixture(autouse=True)
@@ -267,3 +271,34 @@ def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
     assert "\x1b[31m" in on_a_terminal()
     assert "\x1b[31m" not in on_a_terminal(NO_COLOR="1")
     assert "\x1b[" not in process("status", str(here)).out
+
+
+def test_the_status_does_not_wait_for_a_daemon_that_hangs(
+    dreamd: Caller, here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path_factory.mktemp("s") / "s"
+    monkeypatch.setenv("DREAMD_SOCKET", str(path))
+    with closing(socket.socket(socket.AF_UNIX)) as listener:  # it takes the connection, and never answers
+        listener.bind(str(path))
+        listener.listen()
+        ended = dreamd("status", here, "--json")
+    assert ended.status == 0
+    assert ended.json["workspace"] == str(here)
+    assert [problem["what"] for problem in ended.json["problems"]] == [
+        "the daemon does not answer: it is stopped, or overrun"
+    ]
+
+
+@pytest.mark.parametrize(("words", "told"), [(("history",), False), (("search", "tea"), False), (("dream",), True)])
+def test_that_the_daemon_has_its_own_configuration_is_said_where_it_matters(
+    dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch, *, words: tuple[str, ...], told: bool
+) -> None:
+    house = OwnHouse()
+    house.adopt(here)
+    monkeypatch.setenv("DREAMD_WORKSPACE", str(here))
+    monkeypatch.setenv("DREAMD_DREAM__CONTEXT_WINDOW", "128000")
+    assert dreamd("note", "Ada prefers tea over coffee").status == 0
+    with running(house) as server:
+        monkeypatch.setenv("DREAMD_SOCKET", str(server.path))
+        ended = dreamd(*words)
+    assert ("with its own configuration" in ended.err) is told

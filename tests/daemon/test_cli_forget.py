@@ -27,6 +27,13 @@ def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
     return Caller(capsys)
 
 
+class Person(io.StringIO):
+    """A terminal at which this is typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A line of MEMORY.md, a crystal with other sentences, and a note that waits."""
@@ -61,6 +68,16 @@ def test_as_json_it_is_the_receipt(dreamd: Caller, here: Workspace) -> None:
     assert receipt.json["cut"] == "words"
     assert {trace["place"] for trace in receipt.json["traces"]} >= {"MEMORY.md", "history", "memory/scratch.md"}
     assert "[forgotten]" in here.document.read_text(encoding="utf-8")
+
+
+def test_at_a_terminal_the_question_is_no_part_of_the_json(
+    dreamd: Caller, here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Person("y\n"))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    ended = dreamd("forget", SECRET, "--json", "-w", here.root)
+    assert ended.json["clean"] is True
+    assert f"would go:\n  {KEPT}. And {SECRET}." in ended.err
 
 
 def test_a_dry_run_shows_what_would_go(dreamd: Caller, here: Workspace) -> None:

@@ -159,7 +159,7 @@ def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_in_the_
 def test_of_many_transcripts_that_cannot_be_read_the_first_are_told() -> None:
     told = unread([f"file {number} is no transcript; move it away" for number in range(MOST_UNREAD + 3)])
     assert len(told) == MOST_UNREAD + 1
-    assert told[0] == Problem("file 0 is no transcript", "move it away")
+    assert told[0] == Problem("file 0 is no transcript; move it away")
     assert told[-1].what.startswith("3 more")
 
 

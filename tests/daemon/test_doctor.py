@@ -9,9 +9,11 @@ from daemon.adoption import init_workspace
 from daemon.compose import clock, owned
 from daemon.config import Config
 from daemon.doctor import examine
-from daemon.examining import Finding, Level
+from daemon.examining import Finding, Level, look_into
+from daemon.indexing import Embedding
 from state.crystal import Crystal, Origin
 from state.stores.database import open_database
+from state.stores.embeddings import Unavailable
 from state.stores.lock import acquire
 from state.stores.workspace import Workspace
 from tests.daemon.running import Caller, alone
@@ -52,6 +54,15 @@ def test_what_waits_to_be_embedded_is_a_warning(here: Workspace) -> None:
     finding = found(here)["embeddings"]
     assert finding.level is Level.WARNING
     assert "1 crystals wait" in finding.what
+
+
+def test_that_there_is_no_model_is_said_once_and_nothing_else_is_left_out(here: Workspace) -> None:
+    missing = Embedding.given(Unavailable("no embedding model is here"))
+    with owned(here, Config(), "test", embedding=missing) as store:
+        store.notice("something else")
+        findings = list(look_into(store))
+    assert [one.about for one in findings if one.what == "no embedding model is here"] == ["embeddings"]
+    assert [one.about for one in findings if one.what == "something else"] == ["noticed"]
 
 
 def test_a_wrong_configuration_is_named_and_the_rest_is_checked_all_the_same(here: Workspace, tmp_path: Path) -> None:

@@ -7,20 +7,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.looking import _Walk, devices_shared_now, look, patterns_of, shared_devices
+from daemon.looking import _Walk, look, patterns_of
 
 PARTS = st.sampled_from(["a", "b", "*", "**", "?", "x.md", "*.md", ".dreamd", ".h", "[ab]"])
 GLOBS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
 FOLDERS = st.lists(st.sampled_from(["a", "b", ".h", ".dreamd"]), max_size=3).map("/".join)
 LINKS = st.tuples(FOLDERS, st.sampled_from(["a", "l", "x.md"]), FOLDERS)
-
-# From a machine with an NFS home, an sshfs mount and a local disk.
-MOUNTS = """\
-22 28 0:20 / /sys rw,nosuid shared:7 - sysfs sysfs rw
-28 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-41 28 0:45 / /home rw,relatime shared:22 - nfs4 files:/home rw,vers=4.2
-52 28 0:53 / /mnt/there rw - fuse.sshfs ada@there: rw
-"""
 
 
 def grow(root: Path, folders: list[str], links: list[tuple[str, str, str]]) -> None:
@@ -91,11 +83,3 @@ def test_a_look_names_the_folders_on_the_way_and_those_that_are_made_again(tmp_p
 def test_what_cannot_be_meant_is_no_pattern() -> None:
     assert patterns_of(["", ".", "/etc/*", "../*", "a/../b", "a\0b"]) == ()
     assert patterns_of(["a//b/./*.md", "transcripts/**"]) == (("a", "b", "*.md"), ("transcripts", "**", "*"))
-
-
-def test_file_systems_of_other_machines_are_known_by_their_mounts() -> None:
-    assert shared_devices(MOUNTS) == {os.makedev(0, 45), os.makedev(0, 53)}
-
-
-def test_the_mounts_of_this_machine_can_be_read() -> None:
-    assert all(isinstance(device, int) for device in devices_shared_now())

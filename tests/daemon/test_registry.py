@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.adoption import init_workspace
-from daemon.registry import Listing, add, known, name_of, remove
+from daemon.registry import Listing, add, exclude, excluded, known, name_of
 from state.errors import UsageError
 from tests.daemon.running import ROOT
 
@@ -28,17 +28,28 @@ def folder(path: Path) -> Path:
 
 def test_without_a_file_nothing_is_known(registry: Path, tmp_path: Path) -> None:
     assert known(registry) == ()
-    assert not remove(registry, tmp_path)
+    assert excluded(registry) == frozenset()
     assert found(registry, (), tmp_path) == ([], ())
 
 
-def test_what_is_added_is_known_once_until_it_is_removed(registry: Path, tmp_path: Path) -> None:
+def test_what_is_added_is_known_once_until_it_is_excluded(registry: Path, tmp_path: Path) -> None:
     one, other = folder(tmp_path / "one"), folder(tmp_path / "two words")
     assert [add(registry, root) for root in (one, other, one)] == [True, True, False]
     assert known(registry) == (one, other)
     assert registry.stat().st_mode & 0o777 == 0o600
-    assert [remove(registry, one), remove(registry, one)] == [True, False]
-    assert known(registry) == (other,)
+    assert [exclude(registry, one), exclude(registry, one)] == [True, False]
+    assert (known(registry), excluded(registry)) == ((other,), frozenset({one}))
+    assert add(registry, one)
+    assert (known(registry), excluded(registry)) == ((other, one), frozenset())
+
+
+def test_what_is_excluded_stays_out_whoever_names_it(registry: Path, tmp_path: Path) -> None:
+    one, two = folder(tmp_path / "one"), folder(tmp_path / "two")
+    for root in (one, two):
+        init_workspace(root)
+    (tmp_path / "link").symlink_to(one)
+    assert exclude(registry, tmp_path / "link")
+    assert found(registry, ("~/*",), tmp_path) == ([two], ())
 
 
 def test_a_link_is_added_as_what_it_leads_to(registry: Path, tmp_path: Path) -> None:
@@ -47,7 +58,8 @@ def test_a_link_is_added_as_what_it_leads_to(registry: Path, tmp_path: Path) -> 
     assert add(registry, tmp_path / "link")
     assert not add(registry, root)
     assert known(registry) == (root,)
-    assert remove(registry, tmp_path / "link")
+    assert exclude(registry, tmp_path / "link")
+    assert known(registry) == ()
 
 
 def test_what_a_person_wrote_stays(registry: Path, tmp_path: Path) -> None:
@@ -57,24 +69,26 @@ def test_what_a_person_wrote_stays(registry: Path, tmp_path: Path) -> None:
     assert known(registry) == (Path("/gone"),)
     assert add(registry, root)
     assert registry.read_text() == f"# mine\n\n  /gone/  \n# {root}\n/gone\nrelative\n{root}\n"
-    assert remove(registry, Path("/gone"))
-    assert registry.read_text() == f"# mine\n\n# {root}\nrelative\n{root}\n"
+    assert exclude(registry, Path("/gone"))
+    assert registry.read_text() == f"# mine\n\n# {root}\nrelative\n{root}\n!/gone\n"
 
 
 @given(st.lists(st.sampled_from("abcdef")), st.text(alphabet="#/ab \t\n"))
-def test_any_text_before_survives_adding_and_removing(names: list[str], text: str) -> None:
+def test_any_text_before_survives_adding_and_excluding(names: list[str], text: str) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as name:
         registry = Path(name).resolve() / "workspaces"
         registry.write_text(text)
+        before = known(registry)
         roots = [Path(name).resolve() / one for one in names]
         for root in roots:
             add(registry, root)
         assert known(registry)[-len(set(roots)) :] == tuple(dict.fromkeys(roots)) or not roots
         for root in roots:
-            remove(registry, root)
-        after = registry.read_text()
+            exclude(registry, root)
+        assert (known(registry), excluded(registry)) == (before, frozenset(roots))
+        after = "".join(row for row in registry.read_text().splitlines(keepends=True) if f"!{name}/" not in row)
         assert after == text or (after == f"{text}\n" and not text.endswith("\n"))
 
 
@@ -94,11 +108,11 @@ def test_a_name_that_is_not_utf8_is_kept(registry: Path, tmp_path: Path) -> None
 
 def test_processes_that_write_at_once_lose_no_line(registry: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from daemon.registry import add, remove\n"
+        "import sys; from pathlib import Path; from daemon.registry import add, exclude\n"
         "registry, root = map(Path, sys.argv[1:])\n"
         "for number in range(20):\n"
         "    assert add(registry, root / str(number)), number\n"
-        "    assert number % 2 or remove(registry, root / str(number)), number\n"
+        "    assert number % 2 or exclude(registry, root / str(number)), number\n"
     )
 
     def another(root: Path) -> None:
@@ -117,7 +131,7 @@ def found(registry: Path, configured: tuple[str, ...], home: Path) -> tuple[list
     """The roots that these name, each once, and what is wrong with them."""
     listing = Listing(registry, (), home)
     roots = [root for entry in listing.read(configured) for root in listing.learn(entry, listing.look_up(entry))]
-    return list(dict.fromkeys(roots)), listing.problems()
+    return list(dict.fromkeys(roots)), tuple(map(str, listing.problems()))
 
 
 def test_only_what_no_entry_names_any_longer_is_let_go(registry: Path, tmp_path: Path) -> None:
@@ -141,7 +155,7 @@ def test_only_what_no_entry_names_any_longer_is_let_go(registry: Path, tmp_path:
     for entry in entries:
         listing.learn(entry, listing.look_up(entry))
     assert looked_up() == [stays]
-    remove(registry, odd)
+    exclude(registry, odd)
     assert looked_up() == [odd, stays]
 
 

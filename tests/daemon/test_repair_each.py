@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing
@@ -16,6 +17,7 @@ from daemon.config import Config
 from daemon.doctor import examine
 from daemon.examining import Finding, Level, look_into
 from daemon.repairing import Repair
+from daemon.repairing_stores import _wrong
 from state.document import parse
 from state.errors import StorageError
 from state.stores.database import open_database
@@ -353,3 +355,17 @@ def test_what_was_forgotten_for_good_does_not_come_back_from_the_journal(here: W
         texts = {one.text for one in store.crystals.by_keys(range(1, 400)).values()}
     assert NOTED[3] not in texts
     assert NOTED[4] in texts
+
+
+def test_looking_at_the_checkpoints_writes_nothing(tmp_path: Path) -> None:
+    path, copy = tmp_path / "dreams.db", tmp_path / "copy"
+    copy.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE one (two)")
+        for file in tmp_path.glob("dreams.db*"):  # as a killed process leaves them: with a log
+            shutil.copy(file, copy)
+    before = {file.name: file.read_bytes() for file in copy.iterdir() if not file.name.endswith("-shm")}
+    assert before["dreams.db-wal"]
+    assert _wrong(copy / "dreams.db") is None
+    assert {file.name: file.read_bytes() for file in copy.iterdir() if not file.name.endswith("-shm")} == before

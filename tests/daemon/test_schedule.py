@@ -169,10 +169,10 @@ def test_a_level_at_its_line_is_no_spike(levels: dict[str, Any]) -> None:
     assert fires(quiet(), replace(some(), **levels))[0] is WAIT
 
 
-def test_a_pass_comes_every_thirty_minutes_when_something_changed() -> None:
+def test_a_pass_comes_every_five_minutes_when_something_changed() -> None:
     changed = some(changed=True)
-    assert fires(quiet(last_pass=ago(30)), changed) == (Act.PASS, None)
-    assert now(quiet(last_pass=ago(30) + SECOND), changed) == Due(WAIT, None, "a consolidation pass", NOON + SECOND)
+    assert fires(quiet(last_pass=ago(5)), changed) == (Act.PASS, None)
+    assert now(quiet(last_pass=ago(5) + SECOND), changed) == Due(WAIT, None, "a consolidation pass", NOON + SECOND)
     assert fires(quiet(last_pass=ago(3000)), some())[0] is WAIT
 
 

@@ -15,7 +15,7 @@ from daemon.adoption import init_workspace
 from daemon.compose import clock, owned
 from daemon.config import Config, LimitsSection
 from daemon.dreaming import Mode, dream_now
-from daemon.status import NO_DAEMON, Status, status
+from daemon.status import NO_DAEMON, Problem, Status, status
 from state.dream import Reason
 from state.errors import StorageError
 from state.scratch import Note
@@ -47,6 +47,13 @@ def now(workspace: Workspace, config: Config | None = None) -> Status:
 
 def what(workspace: Workspace) -> list[str]:
     return [problem.what for problem in now(workspace).problems]
+
+
+def test_a_problem_is_told_as_its_error_has_it_whatever_the_path_looks_like() -> None:
+    error = StorageError("/home/ada/a; b/state.db: no  regular file", "move it away; try again")
+    assert Problem.of(error) == Problem("/home/ada/a; b/state.db: no regular file", "move it away; try again")
+    assert str(Problem.of(error)) == "/home/ada/a; b/state.db: no regular file; move it away; try again"
+    assert str(Problem.of(StorageError("it is so"))) == "it is so"
 
 
 def test_a_workspace_that_has_never_dreamt_has_a_status_and_still_no_database(here: Workspace) -> None:

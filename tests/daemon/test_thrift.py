@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from daemon.indexing import Embedding
-from state.stores.embeddings import Unavailable
+from state.stores.embeddings import PACKAGE, Unavailable
 
 # Blocks below the size that is mapped on its own; what is left at the top keeps the rest from going back by itself.
 _FREED = """
@@ -42,6 +45,17 @@ def test_a_model_that_nobody_asks_for_is_let_go_and_loaded_again() -> None:
     assert not isinstance(again, Unavailable)
     assert again is not model
     assert (again.embed(["a search goes on"]) == model.embed(["a search goes on"])).all()  # who had it still has it
+
+
+def test_a_model_that_appears_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # no archive of ChromaDB's
+    embedding = Embedding(download=False)
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, PACKAGE, None)  # as if it were not installed
+        assert isinstance(embedding.get(), Unavailable)
+    assert isinstance(embedding.get(), Unavailable)  # it was looked for a moment ago
+    embedding.try_again(download=False)
+    assert not isinstance(embedding.get(), Unavailable)
 
 
 def test_why_there_is_none_is_not_forgotten() -> None:

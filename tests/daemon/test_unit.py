@@ -4,10 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon import unit
 from daemon.cli import install_service
@@ -42,6 +45,7 @@ def test_a_users_unit_opens_the_home_and_closes_what_is_worth_stealing() -> None
 def test_a_systems_unit_has_an_account_its_workspaces_and_no_home() -> None:
     text = unit.system_unit(HERE, "dreamd", [Path("/srv/agent"), HOME / "agent"])
     assert directives(text, "User") == ["dreamd"]
+    assert directives(text, "ExecStart") == ["/opt/dreamd/bin/dreamd serve /srv/agent /home/ada/agent"]
     assert directives(text, "ProtectHome") == ["tmpfs"]
     assert directives(text, "ReadWritePaths") == ["-/srv/agent"]
     assert directives(text, "BindPaths") == ["-/home/ada/agent"]
@@ -218,6 +222,44 @@ def test_installing_writes_the_unit_and_says_what_to_run(home: Path, capsys: pyt
     assert "replaced:" in shown.out
     assert "systemctl --user restart dreamd" in shown.out
     assert "without its file system sandbox" in shown.err
+
+
+def test_installing_again_keeps_the_folders_that_were_named(
+    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unit, "_PRIVATE", ())  # the folders of tests lie in /tmp
+    one, other = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("other")
+    path = home / ".config/systemd/user/dreamd.service"
+    assert install("--sandbox", "full", str(one)) == 0
+    assert install("--sandbox", "full") == 0
+    assert unit.named_in(path) == (one,)
+    assert f"-{one}" in directives(path.read_text(), "ReadWritePaths")
+    assert install("--sandbox", "full", str(other)) == 0
+    assert unit.named_in(path) == (other,)
+
+
+def test_the_system_is_told_how_its_account_makes_the_folders_its_workspaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(unit, "_PRIVATE", ())
+    monkeypatch.setattr(unit, "SYSTEM_PATH", tmp_path / "system" / "dreamd.service")
+    monkeypatch.setattr(install_service, "_may_install_for_the_system", lambda _: None)  # no root, and no account
+    (tmp_path / "an agent").mkdir()
+    assert install("--system", "--user", "agents", str(tmp_path / "an agent")) == 0
+    (said,) = [row for row in capsys.readouterr().out.splitlines() if " init " in row]
+    assert said.startswith("next: sudo -u agents env XDG_STATE_HOME=/var/lib DREAMD_SOCKET=/run/dreamd/dreamd.sock ")
+    assert said.endswith(f" init '{tmp_path}/an agent'")
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=12), max_size=3)
+)
+def test_the_folders_of_a_unit_are_read_back_as_they_were_named(names: list[str]) -> None:
+    folders = tuple(Path("/srv") / name.replace("/", "_").replace("..", "_") for name in names)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "dreamd.service"
+        unit.place(path, unit.system_unit(HERE, "dreamd", folders))
+        assert unit.named_in(path) == tuple(Path(os.path.realpath(folder)) for folder in folders)
 
 
 def test_printing_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def watcher(request: pytest.FixtureRequest, ear: Ear) -> Iterator[Watcher]:
     yield watcher
     watcher.close()
     assert failures == []
-    assert watcher.problem == ""
+    assert watcher.problem is None
 
 
 @pytest.fixture

@@ -53,7 +53,14 @@ def test_a_deleted_line_does_not_come_back_as_a_revision_or_a_merge(action: str)
     assert refusal(operation, text, tombstones=(text,)).guard == "human veto"
 
 
-# GENOME.md
+# Pinned lines and GENOME.md
+
+
+def test_a_pinned_line_is_not_contradicted_for_all_its_full_stop() -> None:
+    text = "Anna prefers spaces over tabs."
+    before = snapshot(memory(bond=["Anna prefers tabs over spaces. 📌"]), text)
+    _, (one,) = scrutinise(before, [add(BOND, text, "N1")], by_code=False)
+    assert one.guard == "pinned"
 
 
 def test_the_phenotype_does_not_contradict_the_genome() -> None:
@@ -63,6 +70,12 @@ def test_the_phenotype_does_not_contradict_the_genome() -> None:
     assert (one.guard, one.figures) == ("genome", "it contradicts GENOME.md: The agent never deletes files.")
     passes(add(CONTEXT, "The agent deletes files.", "N1"), "The agent deletes files.", genome=genome)
     passes(add(PHENOTYPE, "The agent tests files.", "N1"), "The agent tests files.", genome=genome)
+
+
+def test_a_phenotype_does_what_the_genome_forbids_not_even_sometimes() -> None:
+    text = "The agent deletes files that look old."
+    one = refusal(add(PHENOTYPE, text, "N1"), text, genome=("The agent never deletes files.",))
+    assert one.guard == "genome"
 
 
 # Orders

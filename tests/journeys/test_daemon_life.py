@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from daemon.registry import remove
+from daemon.registry import exclude
 from state.stores.lock import acquire, holder
 from state.stores.workspace import Workspace
 from tests.journeys import lived
@@ -67,7 +67,7 @@ def test_dreams_that_wait_for_their_model_at_the_end_are_resumed_by_the_next_sta
                     assert said.splitlines()[-1].startswith("dreamd: the daemon ")
                     assert "Traceback" not in said
         assert daemon.events("stopped")[0]["left_behind"] is True
-        remove(home.registry, reading.root)
+        exclude(home.registry, reading.root)
         assert not home.socket.exists()
         for one, notes in ((workspace, NOTES), (asked, ["The cat is called Miez"])):
             assert lived.outcomes(one) == ["running"]

@@ -160,16 +160,13 @@ def test_the_text_from_before_the_first_dream_is_no_news_but_known_until_then(cr
     assert crystals.unseen_seeds() == []
 
 
-def test_what_a_dream_took_in_is_new_again_after_going_back_before_it(crystals: Crystals) -> None:
+def test_a_crystal_stays_with_the_dream_that_took_it_in_first(crystals: Crystals) -> None:
     one, two = _note("one"), _note("two")
     crystals.upsert([one, two])
     crystals.mark_dreamt([one.id], 3)
-    crystals.mark_dreamt([one.id, two.id], 4)  # the first stays with version 3
+    crystals.mark_dreamt([one.id, two.id], 4)
     assert crystals.undreamt() == []
-    assert crystals.unmark_dreamt(after=3) == 1
-    assert [crystal.id for crystal in crystals.undreamt()] == [two.id]
-    crystals.upsert([two])
-    assert crystals.undreamt_count() == 1
+    assert (crystals.dreamt_in(3), crystals.dreamt_in(4)) == ([one.id], [two.id])
 
 
 def test_each_touch_counts_and_a_clock_set_back_does_not_age(crystals: Crystals) -> None:

@@ -6,6 +6,7 @@ from contextlib import closing
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ drafts = st.lists(
 @settings(max_examples=60)
 @given(drafts, ranges)
 def test_the_shelf_hands_out_what_a_sorted_list_would(given_: list[tuple[Any, ...]], only: Only) -> None:
-    with closing(open_database(Path(":memory:"))) as connection:
+    with TemporaryDirectory() as folder, closing(open_database(Path(folder) / "state.db")) as connection:
         sessions = Sessions(connection)
         session, other = sessions.open("s", "ttl", {}, START), sessions.open("other", "ttl", {}, START)
         kept = []

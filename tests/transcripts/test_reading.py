@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -292,3 +293,15 @@ def test_no_record_of_odd_shape_breaks_an_adapter(
         except DocumentError:
             continue
         assert reading.complete
+
+
+@pytest.mark.parametrize("carry", [{"path": [1, ["a", "b"], [1, 2, 3]]}, {"calls": {"c": ["tool", "nobody"]}}, []])
+@pytest.mark.parametrize("name", ["talk.md", "chat.jsonl"])
+def test_a_watermark_that_was_damaged_costs_what_it_carried_and_no_more(
+    tmp_path: Path, name: str, carry: object
+) -> None:
+    path = written(tmp_path / name, "# Plans\n\nfirst\n\n" if name == "talk.md" else message("first"))
+    mark = replace(read_turns(path).watermark, carry=json.dumps(carry))
+    with path.open("a") as file:
+        file.write("second\n" if name == "talk.md" else message("second"))
+    assert "second" in texts(read_turns(path, mark).turns)
