@@ -136,6 +136,18 @@ def owned(
 
 
 @contextmanager
+def shared(store: Store, config: Config) -> Iterator[Store]:
+    """The same workspace once more, under the lock that this store has: for another thread."""
+    indexing = Indexing(store.workspace)
+    again = open_owned(store.workspace, config, store.check, store.embedding, indexing)
+    try:
+        yield again
+    finally:
+        again.close()
+        indexing.close()
+
+
+@contextmanager
 def visited(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
     """The workspace for reading, without its lock: beside an owner that may be at work, or one of somebody else's."""
 

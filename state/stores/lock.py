@@ -26,6 +26,7 @@ _POLL_SECONDS = 0.02
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST_RECORD = 4096
 _MOST_OWNERS = 2**62
+_AGENTS_SERVER = "dreamd mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,9 @@ def _process(pid: int) -> tuple[str, int]:
 def _busy(workspace: Workspace) -> str:
     who = holder(workspace)
     if who is not None and _is_locking(who, workspace.lock):
-        return f"{workspace.root} is held by {who}; wait for it, or end it with 'kill {who.pid}'"
+        # An agent that reads this would end its own server, or another agent's.
+        end = "" if who.command == _AGENTS_SERVER else f", or end it with 'kill {who.pid}'"
+        return f"{workspace.root} is held by {who}; wait for it{end}"
     # Anybody may have written another process's number there.
     return f"{workspace.root} is held by another process; wait, or find it with 'fuser {workspace.lock}'"
 

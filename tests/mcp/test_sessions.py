@@ -1,18 +1,24 @@
 """The toolset `sessions` with the SDK's client: names, schemas, shapes, defaults and errors as they are published."""
 
 import json
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from daemon.adoption import init_workspace
+from daemon.config import Config, ModelSection
 from state.stores.workspace import Workspace
 from tests.daemon.running import alone
 from tests.daemon.working import SECRET
 from tests.mcp.agents import MODES, asking, in_process, refused, run, told
-from tests.mcp.sessions import added, agent
+from tests.mcp.sessions import CONFIG, added, agent
+from tests.model_characters import good
+from tests.scripted_model import ScriptedModel
 
 FIFTEEN = tuple(
     f"working_memory_{name}"
@@ -330,3 +336,47 @@ def test_errors_say_which_session_and_memory_they_are_about(here: Workspace, mod
             assert "max_items" in error["error"]
 
     run(body)
+
+
+def test_without_a_daemon_the_tools_work_beside_a_dream_of_the_same_server(here: Workspace) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def slowly(request: dict[str, Any], number: int) -> Any:
+        asked.set()
+        assert may_answer.wait(60)
+        return good(request, number)
+
+    with ScriptedModel(slowly) as model:
+        config = replace_model(model)
+
+        async def body() -> None:
+            async with in_process(asking(here, config), "auto", config) as client, anyio.create_task_group() as group:
+                await told(client, "working_memory_note", note="Ada prefers tea over coffee")
+
+                async def dream() -> None:
+                    assert (await told(client, "dream_now"))["version"] == 1
+
+                group.start_soon(dream)
+                assert await anyio.to_thread.run_sync(asked.wait, 60)
+                made = await added(client, "beside the dream", "critical")
+                of = {"session_id": "s", "memory_id": made["id"]}
+                assert (await told(client, "working_memory_get", **of))["promoted_to_id"]  # a crystal, too
+                assert (await told(client, "working_memory_list", session_id="s", include_promoted=True))[
+                    "count"
+                ] == 1
+                error = await refused(client, "dream_now")
+                assert error["code"] == "BUSY"
+                assert "kill" not in error["error"]
+                may_answer.set()
+            async with in_process(asking(here, config), "auto", config) as client:
+                assert (await told(client, "working_memory_get", **of))["content"] == "beside the dream"
+
+        try:
+            run(body)
+        finally:
+            may_answer.set()
+    assert "Ada prefers tea" in here.document.read_text()
+
+
+def replace_model(model: ScriptedModel) -> Config:
+    return CONFIG.model_copy(update={"model": ModelSection(name="openai/gpt-4o-mini", api_base=model.url)})
