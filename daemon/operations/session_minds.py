@@ -1,13 +1,15 @@
 """Sessions as a whole: opening and closing, the tools of the bounded and the token-limited designs, their story."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
 from daemon import sessions
-from daemon.compose import clock
+from daemon.compose import Store, clock
 from daemon.desk import Desk
+from daemon.forgetting import Wish, rehearse
 from daemon.operations.operation import Nothing, Operation, Request
 from daemon.operations.session_items import Importance, InSession, OfMemory, Table, Tags, Text
 from daemon.sessions import Maintained
@@ -24,6 +26,7 @@ from daemon.sessions.values import (
     Summary,
     WorkingContext,
 )
+from state.sessions.page import Wanted
 from state.sessions.standing import Capacity
 from state.stores.session_events import Event
 
@@ -134,7 +137,7 @@ class Remember(InSession):
 def _remember(desk: Desk, asked: Remember) -> Memories:
     with desk.reading() as store:
         filters = asked.filters.model_dump(exclude_none=True)
-        return sessions.remember(store, asked.session_id, clock(), asked.prompt, filters, asked.limit)
+        return sessions.remember(store, asked.session_id, clock(), asked.prompt, filters, Wanted(asked.limit))
 
 
 REMEMBER = Operation(
@@ -161,7 +164,20 @@ class Forget(InSession):
 
 def _forget(desk: Desk, asked: Forget) -> Forgot:
     with desk.store() as store:
-        return sessions.forget(store, asked.session_id, asked.instruction, clock(), asked.mode, confirm=asked.confirm)
+        return sessions.forget(
+            store,
+            asked.session_id,
+            asked.instruction,
+            clock(),
+            asked.mode,
+            confirm=asked.confirm,
+            traces=_traces,
+        )
+
+
+def _traces(store: Store, text: str, now: datetime) -> dict[str, int]:
+    """Where a text still stands, and how often: what forgetting it everywhere would erase."""
+    return {trace.place: trace.count for trace in rehearse(store, Wish(text), now).traces}
 
 
 FORGET = Operation(
@@ -249,7 +265,7 @@ class Recall(InSession):
 
 def _recall(desk: Desk, asked: Recall) -> Recalled:
     with desk.store() as store:
-        return sessions.recall(store, asked.session_id, asked.query, clock(), asked.limit)
+        return sessions.recall(store, asked.session_id, asked.query, clock(), Wanted(asked.limit))
 
 
 RECALL = Operation(
@@ -342,7 +358,7 @@ class Next(InSession):
 
 def _preview(desk: Desk, asked: Next) -> Preview:
     with desk.reading() as store:
-        return sessions.preview(store, asked.session_id, clock(), asked.limit)
+        return sessions.preview(store, asked.session_id, clock(), Wanted(asked.limit))
 
 
 PREVIEW = Operation(

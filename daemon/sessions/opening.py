@@ -106,7 +106,7 @@ def _there(sessions: Sessions, session_id: str) -> Session:
 
 def _emptied(sessions: Sessions, session: Session, reason: str, now: datetime) -> int:
     items = sessions.items.held(session)
-    sessions.items.leave(session, [(item, reason, False) for item in items], cold=True, now=now)
+    sessions.items.leave(session, [(item, reason, False) for item in items], now)
     sessions.set_due(session, None)
     return len(items)
 

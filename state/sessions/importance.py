@@ -12,6 +12,10 @@ BASE_TTL_SECONDS = ByPriority(1 * HOUR_SECONDS, 4 * HOUR_SECONDS, 12 * HOUR_SECO
 # Scores are told and compared to so many places.
 PLACES = 6
 
+# From so much on an item that leaves becomes a crystal all the same; `bounded` protects the same importance.
+RESCUE_IMPORTANCE = 0.7
+RESCUE_ACCESSES = 5
+
 _FULL_ACCESSES = 10
 _FULL_CHARACTERS = 1_000
 _ONE = real(0, 1)
@@ -35,6 +39,11 @@ def score(item: Item, now: datetime, ttl_seconds: float | None = None) -> float:
 def assigned(priority: Priority, importance: float | None) -> float:
     """The importance of a new item: as given, from 0 to 1, else what its priority says. Raises UsageError."""
     return priority.weight if importance is None else float(_ONE("importance", importance))
+
+
+def deserves_rescue(item: Item) -> bool:
+    """Whether an item that leaves by itself is worth a dream's look: it mattered to its writer, or was used."""
+    return item.importance >= RESCUE_IMPORTANCE or item.access_count >= RESCUE_ACCESSES
 
 
 def of_ten(importance: float = 1.0) -> float:

@@ -80,7 +80,7 @@ def _related(connection: sqlite3.Connection, old: str, new: str | None) -> None:
     """The same in what became long-term records, which say what they were related to then."""
     for row in connection.execute("SELECT item, record FROM promotions").fetchall():
         record = json.loads(row["record"])
-        before = record["relations"]
+        before = record.get("relations", [])  # as they were kept until they were read from the item
         named = [
             [kind, new if to == old else to, *more] for kind, to, *more in before if to != old or new is not None
         ]
