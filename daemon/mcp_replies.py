@@ -14,7 +14,6 @@ from daemon.operations.notes import Mood, NoteTaken
 from daemon.operations.recalling import Recalled, Recollection, Stories, Waking
 from daemon.status import Problem, Status
 from daemon.why import Ending, LineStory, Writing
-from state.codec import plain
 from state.update import Action, Fate, Refusal
 
 _STATES = {Mode.AUTO: "committed", Mode.PROPOSE: "proposed", Mode.DRY: "dry run"}
@@ -305,8 +304,3 @@ def mood(reply: Mood) -> Mood:
     """Three digits are enough of a feeling."""
     levels = {name: round(getattr(reply, name), 3) for name in ("dopamine", "cortisol", "oxytocin")}
     return replace(reply, **levels)
-
-
-def json_text(reply: object) -> str:
-    """The reply as compact JSON, for clients that do not read structured content."""
-    return json.dumps(plain(reply), ensure_ascii=False, separators=(",", ":"))

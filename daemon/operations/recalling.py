@@ -25,14 +25,14 @@ MAX_LIMIT = 1_000
 
 
 class Search(Request):
-    """A question to the long-term memory, and among which crystals."""
+    """A question to the long-term memory, and among which crystals: only of this origin, kind, session or speaker."""
 
     query: str = Field(max_length=10_000, description="A question or keywords, such as those of a crystal pointer")
-    limit: int = Field(default=8, ge=1, le=MAX_LIMIT, description="At most so many results")
-    origin: Origin | None = Field(default=None, description="Only of this origin")
-    kind: Kind | None = Field(default=None, description="Only of this kind")
-    session: str | None = Field(default=None, max_length=1_000, description="Only from this session")
-    speaker: str | None = Field(default=None, max_length=1_000, description="Only said by this speaker")
+    limit: int = Field(default=8, ge=1, le=MAX_LIMIT)
+    origin: Origin | None = None
+    kind: Kind | None = None
+    session: str | None = Field(default=None, max_length=1_000)
+    speaker: str | None = Field(default=None, max_length=1_000)
     since: AwareDatetime | None = Field(default=None, description="Only from this time on")
     until: AwareDatetime | None = Field(default=None, description="Only before this time")
     trust: Trust | None = Field(default=None, description="At least so trusted")

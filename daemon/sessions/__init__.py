@@ -8,7 +8,7 @@ it, and looking at it writes nothing. Only `get` counts as an access.
 """
 
 from daemon.sessions.adding import add, memorize
-from daemon.sessions.changing import expire, extend_ttl, forget, relation_add
+from daemon.sessions.changing import expire, extend_ttl, forget, reassess, relation_add
 from daemon.sessions.dreaming import OnMind, hand_over, left_over, on_mind
 from daemon.sessions.maintaining import Maintained, maintain, next_due, sweep
 from daemon.sessions.opening import clear_session, close_session, session_events, session_list, session_open
@@ -106,6 +106,7 @@ __all__ = [
     "on_mind",
     "preview",
     "promote",
+    "reassess",
     "recall",
     "relation_add",
     "remember",

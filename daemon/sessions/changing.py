@@ -18,10 +18,11 @@ from daemon.sessions.entry import (
     policy,
     sessions_of,
 )
-from daemon.sessions.values import Done, Extended, Forgot
+from daemon.sessions.values import Done, Extended, Forgot, Memory, memory_of
 from state.crystal import Origin, crystal_id
 from state.errors import UsageError
 from state.sessions.forgetting import Instruction, Mode, OfId, instruction_of, meant, mode_of
+from state.sessions.importance import assigned
 from state.sessions.item import Item
 from state.sessions.moments import after
 from state.sessions.settings import shown
@@ -67,6 +68,16 @@ def extend_ttl(store: Store, session_id: str, memory_id: str, now: datetime) -> 
         expires_at = after(max(now, item.expires_at or now), lifetime)
         sessions.items.set_expiry(session, item, expires_at, Deed.EXTENDED, now)
     return Extended(success=True, message=f"TTL extended for memory: {memory_id}", new_expires_at=expires_at)
+
+
+@call
+def reassess(store: Store, session_id: str, memory_id: str, importance: float | str, now: datetime) -> Memory:
+    """The item matters so much from now on. Raises NotFoundError, UsageError."""
+    sessions = sessions_of(store)
+    with transaction(sessions.connection):
+        session, item = in_set(sessions, session_id, memory_id)
+        item = sessions.items.reassess(session, item, assigned(item.priority, importance), now)
+        return memory_of(item, sessions.relations.of(session, [item]).get(item.seq, ()))
 
 
 @call

@@ -108,6 +108,14 @@ class SessionItems:
             connection.execute("UPDATE items SET expires_at = ? WHERE key = ?", (to_text(at), key_of(session, item)))
             self.events.add(session, deed, now, [(item.seq, "", {"expires_at": to_text(at)})])
 
+    def reassess(self, session: Session, item: Item, importance: float, now: datetime) -> Item:
+        """It matters so much from now on."""
+        with transaction(self.connection) as connection:
+            connection.execute("UPDATE items SET importance = ? WHERE key = ?", (importance, key_of(session, item)))
+            figures = {"before": item.importance, "importance": importance}
+            self.events.add(session, Deed.REASSESSED, now, [(item.seq, "", figures)])
+        return replace(item, importance=importance)
+
     def promoted(self, session: Session, item: Item, promotion: Promotion, now: datetime) -> None:
         """It is a long-term record now."""
         self.connection.execute(

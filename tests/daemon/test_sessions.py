@@ -308,9 +308,9 @@ def test_closing_hands_over_what_was_open_and_an_item_opens_it_again(store: Stor
     assert (closed.archived, closed.closed_at) == (2, AT + MINUTE)
     assert sessions.close_session(store, "s", AT + HOUR) == sessions.Closed("s", AT + MINUTE, 0)
     assert [item.content for item in undreamt(store)] == ["one", "two"]
-    assert sessions.session_list(store)[0].closed_at == AT + MINUTE
+    assert sessions.session_list(store).items[0].closed_at == AT + MINUTE
     add(store, "three")
-    (summary,) = sessions.session_list(store)
+    (summary,) = sessions.session_list(store).items
     assert (summary.policy, summary.closed_at, summary.count) == ("budget", None, 1)
     with pytest.raises(NotFoundError):
         sessions.close_session(store, "never", AT)

@@ -20,7 +20,7 @@ from daemon.dreaming import Mode, Outcome, dream_now, new_input
 from daemon.forgetting import Wish, forget
 from daemon.indexing import Embedding
 from daemon.operations.recalling import SEARCH
-from daemon.operations.session_minds import FORGET
+from daemon.operations.session_minds import forget as forget_memory
 from daemon.restoring import restore
 from daemon.snapshot import MAX_WORKING
 from state.crystal import Origin, Trust
@@ -332,8 +332,8 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
         dreamt(store)
         assert text in document(store)
     with OwnDesk(store.workspace, Config(), "test") as desk:
-        asked = FORGET.request(session_id="s", instruction=f"id:{id_}", mode="hard", confirm=True)
-        done = FORGET.run(desk, asked)
+        asked = forget_memory.request(session_id="s", instruction=f"id:{id_}", mode="hard", confirm=True)
+        done = forget_memory.run(desk, asked)
     assert done.left["MEMORY.md"] == 1
     assert "MEMORY.md (1)" in done.message
     assert "dreamd forget" in done.message
