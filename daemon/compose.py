@@ -137,14 +137,12 @@ def owned(
 
 @contextmanager
 def shared(store: Store, config: Config) -> Iterator[Store]:
-    """The same workspace once more, under the lock that this store has: for another thread."""
-    indexing = Indexing(store.workspace)
-    again = open_owned(store.workspace, config, store.check, store.embedding, indexing)
+    """The same workspace once more, for another thread: under the lock that this store has, with its index."""
+    again = open_owned(store.workspace, config, store.check, store.embedding, store.indexing)
     try:
         yield again
     finally:
         again.close()
-        indexing.close()
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def session_open(
     if (session.policy, policy_of(session.policy, session.config)) != (policy, policy_of(policy, config)):
         raise UsageError(
             f"session {shown(session_id)} is open with the {session.policy} policy and its settings, for its life; "
-            "close it first, or use another session_id"
+            "end it with 'session_close' first, or use another session_id"
         )
     return Opened(session_id, session.policy, session.config, session.opened_at, new=not is_open)
 

@@ -8,6 +8,7 @@ import pytest
 
 from daemon import sessions
 from daemon.compose import Store
+from daemon.sessions import values
 from state.errors import ExpiredError, NotFoundError, UsageError
 from state.sessions.page import Wanted
 from tests.daemon.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, undreamt, working, written
@@ -306,7 +307,7 @@ def test_closing_hands_over_what_was_open_and_an_item_opens_it_again(store: Stor
     add(store, "one", priority="high"), add(store, "two", priority="high")
     closed = sessions.close_session(store, "s", AT + MINUTE)
     assert (closed.archived, closed.closed_at) == (2, AT + MINUTE)
-    assert sessions.close_session(store, "s", AT + HOUR) == sessions.Closed("s", AT + MINUTE, 0)
+    assert sessions.close_session(store, "s", AT + HOUR) == values.Closed("s", AT + MINUTE, 0)
     assert [item.content for item in undreamt(store)] == ["one", "two"]
     assert sessions.session_list(store).items[0].closed_at == AT + MINUTE
     add(store, "three")
@@ -367,7 +368,7 @@ def test_what_was_softly_forgotten_is_brought_back_and_marked_until_then(store: 
     assert len(deeds(store)) == 4
 
 
-LISTS: dict[str, Callable[[Store, Wanted], sessions.Memories | sessions.SearchResult | sessions.Recalled]] = {
+LISTS: dict[str, Callable[[Store, Wanted], values.Memories | values.SearchResult | values.Recalled]] = {
     "list": lambda store, wanted: sessions.list_memories(store, "s", AT, wanted=wanted),
     "export": lambda store, wanted: sessions.export(store, "s", wanted),
     "search": lambda store, wanted: sessions.search(store, "s", AT, "item", wanted=wanted),
@@ -384,7 +385,7 @@ def test_the_pages_of_a_list_are_the_list(store: Store, name: str) -> None:
         sessions.clear_session(store, "s", AT)
     whole = LISTS[name](store, Wanted()).memories
     assert len(whole) == 7
-    read: list[sessions.Memory] = []
+    read: list[values.Memory] = []
     cursor = ""
     while True:
         part = LISTS[name](store, Wanted(3, cursor))

@@ -8,6 +8,7 @@ import pytest
 
 from daemon import sessions
 from daemon.compose import Store
+from daemon.sessions import values
 from state.crystal import Origin, Trust
 from state.errors import AlreadyPromotedError, StorageError, UsageError
 from tests.daemon.working import (
@@ -53,7 +54,7 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     record = sessions.promote(store, "user", id_, AT + HOUR)
     assert record.id == f"memory_promoted_{id_}_20241222-160000"
     assert (record.content, record.tags) == ("Important info", ("a", "b"))
-    assert record.relations == (sessions.Related("references", "skill_python", {"context": "code"}),)
+    assert record.relations == (values.Related("references", "skill_python", {"context": "code"}),)
     assert record.metadata == {
         "k": "v",
         "promoted_from_working": "true",

@@ -65,6 +65,7 @@ def test_an_importance_that_is_no_number_is_refused() -> None:
 
 
 def test_other_scales_become_ours() -> None:
-    given: dict[float | str, float] = {"1/10": 0.1, "0/10": 0.0, "7.5/10": 0.75, "10/10": 1.0, "★": 0.3, "★★": 0.6, "★★★": 0.9, 0.4: 0.4}
+    given: dict[float | str, float] = {"1/10": 0.1, "0/10": 0.0, "7.5/10": 0.75, "10/10": 1.0, 0.4: 0.4}
+    given |= {"★": 0.3, "★★": 0.6, "★★★": 0.9}
     for importance, ours in given.items():
         assert assigned(Priority.LOW, importance) == ours
