@@ -156,7 +156,7 @@ def test_an_answer_of_many_memories_is_a_page(here: Workspace) -> None:
     async def body() -> None:
         async with agent(here) as client:
             for number in range(4):
-                await added(client, f"{number} " + "long " * 10_000)
+                await added(client, f"{number} " + "long " * 9_000)
             first = await told(client, "working_memory_list", session_id="s")
             assert (first["count"], len(json.dumps(first)) < 110_000) == (2, True)
             rest = await told(client, "working_memory_list", session_id="s", cursor=first["next_cursor"])
