@@ -164,7 +164,7 @@ def test_an_agent_over_stdio_and_the_owner_at_the_command_line_see_one_session(h
     with home.serving() as daemon:
 
         async def body() -> None:
-            switch = json.dumps(["memory", "sessions"])
+            switch = json.dumps(["memory", "sessions", "working_memory"])
             async with over_stdio(
                 "-w", str(workspace.root), DREAMD_SOCKET=str(home.socket), DREAMD_MCP__TOOLSETS=switch
             ) as client:
