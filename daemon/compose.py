@@ -162,6 +162,16 @@ def owned(
 
 
 @contextmanager
+def shared(store: Store, config: Config) -> Iterator[Store]:
+    """The same workspace once more, for another thread: under the lock that this store has, with its index."""
+    again = open_owned(store.workspace, config, store.check, store.embedding, store.indexing)
+    try:
+        yield again
+    finally:
+        again.close()
+
+
+@contextmanager
 def visited(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
     """The workspace for reading, without its lock: beside an owner that may be at work, or one of somebody else's."""
 

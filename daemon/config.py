@@ -123,10 +123,13 @@ class HttpSection(_Section):
     allowed_hosts: Texts = ()
 
 
+Toolset = Literal["memory", "sessions", "working_memory", "session_memory"]
+
+
 class McpSection(_Section):
     """Which tools an agent sees."""
 
-    toolsets: Annotated[tuple[Literal["memory", "sessions"], ...], Field(strict=False)] = ("memory",)
+    toolsets: Annotated[tuple[Toolset, ...], Field(strict=False)] = ("memory",)
 
 
 class LogSection(_Section):

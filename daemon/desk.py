@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from daemon.config import Config
 from daemon.progress import Step
 from state.dream import Reason
+from state.errors import BusyError
 from state.stores.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class Desk(Protocol):
 class OwnDesk:
     """A desk without a daemon; use it as a context manager. `command` signs the lock.
 
-    What a person should know is in `notices` at the end. `embedding` may be kept from call to call.
+    What a person should know is in `notices` at the end. `embedding` may be kept from call to call. `beside`: a desk
+    of this process that has the lock, because it dreams; what is soon done works under its lock, and nothing else.
     """
 
     workspace: Workspace
@@ -84,9 +86,15 @@ class OwnDesk:
     tell: Callable[[Step], None] = lambda _: None
     embedding: "Embedding | None" = None
     wait_seconds: float = 0.0
+    beside: "OwnDesk | None" = None
     notices: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _store: "Store | None" = None
+
+    @property
+    def open_store(self) -> "Store | None":
+        """The stores, if they are open with the lock."""
+        return self._store
 
     @contextmanager
     def reading(self) -> "Iterator[Store]":
@@ -105,20 +113,26 @@ class OwnDesk:
     @contextmanager
     def store(self) -> "Iterator[Store]":
         """With the lock, which is kept until the end of the call."""
-        from daemon.compose import owned
+        from daemon.compose import owned, shared
 
         if self._store is None:
-            owning = owned(self.workspace, self.config, self.command, self.wait_seconds, self.embedding)
-            self._store = self._stack.enter_context(owning)
+            dreaming = self.beside.open_store if self.beside is not None else None
+            if dreaming is not None:
+                using = shared(dreaming, self.config)
+            else:
+                using = owned(self.workspace, self.config, self.command, self.wait_seconds, self.embedding)
+            self._store = self._stack.enter_context(using)
         yield self._store
 
     def alone(self) -> "AbstractContextManager[Store]":
-        """The same: nobody else is here."""
+        """The same, unless this process dreams."""
+        if self.beside is not None:
+            raise BusyError(f"{self.workspace.root}: a dream is under way", "wait for it and try again")
         return self.store()
 
     def in_turn(self) -> "AbstractContextManager[Store]":
-        """The same: there is nobody to wait for."""
-        return self.store()
+        """The same."""
+        return self.alone()
 
     @contextmanager
     def vacant(self) -> "Iterator[Vacant]":

@@ -26,10 +26,10 @@ from pydantic import ValidationError
 from daemon import logs
 from daemon.cli.failures import debugging, failure
 from daemon.config import Config
-from daemon.mcp_tools import INSTRUCTIONS, MORE_INSTRUCTIONS, PAGES, TOOLSETS, Page, Tool, input_schema, output_schema
+from daemon.mcp_tool import Tool, input_schema, output_schema
+from daemon.mcp_tools import PAGES, TOOLSETS, Page, instructions
 from daemon.operations import AnyOperation, Request
 from daemon.progress import Step
-from state.codec import plain
 from state.errors import DreamdError, NotFoundError, UsageError
 
 # How an operation is carried out: what it is asked, who hears of its steps, and who of what a person should know.
@@ -91,7 +91,7 @@ def server(ask: Ask, config: Config) -> Server[Any]:
     return Server(
         "dreamd",
         version=_version(),
-        instructions=" ".join([INSTRUCTIONS, *(MORE_INSTRUCTIONS.get(name, "") for name in toolsets)]).strip(),
+        instructions=instructions(toolsets),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
@@ -120,9 +120,12 @@ def _resource(page: Page) -> types.Resource:
 
 def _meant(tools: Mapping[str, Tool], name: str) -> Tool:
     tool = tools.get(name)
-    if tool is None:
-        raise NotFoundError(f"there is no tool {name[:100]!r}", f"there are {', '.join(tools)}")
-    return tool
+    if tool is not None:
+        return tool
+    for toolset, others in TOOLSETS.items():
+        if any(other.name == name for other in others):
+            raise NotFoundError(f"{name} is of the toolset '{toolset}', which is off", "add it to mcp.toolsets")
+    raise NotFoundError(f"there is no tool {name[:100]!r}", f"there are {', '.join(tools)}")
 
 
 async def _called(
@@ -139,9 +142,9 @@ async def _called(
 
     def answer() -> types.CallToolResult:
         notices: list[str] = []
-        reply = tool.brief(ask(tool.operation, asked, told, notices.append))
-        texts = [tool.text(reply), *(f"notice: {notice}" for notice in notices)]
-        return types.CallToolResult(content=[_text(text) for text in texts], structured_content=plain(reply))
+        reply, text = tool.told(ask(tool.operation, asked, told, notices.append))
+        texts = [text, *(f"notice: {notice}" for notice in notices)]
+        return types.CallToolResult(content=[_text(text) for text in texts], structured_content=reply)
 
     result: types.CallToolResult | Exception
     with steps, heard:

@@ -92,7 +92,7 @@ class Asking:
         self._config: Config | None = None
         self._embedding: Embedding | None = None
         self._warm = False
-        self._dreaming = False
+        self._dreaming: OwnDesk | None = None
         self._turn = threading.Lock()
         self._setting = threading.Lock()
 
@@ -148,26 +148,28 @@ class Asking:
         told: Callable[[Step], None],
         noticed: Callable[[str], None],
     ) -> Any:  # noqa: ANN401
-        """At a desk of this process; calls take turns, but for a dream, beside which the workspace is only read."""
-        config = self.config()
-        wait = 0.0 if self._dreaming else _TURN_SECONDS
-        desk = OwnDesk(workspace, config, COMMAND, told, self._embedding, wait)
+        """At a desk of this process; calls take turns, but for a dream, beside which they work."""
+        desk = OwnDesk(workspace, self.config(), COMMAND, told, self._embedding, _TURN_SECONDS)
         try:
             if operation is DREAM:
                 return self._dream(desk, operation, asked)
-            with self._turn, desk:
-                return operation.run(desk, asked)
+            with self._turn:
+                dreaming = self._dreaming
+                desk.beside = dreaming if dreaming is not None and dreaming.workspace == workspace else None
+                with desk:
+                    return operation.run(desk, asked)
         finally:
             for notice in desk.notices:
                 noticed(notice)
 
     def _dream(self, desk: OwnDesk, operation: AnyOperation, asked: Request) -> Any:  # noqa: ANN401
         with self._setting:
-            if self._dreaming:
+            if self._dreaming is not None:
                 raise BusyError("a dream is under way already", "see dream_status")
-            self._dreaming = True
-        try:
-            with desk:
+            self._dreaming = desk
+        with desk:
+            try:
                 return operation.run(desk, asked)
-        finally:
-            self._dreaming = False
+            finally:
+                with self._turn:  # whoever works beside it has done so before the lock is let go
+                    self._dreaming = None

@@ -143,7 +143,9 @@ def _same_sort(one: Origin, other: Origin) -> bool:
 
 
 def _place(crystal: Crystal) -> frozenset[str]:
-    """Under which headings it stands: its context without speaker and date."""
+    """Under which headings it stands: its context without speaker and date; tags are no place."""
+    if crystal.origin is Origin.WORKING:
+        return frozenset()
     context = content_terms(crystal.context) - content_terms(crystal.speaker) - calendar()
     return frozenset(term for term in context if not term.isdigit())
 

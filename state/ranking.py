@@ -71,6 +71,18 @@ class Filters:
     until: datetime | None = None
     trust: Trust | None = None
 
+    def let(self, crystal: Crystal) -> bool:
+        """Whether it passes, by what the crystal says of itself."""
+        return (
+            self.origin in (None, crystal.origin)
+            and self.kind in (None, crystal.kind)
+            and self.session in (None, crystal.session)
+            and self.speaker in (None, crystal.speaker)
+            and (self.since is None or crystal.created_at >= self.since)
+            and (self.until is None or crystal.created_at < self.until)
+            and (self.trust is None or crystal.trust.rank >= self.trust.rank)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:

@@ -28,6 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", type=_moment, metavar="TIME", help="from this day or time on (ISO 8601)")
     parser.add_argument("--until", type=_moment, metavar="TIME", help="before this day or time (ISO 8601)")
     parser.add_argument("--trust", metavar="NAME", help="at least: owner, agent, tool or web")
+    parser.add_argument("--archived", action="store_true", help="also what left sessions and was not kept")
     takes_workspace(parser)
     takes_json(parser)
 
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         since=arguments.since,
         until=arguments.until,
         trust=_named(Trust, "trust", arguments.trust),
+        archived=arguments.archived,
     )
     _show(caller.ask(SEARCH, asked), as_json=arguments.json)
     return 0
@@ -73,6 +75,11 @@ def _show(found: "Recollection", *, as_json: bool) -> None:
         for row in more:  # a text that goes on cannot be taken for the next hit
             out(f"   | {row}")
         out(f"   {_about(hit)}", "dim")
+    for left in found.archived:
+        first, *more = left.text.split("\n")
+        out("\n".join([f"-  {first}", *(f"   | {row}" for row in more)]))
+        about = f"left session {left.session}, trust {left.trust}, {duration(left.age_days * 86_400)} old"
+        out(f"   {' '.join(about.split())}", "dim")
 
 
 def _about(hit: "Recalled") -> str:

@@ -1,22 +1,31 @@
 """Session working memory: which sessions there are, what is in one, what left it, when and why."""
 
 import argparse
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, show_table
 from state.errors import UsageError
+from state.sessions.page import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from daemon.asking import Caller
     from daemon.operations import Request
-    from daemon.operations.session_minds import Events, SessionList
-    from daemon.sessions.values import Memories, Restored
+    from daemon.operations.session_minds import Events
+    from daemon.sessions.values import Memory, Restored, SessionSummary
     from state.sessions.standing import Standing
 
+    class Paged(Protocol):
+        """A part of a list."""
+
+        @property
+        def next_cursor(self) -> str | None: ...
+
     Asked = TypeVar("Asked", bound=Request)
+    Answer = TypeVar("Answer", bound=Paged)
+    One = TypeVar("One")
 
 _WHAT = """what to do:
   list                    the sessions, the latest first
@@ -67,16 +76,26 @@ def _asked(kind: "type[Asked]", **fields: object) -> "Asked":
 
 
 def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.operation import Nothing
-    from daemon.operations.session_minds import SESSIONS
+    from daemon.operations.session_items import Part
+    from daemon.operations.session_minds import list_
 
-    found = caller.ask(SESSIONS, Nothing())
-    show_json(found.sessions) if arguments.json else _show_list(found)
+    found = _all(lambda cursor: caller.ask(list_, Part(limit=MOST, cursor=cursor)), lambda part: part.sessions)
+    show_json(found) if arguments.json else _show_list(found)
     return 0
 
 
-def _show_list(found: "SessionList") -> None:
-    if not found.sessions:
+def _all(ask: "Callable[[str], Answer]", of: "Callable[[Answer], tuple[One, ...]]") -> "tuple[One, ...]":
+    """A list, part by part."""
+    part = ask("")
+    found = [*of(part)]
+    while part.next_cursor is not None:
+        part = ask(part.next_cursor)
+        found += of(part)
+    return tuple(found)
+
+
+def _show_list(found: "tuple[SessionSummary, ...]") -> None:
+    if not found:
         say("no session yet; an agent makes one with working_memory_add or session_open")
         return
     rows = [
@@ -89,23 +108,27 @@ def _show_list(found: "SessionList") -> None:
             one.opened_at.strftime("%Y-%m-%d %H:%M"),
             _line(one.session_id),
         )
-        for one in found.sessions
+        for one in found
     ]
     show_table(("policy", "status", "items", "tokens", "full", "opened", "session"), rows)
 
 
 def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.session_items import EXPORT, InSession
+    from daemon.operations.session_items import Listed, export
+    from daemon.sessions.values import Memories
 
-    found = caller.ask(EXPORT, _asked(InSession, session_id=arguments.session))
-    if not found.count:
+    asked = _asked(Listed, session_id=arguments.session, limit=MOST)
+    found = _all(
+        lambda cursor: caller.ask(export, asked.model_copy(update={"cursor": cursor})), lambda part: part.memories
+    )
+    if not found:
         _require(caller, arguments.session)
-    show_json(found) if arguments.json else _show_items(found)
+    show_json(Memories(found, len(found), arguments.session)) if arguments.json else _show_items(found)
     return 0
 
 
-def _show_items(found: "Memories") -> None:
-    for one in found.memories:
+def _show_items(found: "tuple[Memory, ...]") -> None:
+    for one in found:
         out(_line(one.id), "bold")
         out("\n".join(f"  {row}" for row in one.content.split("\n")))
         accesses = "1 access" if one.access_count == 1 else f"{one.access_count:,} accesses"
@@ -115,13 +138,13 @@ def _show_items(found: "Memories") -> None:
         parts += [f"long-term: {_line(one.promoted_to_id)}"] if one.promoted_to_id else []
         parts += [one.state] if one.state != "live" else []
         out(f"  {', '.join(parts)}", "dim")
-    say(counted(found.count, "item"))
+    say(counted(len(found), "item"))
 
 
 def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.session_items import STATS, InSession
+    from daemon.operations.session_items import InSession, stats
 
-    found = caller.ask(STATS, _asked(InSession, session_id=arguments.session))
+    found = caller.ask(stats, _asked(InSession, session_id=arguments.session))
     if not found.total_count:
         _require(caller, arguments.session)
     show_json(found) if arguments.json else _show_stats(found)
@@ -149,10 +172,10 @@ def _of(number: int, most: int | None) -> str:
 
 
 def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.session_minds import EVENTS, Story
+    from daemon.operations.session_minds import Story, events
 
     asked = _asked(Story, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
-    found = caller.ask(EVENTS, asked)
+    found = caller.ask(events, asked)
     show_json(found.events) if arguments.json else _show_events(found)
     return 0
 
@@ -167,10 +190,10 @@ def _show_events(found: "Events") -> None:
 
 def _restore(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.operations.session_items import OfMemory
-    from daemon.operations.session_minds import RESTORE_MEMORY
+    from daemon.operations.session_minds import restore
 
     asked = _asked(OfMemory, session_id=arguments.session, memory_id=arguments.memory)
-    done = caller.ask(RESTORE_MEMORY, asked)
+    done = caller.ask(restore, asked)
     show_json(done) if arguments.json else _show_restored(done)
     return 0 if done.restored else 1
 
@@ -184,9 +207,9 @@ def _show_restored(done: "Restored") -> None:
 
 def _require(caller: "Caller", session: str) -> None:
     """An empty session is one that was opened. Raises NotFoundError: to look at a misspelt one is a mistake."""
-    from daemon.operations.session_minds import EVENTS, Story
+    from daemon.operations.session_minds import Story, events
 
-    caller.ask(EVENTS, Story(session_id=session, limit=1))
+    caller.ask(events, Story(session_id=session, limit=1))
 
 
 def _line(text: str) -> str:

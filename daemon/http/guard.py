@@ -4,10 +4,12 @@ A body is taken in whole before anything is done with it. So a client that sends
 a connection and no thread, and no route has to think of sizes.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from daemon.http.doors import Door, Visit, refusal
 from daemon.http.wrong import Wrong, wrong
+from daemon.mcp_http import PATH as MCP_PATH
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +24,10 @@ SAFE_HEADERS = {
     b"referrer-policy": b"no-referrer",
     b"cross-origin-resource-policy": b"same-origin",
 }
+
+
+# A client that sends more than this is not waited for.
+_MOST_DRAINED = 64 << 20
 
 
 class Guard:
@@ -44,6 +50,9 @@ class Guard:
             if isinstance(body, Wrong):
                 refused = body
             if refused is not None:
+                if refused.status == 413:
+                    await _drained(receive)
+                    refused = _in_protocol(refused, scope["path"])
                 await refused.response()(scope, receive, answer.send)
             elif isinstance(body, bytes):
                 await self._app(scope, _given(body, receive), answer.send)
@@ -104,6 +113,21 @@ async def _taken_in(receive: "Receive", most: int) -> bytes | Wrong | None:
 
 def _too_large(most: int) -> Wrong:
     return Wrong(413, "TOO_LARGE", f"the body has more than {most:,} bytes; send less at once")
+
+
+async def _drained(receive: "Receive") -> None:
+    """Let a client send what it began to, within bounds: else it meets a closed connection, and reads no answer."""
+    left = _MOST_DRAINED
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            return
+
+
+def _in_protocol(refused: Wrong, path: str) -> Wrong:
+    """The refusal as an MCP client shows it, where one was refused: as an error of JSON-RPC."""
+    return replace(refused, rpc=True) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else refused
 
 
 def _given(body: bytes, receive: "Receive") -> "Receive":

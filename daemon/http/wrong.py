@@ -42,20 +42,28 @@ class FieldsError(UsageError):
         self.details = {"fields": dict(fields)}
 
 
+_INVALID_REQUEST = -32600  # JSON-RPC's
+
+
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """An answer that is an error."""
+    """An answer that is an error; `rpc`: to a request of JSON-RPC, whose id nobody has read."""
 
     status: int
     code: str
     message: str
     details: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    rpc: bool = False
 
     @property
     def body(self) -> bytes:
         """The JSON, on one line; plain ASCII, because a message may hold anything."""
-        return json.dumps({"error": self.message, "code": self.code, "details": self.details}).encode()
+        told = {"error": self.message, "code": self.code, "details": self.details}
+        if self.rpc:
+            error = {"code": _INVALID_REQUEST, "message": self.message, "data": told}
+            return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+        return json.dumps(told).encode()
 
     def response(self, headers: tuple[tuple[str, str], ...] = ()) -> "Response":
         """As Starlette sends it, with more headers."""

@@ -60,7 +60,7 @@ NOTE = Operation(
 class Feel(Request):
     """A hormone event."""
 
-    event: Feeling = Field(description="reward, error, social, achievement or urgency")
+    event: Feeling
     because: str = Field(default="", max_length=2_000, description="What raised it")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +13,11 @@ class Request(BaseModel):
     """What is asked: the fields are the arguments, their descriptions are what a caller reads."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
 
 
 class Nothing(Request):
@@ -51,3 +56,21 @@ class Operation(Generic[Asked, Answer]):
 
 
 AnyOperation = Operation[Any, Any]
+
+
+def operation(
+    name: str,
+    path: str,
+    *,
+    method: Literal["GET", "POST"] = "POST",
+    long: bool = False,
+    reads: bool = False,
+) -> Callable[[Callable[[Desk, Asked], Answer]], Operation[Asked, Answer]]:
+    """Make an operation of the function below: its annotations say what is asked and answered, its docstring why."""
+
+    def made(run: Callable[[Desk, Asked], Answer]) -> Operation[Asked, Answer]:
+        asked, answer = (get_type_hints(run)[key] for key in ("asked", "return"))
+        summary = " ".join((run.__doc__ or "").split())
+        return Operation(name, method, path, summary, asked, answer, run, long=long, reads=reads)
+
+    return made

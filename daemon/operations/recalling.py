@@ -5,9 +5,13 @@ from datetime import UTC, datetime
 
 from pydantic import AwareDatetime, Field
 
+from daemon.absorbing import redacted
+from daemon.compose import Store, clock
 from daemon.desk import Desk
 from daemon.operations.operation import Nothing, Operation, Request
 from daemon.searching import look, recall
+from daemon.sessions.promoting import trust_of
+from daemon.sessions.recalling import left_behind
 from daemon.why import LineStory, why
 from state.bootstrap import Bootstrap, bootstrap
 from state.crystal import Kind, Origin, Trust
@@ -21,17 +25,18 @@ MAX_LIMIT = 1_000
 
 
 class Search(Request):
-    """A question to the long-term memory, and among which crystals."""
+    """A question to the long-term memory, and among which crystals: only of this origin, kind, session or speaker."""
 
     query: str = Field(max_length=10_000, description="A question or keywords, such as those of a crystal pointer")
-    limit: int = Field(default=8, ge=1, le=MAX_LIMIT, description="At most so many results")
-    origin: Origin | None = Field(default=None, description="Only of this origin")
-    kind: Kind | None = Field(default=None, description="Only of this kind")
-    session: str | None = Field(default=None, max_length=1_000, description="Only from this session")
-    speaker: str | None = Field(default=None, max_length=1_000, description="Only said by this speaker")
+    limit: int = Field(default=8, ge=1, le=MAX_LIMIT)
+    origin: Origin | None = None
+    kind: Kind | None = None
+    session: str | None = Field(default=None, max_length=1_000)
+    speaker: str | None = Field(default=None, max_length=1_000)
     since: AwareDatetime | None = Field(default=None, description="Only from this time on")
     until: AwareDatetime | None = Field(default=None, description="Only before this time")
     trust: Trust | None = Field(default=None, description="At least so trusted")
+    archived: bool = Field(default=False, description="Also what left sessions and was not kept")
 
     @property
     def filters(self) -> Filters:
@@ -59,16 +64,31 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Archived:
+    """A memory that left its session and was not kept; memory_restore puts it back. It is found by its words."""
+
+    id: str
+    session: str
+    text: str
+    trust: str
+    age_days: float
+    created_at: datetime
+    importance: float
+
+
+@dataclass(frozen=True, slots=True)
 class Recollection:
     """What a search found, best first.
 
     `good`: something answers the query well. `arms`: "lexical", and "dense" when meaning was compared too.
+    `archived`: what the sessions' archive has, if that was asked for.
     """
 
     query: str
     good: bool
     arms: tuple[str, ...]
     hits: tuple[Recalled, ...]
+    archived: tuple[Archived, ...] = ()
 
 
 def _search(desk: Desk, asked: Search) -> Recollection:
@@ -76,18 +96,35 @@ def _search(desk: Desk, asked: Search) -> Recollection:
     try:
         with desk.store() as store:
             found = recall(store, asked.query, asked.limit, asked.filters)
+            left = _archived(desk, store, asked, found)
     except (BusyError, ForeignError) as why:
         with desk.reading() as store:
             store.notice(f"searched as it stands: {why}")
             found = look(store, asked.query, asked.limit, asked.filters)
+            left = _archived(desk, store, asked, found)
     if desk.workspace.foreign:  # it says of itself what it likes
         hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in found.hits]
         found = replace(found, hits=tuple(hits))
-    return _recollection(asked.query, found)
+    return Recollection(asked.query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits), left)
 
 
-def _recollection(query: str, found: Findings) -> Recollection:
-    return Recollection(query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits))
+def _archived(desk: Desk, store: Store, asked: Search, found: Findings) -> tuple[Archived, ...]:
+    """Of the archive, what is not among the crystals that were found."""
+    now, known = clock(), {hit.crystal.text for hit in found.hits}
+    left = left_behind(store, asked.query, asked.limit, asked.filters, now) if asked.archived else ()
+    return tuple(
+        Archived(
+            id=item.id,
+            session=item.session,
+            text=text,
+            trust=Trust.WEB.value if desk.workspace.foreign else trust_of(item).value,
+            age_days=max(0.0, (now - item.created_at).total_seconds() / 86_400),
+            created_at=item.created_at,
+            importance=item.importance,
+        )
+        for item in left
+        if (text := redacted(store, item.content)) not in known
+    )
 
 
 def _recalled(hit: Hit) -> Recalled:

@@ -1,21 +1,24 @@
 """Sessions as a whole: opening and closing, the tools of the bounded and the token-limited designs, their story."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from daemon import sessions
-from daemon.compose import clock
+from daemon.compose import Store, clock
 from daemon.desk import Desk
-from daemon.operations.operation import Nothing, Operation, Request
-from daemon.operations.session_items import Importance, InSession, OfMemory, Table, Tags, Text
-from daemon.sessions import Maintained
+from daemon.forgetting import Wish, rehearse
+from daemon.operations.operation import Request, operation
+from daemon.operations.session_items import Importance, InSession, Listed, OfMemory, Part, Table, Tags, Text, tool
+from daemon.sessions.maintaining import Maintained
 from daemon.sessions.values import (
     Closed,
     Forgot,
     Memories,
     Memorized,
+    Memory,
     Opened,
     Preview,
     Recalled,
@@ -24,6 +27,8 @@ from daemon.sessions.values import (
     Summary,
     WorkingContext,
 )
+from state.sessions.page import LIMIT, MOST
+from state.sessions.policies import settings_schema
 from state.sessions.standing import Capacity
 from state.stores.session_events import Event
 
@@ -34,48 +39,30 @@ class Open(InSession):
     policy: Literal["ttl", "budget", "hybrid", "bounded"] = Field(
         default="ttl", description="Who leaves: by time, by count, by tokens and importance, or by both limits"
     )
-    config: dict[str, Any] = Field(default_factory=dict, max_length=100, description="Settings of the policy")
+    config: Annotated[dict[str, Any], WithJsonSchema(settings_schema())] = Field(default_factory=dict, max_length=100)
 
 
-def _open(desk: Desk, asked: Open) -> Opened:
+@tool("session_open")
+def open_(desk: Desk, asked: Open) -> Opened:
+    """Open a session with a policy of its own; one that is never opened is ttl."""
     with desk.store() as store:
         return sessions.session_open(store, asked.session_id, clock(), asked.policy, asked.config)
 
 
-OPEN = Operation(
-    name="session_open",
-    method="POST",
-    path="/sessions/session_open",
-    summary="Open a session with a policy of its own; one that is never opened is ttl.",
-    request=Open,
-    reply=Opened,
-    run=_open,
-)
-
-
-def _close(desk: Desk, asked: InSession) -> Closed:
+@tool("session_close")
+def close(desk: Desk, asked: InSession) -> Closed:
+    """End a session; the next dream takes in what mattered in it."""
     with desk.store() as store:
         return sessions.close_session(store, asked.session_id, clock())
-
-
-CLOSE = Operation(
-    name="session_close",
-    method="POST",
-    path="/sessions/session_close",
-    summary="End a session; the next dream looks at what was open in it.",
-    request=InSession,
-    reply=Closed,
-    run=_close,
-)
 
 
 class Memorize(InSession):
     """A new memory, and when."""
 
     content: str = Field(min_length=1, max_length=102_400, description="What to keep in mind")
-    importance: Importance | None = Field(default=None, description="0 to 1")
+    importance: Importance | None = Field(default=None, description="0 to 1, '7/10' or '★★'")
     step_index: int | None = Field(
-        default=None, ge=0, le=2**53, description="The turn; else the session's current one"
+        default=None, ge=0, le=2**53, description="The turn; else the current one, under bounded the next"
     )
     priority: Literal["low", "medium", "high", "critical"] = "medium"
     token_count: int | None = Field(default=None, ge=1, le=10**9, description="Else it is estimated")
@@ -85,33 +72,24 @@ class Memorize(InSession):
     source: Text = ""
 
 
-def _memorize(desk: Desk, asked: Memorize) -> Memorized:
+@tool("memory_memorize")
+def memorize(desk: Desk, asked: Memorize) -> Memorized:
+    """Keep something in mind within the session's limits; says what had to leave."""
     with desk.store() as store:
-        return sessions.memorize(
-            store,
-            asked.session_id,
-            asked.content,
-            clock(),
-            priority=asked.priority,
-            tags=asked.tags,
-            metadata=asked.metadata,
-            agent_id=asked.agent_id,
-            source=asked.source,
-            importance=asked.importance,
-            step_index=asked.step_index,
-            token_count=asked.token_count,
-        )
+        return sessions.memorize(store, now=clock(), **asked.given)
 
 
-MEMORIZE = Operation(
-    name="memory_memorize",
-    method="POST",
-    path="/sessions/memory_memorize",
-    summary="Keep something in mind within the session's limits; says what had to leave.",
-    request=Memorize,
-    reply=Memorized,
-    run=_memorize,
-)
+class Reassess(OfMemory):
+    """A memory, and how much it matters from now on."""
+
+    importance: Importance = Field(description="0 to 1, '7/10' or '★★'")
+
+
+@tool("memory_reassess")
+def reassess(desk: Desk, asked: Reassess) -> Memory:
+    """Change the importance of a memory."""
+    with desk.store() as store:
+        return sessions.reassess(store, asked.session_id, asked.memory_id, asked.importance, clock())
 
 
 class Filters(Request):
@@ -123,56 +101,43 @@ class Filters(Request):
     source: Text | None = None
 
 
-class Remember(InSession):
+class Remember(Listed):
     """What about."""
 
     prompt: str = Field(default="", max_length=10_000, description="Words; empty: everything")
     filters: Filters = Field(default_factory=Filters)
-    limit: int | None = Field(default=None, ge=1, le=100_000)
 
 
-def _remember(desk: Desk, asked: Remember) -> Memories:
+@tool("memory_remember", reads=True)
+def remember(desk: Desk, asked: Remember) -> Memories:
+    """What the session has in mind about something, the most important and newest first."""
     with desk.reading() as store:
         filters = asked.filters.model_dump(exclude_none=True)
-        return sessions.remember(store, asked.session_id, clock(), asked.prompt, filters, asked.limit)
-
-
-REMEMBER = Operation(
-    name="memory_remember",
-    method="POST",
-    path="/sessions/memory_remember",
-    summary="What the session has in mind about something, the most important and newest first.",
-    request=Remember,
-    reply=Memories,
-    run=_remember,
-    reads=True,
-)
+        return sessions.remember(store, asked.session_id, clock(), asked.prompt, filters, asked.wanted)
 
 
 class Forget(InSession):
     """What to forget, and how."""
 
     instruction: str = Field(
-        min_length=1, max_length=1_000, description="oldest, least important, position:N or before:step_N"
+        min_length=1,
+        max_length=1_010,
+        description="oldest, least important, position:N, before:step_N or id:MEMORY_ID",
     )
     mode: Literal["soft", "hard"] = Field(default="soft", description="soft hides; hard purges for good")
     confirm: bool = Field(default=False, description="hard needs it")
 
 
-def _forget(desk: Desk, asked: Forget) -> Forgot:
+@tool("memory_forget")
+def forget(desk: Desk, asked: Forget) -> Forgot:
+    """Forget by instruction: softly hidden, or purged, with the crystal that it became."""
     with desk.store() as store:
-        return sessions.forget(store, asked.session_id, asked.instruction, clock(), asked.mode, confirm=asked.confirm)
+        return sessions.forget(store, now=clock(), traces=_traces, **asked.given)
 
 
-FORGET = Operation(
-    name="memory_forget",
-    method="POST",
-    path="/sessions/memory_forget",
-    summary="Forget by instruction: softly hidden, or purged.",
-    request=Forget,
-    reply=Forgot,
-    run=_forget,
-)
+def _traces(store: Store, text: str, now: datetime) -> dict[str, int]:
+    """Where a text still stands, and how often: what forgetting it everywhere would erase."""
+    return {trace.place: trace.count for trace in rehearse(store, Wish(text), now).traces}
 
 
 class Summarize(InSession):
@@ -182,38 +147,18 @@ class Summarize(InSession):
     token_limit: int = Field(default=500, ge=1, le=10**7)
 
 
-def _summarize(desk: Desk, asked: Summarize) -> Summary:
+@tool("memory_summarize", reads=True)
+def summarize(desk: Desk, asked: Summarize) -> Summary:
+    """A summary of what the session has in mind, with its sources."""
     with desk.reading() as store:
         return sessions.summarize(store, asked.session_id, clock(), asked.scope, asked.token_limit)
 
 
-SUMMARIZE = Operation(
-    name="memory_summarize",
-    method="POST",
-    path="/sessions/memory_summarize",
-    summary="A summary of what the session has in mind, with its sources.",
-    request=Summarize,
-    reply=Summary,
-    run=_summarize,
-    reads=True,
-)
-
-
-def _capacity(desk: Desk, asked: InSession) -> Capacity:
+@tool("memory_capacity", reads=True)
+def capacity(desk: Desk, asked: InSession) -> Capacity:
+    """How full the session is."""
     with desk.reading() as store:
         return sessions.capacity(store, asked.session_id)
-
-
-CAPACITY = Operation(
-    name="memory_capacity",
-    method="POST",
-    path="/sessions/memory_capacity",
-    summary="How full the session is.",
-    request=InSession,
-    reply=Capacity,
-    run=_capacity,
-    reads=True,
-)
 
 
 class Assemble(InSession):
@@ -223,91 +168,56 @@ class Assemble(InSession):
     max_tokens: int | None = Field(default=None, ge=1, le=10**9, description="Else the session's limit")
 
 
-def _context(desk: Desk, asked: Assemble) -> WorkingContext:
+@tool("memory_context", reads=True)
+def context(desk: Desk, asked: Assemble) -> WorkingContext:
+    """The session's memories as one text for a model's context."""
     with desk.reading() as store:
         return sessions.context(store, asked.session_id, clock(), asked.strategy, asked.max_tokens)
 
 
-CONTEXT = Operation(
-    name="memory_context",
-    method="POST",
-    path="/sessions/memory_context",
-    summary="The session's memories as one text for a model's context.",
-    request=Assemble,
-    reply=WorkingContext,
-    run=_context,
-    reads=True,
-)
-
-
-class Recall(InSession):
+class Recall(Listed):
     """What left the session."""
 
     query: str = Field(default="", max_length=10_000, description="Words of it; empty: the latest")
-    limit: int = Field(default=10, ge=1, le=10_000)
+    limit: int = Field(default=10, ge=1, le=MOST)
 
 
-def _recall(desk: Desk, asked: Recall) -> Recalled:
+@tool("memory_recall")
+def recall(desk: Desk, asked: Recall) -> Recalled:
+    """Find what left the session; under hybrid the best comes back."""
     with desk.store() as store:
-        return sessions.recall(store, asked.session_id, asked.query, clock(), asked.limit)
+        return sessions.recall(store, asked.session_id, asked.query, clock(), asked.wanted)
 
 
-RECALL = Operation(
-    name="memory_recall",
-    method="POST",
-    path="/sessions/memory_recall",
-    summary="Find what left the session; under hybrid the best comes back.",
-    request=Recall,
-    reply=Recalled,
-    run=_recall,
-)
-
-
-def _restore(desk: Desk, asked: OfMemory) -> Restored:
+@tool("memory_restore")
+def restore(desk: Desk, asked: OfMemory) -> Restored:
+    """Put a memory back that left the session, or was softly forgotten."""
     with desk.store() as store:
         return sessions.restore(store, asked.session_id, asked.memory_id, clock())
 
 
-RESTORE_MEMORY = Operation(
-    name="memory_restore",
-    method="POST",
-    path="/sessions/memory_restore",
-    summary="Put a memory that left back into the session.",
-    request=OfMemory,
-    reply=Restored,
-    run=_restore,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class SessionList:
-    """Every session that was ever opened, the latest first."""
+    """The sessions that were ever opened, the latest first."""
 
     sessions: tuple[SessionSummary, ...]
+    next_cursor: str | None = None
 
 
-def _sessions(desk: Desk, _: Nothing) -> SessionList:
+@operation("session_list", "/sessions", method="GET")
+def list_(desk: Desk, asked: Part) -> SessionList:
+    """The sessions, the latest first."""
     with desk.reading() as store:
-        return SessionList(sessions.session_list(store))
-
-
-SESSIONS = Operation(
-    name="session_list",
-    method="GET",
-    path="/sessions",
-    summary="The sessions, the latest first.",
-    request=Nothing,
-    reply=SessionList,
-    run=_sessions,
-)
+        found = sessions.session_list(store, asked.wanted)
+        return SessionList(found.items, found.next_cursor)
 
 
 class Story(InSession):
     """Of a session, or of one of its memories."""
 
     memory_id: str | None = Field(default=None, min_length=1, max_length=1_000)
-    limit: int = Field(default=100, ge=1, le=10_000)
-    before: int | None = Field(default=None, ge=0, le=2**53, description="Only events before this one")
+    limit: int = Field(default=LIMIT, ge=1, le=10_000)
+    cursor: int | None = Field(default=None, ge=0, le=2**53, description="key of the last event that is known")
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,74 +227,47 @@ class Events:
     events: tuple[Event, ...]
 
 
-def _events(desk: Desk, asked: Story) -> Events:
+@tool("session_events", reads=True)
+def events(desk: Desk, asked: Story) -> Events:
+    """What entered and left a session, when and why."""
     with desk.reading() as store:
-        return Events(sessions.session_events(store, asked.session_id, asked.limit, asked.before, asked.memory_id))
+        return Events(sessions.session_events(store, asked.session_id, asked.limit, asked.cursor, asked.memory_id))
 
 
-EVENTS = Operation(
-    name="session_events",
-    method="POST",
-    path="/sessions/session_events",
-    summary="What entered and left a session, when and why.",
-    request=Story,
-    reply=Events,
-    run=_events,
-    reads=True,
-)
-
-
-class Next(InSession):
+class Next(Listed):
     """How many."""
 
-    limit: int = Field(default=10, ge=1, le=100_000)
+    limit: int = Field(default=10, ge=1, le=MOST)
 
 
-def _preview(desk: Desk, asked: Next) -> Preview:
+@tool("session_preview", reads=True)
+def preview(desk: Desk, asked: Next) -> Preview:
+    """Who would leave next, and why; nothing leaves."""
     with desk.reading() as store:
-        return sessions.preview(store, asked.session_id, clock(), asked.limit)
+        return sessions.preview(store, asked.session_id, clock(), asked.wanted)
 
 
-PREVIEW = Operation(
-    name="session_preview",
-    method="POST",
-    path="/sessions/session_preview",
-    summary="Who would leave next, and why; nothing leaves.",
-    request=Next,
-    reply=Preview,
-    run=_preview,
-    reads=True,
-)
-
-
-def _sweep(desk: Desk, asked: InSession) -> Maintained:
+@tool("session_sweep")
+def sweep(desk: Desk, asked: InSession) -> Maintained:
+    """Let leave now what has outlived its time, whatever the policy waits for."""
     with desk.store() as store:
         return sessions.sweep(store, asked.session_id, clock())
 
 
-SWEEP = Operation(
-    name="session_sweep",
-    method="POST",
-    path="/sessions/session_sweep",
-    summary="Let leave now what has outlived its time, whatever the policy waits for.",
-    request=InSession,
-    reply=Maintained,
-    run=_sweep,
-)
-
 SESSION_MINDS = (
-    OPEN,
-    CLOSE,
-    MEMORIZE,
-    REMEMBER,
-    FORGET,
-    SUMMARIZE,
-    CAPACITY,
-    CONTEXT,
-    RECALL,
-    RESTORE_MEMORY,
-    SESSIONS,
-    EVENTS,
-    PREVIEW,
-    SWEEP,
+    open_,
+    close,
+    memorize,
+    reassess,
+    remember,
+    forget,
+    summarize,
+    capacity,
+    context,
+    recall,
+    restore,
+    list_,
+    events,
+    preview,
+    sweep,
 )

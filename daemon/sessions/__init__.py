@@ -8,9 +8,9 @@ it, and looking at it writes nothing. Only `get` counts as an access.
 """
 
 from daemon.sessions.adding import add, memorize
-from daemon.sessions.changing import expire, extend_ttl, forget, relation_add
-from daemon.sessions.dreaming import OnMind, hand_over, left_over, on_mind
-from daemon.sessions.maintaining import Maintained, maintain, next_due, sweep
+from daemon.sessions.changing import expire, extend_ttl, forget, reassess, relation_add
+from daemon.sessions.dreaming import hand_over, left_over, on_mind
+from daemon.sessions.maintaining import maintain, next_due, sweep
 from daemon.sessions.opening import clear_session, close_session, session_events, session_list, session_open
 from daemon.sessions.promoting import bulk_promote, deliver, promote
 from daemon.sessions.reading import (
@@ -26,62 +26,8 @@ from daemon.sessions.reading import (
 )
 from daemon.sessions.recalling import recall, restore
 from daemon.sessions.thinking import capacity, context, remember, summarize
-from daemon.sessions.values import (
-    Added,
-    BulkPromoted,
-    Cleared,
-    Closed,
-    Departure,
-    Done,
-    Eligible,
-    Extended,
-    Forgot,
-    LongTerm,
-    Memories,
-    Memorized,
-    Memory,
-    Opened,
-    Pending,
-    Preview,
-    PromotedOne,
-    Recalled,
-    Related,
-    Relevant,
-    Restored,
-    SearchResult,
-    SessionSummary,
-    Summary,
-    WorkingContext,
-)
 
 __all__ = [
-    "Added",
-    "BulkPromoted",
-    "Cleared",
-    "Closed",
-    "Departure",
-    "Done",
-    "Eligible",
-    "Extended",
-    "Forgot",
-    "LongTerm",
-    "Maintained",
-    "Memories",
-    "Memorized",
-    "Memory",
-    "OnMind",
-    "Opened",
-    "Pending",
-    "Preview",
-    "PromotedOne",
-    "Recalled",
-    "Related",
-    "Relevant",
-    "Restored",
-    "SearchResult",
-    "SessionSummary",
-    "Summary",
-    "WorkingContext",
     "add",
     "bulk_promote",
     "capacity",
@@ -106,6 +52,7 @@ __all__ = [
     "on_mind",
     "preview",
     "promote",
+    "reassess",
     "recall",
     "relation_add",
     "remember",

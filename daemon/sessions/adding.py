@@ -19,6 +19,7 @@ from daemon.sessions.entry import (
 from daemon.sessions.promoting import deliver_soon
 from daemon.sessions.values import Added, Departure, Memorized, added, departure, memory_of
 from state.errors import UsageError
+from state.sessions.bounded import Bounded
 from state.sessions.content import checked, tokens_of
 from state.sessions.ids import working_id
 from state.sessions.importance import assigned, score
@@ -36,7 +37,10 @@ _NO_METADATA: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be remembered. None: the importance that the priority gives, the session's step, counted tokens."""
+    """What is to be remembered. None: the importance that the priority gives, the session's step, counted tokens.
+
+    Under `bounded`, where age is counted in steps, a new item is a step of its own unless one is given.
+    """
 
     content: str
     priority: str
@@ -44,7 +48,7 @@ class Draft:
     metadata: Mapping[str, str] = field(default_factory=dict)
     agent_id: str = ""
     source: str = ""
-    importance: float | None = None
+    importance: float | str | None = None
     step_index: int | None = None
     token_count: int | None = None
 
@@ -69,7 +73,7 @@ def add(
     metadata: Mapping[str, str] = _NO_METADATA,
     agent_id: str = "",
     source: str = "",
-    importance: float | None = None,
+    importance: float | str | None = None,
     step_index: int | None = None,
     token_count: int | None = None,
 ) -> Added:
@@ -90,7 +94,7 @@ def memorize(
     metadata: Mapping[str, str] = _NO_METADATA,
     agent_id: str = "",
     source: str = "",
-    importance: float | None = None,
+    importance: float | str | None = None,
     step_index: int | None = None,
     token_count: int | None = None,
 ) -> Memorized:
@@ -120,7 +124,7 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
         if lifetime is not None:
             new = replace(new, expires_at=after(now, lifetime))
         if draft.step_index is None:
-            new = replace(new, step_index=session.step)
+            new = replace(new, step_index=session.step + isinstance(decides, Bounded))
         new = replace(new, importance_score=score(new, now, lifetime))
         new = sessions.items.add(session, new, lambda taken: working_id(session.id, new.content, now, taken))
         done = carried(store, sessions, session, decides.admit(new, sessions.shelf(session), now), now)

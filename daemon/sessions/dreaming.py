@@ -1,7 +1,7 @@
-"""Working memory and the dream: what left a session by itself becomes crystals, its input; what is open, its context.
+"""Working memory and the dream: what left a session and deserves rescue is its input; what is open, its context.
 
-A cold item becomes a crystal of the origin `working`. The next dream takes it in like every other new one, and
-memory_search finds it; what was protected and lost all the same counts as important.
+Such an item becomes a crystal of the origin `working`. The next dream takes it in like every other new one, and
+memory_search finds it; what was protected and lost all the same counts as important. The rest stays in the archive.
 """
 
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ class OnMind:
 
 @call
 def hand_over(store: Store, now: datetime) -> int:
-    """Make crystals of what left the sessions and was not handed over yet, what is to be rescued first.
+    """Make crystals of what left the sessions, deserves it and was not handed over yet, what a hard limit took first.
 
     Returns how many were new. What was forgotten, softly or for good, is not among them.
     """

@@ -90,13 +90,36 @@ def in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session
     """An item that is in this session's set. Raises NotFoundError."""
     session = known(sessions, session_id)
     item = sessions.items.find(session, named("memory_id", memory_id)) if session else None
-    if session is None or item is None:
+    if item is not None and item.state is State.ARCHIVED:
         raise NotFoundError(
-            f"session {shown(session_id)} has no memory {shown(memory_id)}", "'list' shows what it has"
+            f"memory {shown(memory_id)} left the session ({item.state_reason})",
+            "'memory_recall' finds it, 'memory_restore' puts it back",
         )
-    if item.state is State.ARCHIVED:
-        where = "it is in the long-term memory" if item.promoted else "'memory_recall' finds it"
-        raise NotFoundError(f"memory {shown(memory_id)} left the session ({item.state_reason})", where)
+    return _there(session, item, session_id, memory_id)
+
+
+def in_reach(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
+    """An item that is in this session's set, or left it as a long-term record. Raises NotFoundError."""
+    session = known(sessions, session_id)
+    item = sessions.items.find(session, named("memory_id", memory_id)) if session else None
+    if session is not None and item is not None and sessions.outbox.of(session, item) is not None:
+        return session, item
+    return in_set(sessions, session_id, memory_id)
+
+
+def ever_in(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
+    """An item that this session has or had, wherever it is now. Raises NotFoundError, also for a purged one."""
+    session = known(sessions, session_id)
+    item = sessions.items.find(session, named("memory_id", memory_id)) if session else None
+    return _there(session, item, session_id, memory_id)
+
+
+def _there(session: Session | None, item: Item | None, session_id: str, memory_id: str) -> tuple[Session, Item]:
+    if session is None or item is None or item.state is State.PURGED:
+        raise NotFoundError(
+            f"session {shown(session_id)} has no memory {shown(memory_id)}",
+            "'working_memory_list' shows what it has, 'memory_recall' what left it",
+        )
     return session, item
 
 

@@ -7,6 +7,7 @@ from daemon.compose import Store
 from daemon.sessions.entry import call, known, named, policy, sessions_of, without_secret
 from daemon.sessions.values import Cleared, Closed, Opened, SessionSummary
 from state.errors import NotFoundError, UsageError
+from state.sessions.page import ALL, Page, Wanted, page
 from state.sessions.policies import DEFAULT, policy_of, settings_of
 from state.sessions.settings import shown
 from state.stores.database import transaction
@@ -39,7 +40,7 @@ def session_open(
     if (session.policy, policy_of(session.policy, session.config)) != (policy, policy_of(policy, config)):
         raise UsageError(
             f"session {shown(session_id)} is open with the {session.policy} policy and its settings, for its life",
-            "close it first, or use another session_id",
+            "end it with 'session_close' first, or use another session_id",
         )
     return Opened(session_id, session.policy, session.config, session.opened_at, new=not is_open)
 
@@ -74,27 +75,28 @@ def close_session(store: Store, session_id: str, now: datetime) -> Closed:
 
 
 @call
-def session_list(store: Store) -> tuple[SessionSummary, ...]:
-    """Every session that was ever opened, the latest first."""
-    return tuple(_summary(session) for session in sessions_of(store).all())
+def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
+    """The sessions that were ever opened, the latest first."""
+    found = map(_summary, sessions_of(store).all())
+    return page(found, wanted, lambda one: one.session_id, lambda one: len(one.session_id))
 
 
 @call
 def session_events(
-    store: Store, session_id: str, limit: int = 100, before: int | None = None, memory_id: str | None = None
+    store: Store, session_id: str, limit: int = 100, known: int | None = None, memory_id: str | None = None
 ) -> tuple[Event, ...]:
     """What happened in a session, the latest first, or to one of its items, from the beginning.
 
-    `before` is the key of the last event that is known. Raises NotFoundError.
+    `known` is the key of the last event that is known: what follows it in this order. Raises NotFoundError.
     """
     sessions = sessions_of(store)
     session = _there(sessions, session_id)
     if memory_id is None:
-        return tuple(sessions.events.of_session(session, limit, before))
+        return tuple(sessions.events.of_session(session, limit, known))
     item = sessions.items.find(session, named("memory_id", memory_id))
     if item is None:
         raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
-    return tuple(sessions.events.of_item(session, item.seq))
+    return tuple(sessions.events.of_item(session, item.seq, limit, known))
 
 
 def _there(sessions: Sessions, session_id: str) -> Session:
@@ -106,7 +108,7 @@ def _there(sessions: Sessions, session_id: str) -> Session:
 
 def _emptied(sessions: Sessions, session: Session, reason: str, now: datetime) -> int:
     items = sessions.items.held(session)
-    sessions.items.leave(session, [(item, reason, False) for item in items], cold=True, now=now)
+    sessions.items.leave(session, [(item, reason, False) for item in items], now)
     sessions.set_due(session, None)
     return len(items)
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from daemon import logs
 from daemon.compose import Store
-from daemon.sessions.entry import call, in_set, sessions_of
+from daemon.sessions.entry import call, in_reach, sessions_of
 from daemon.sessions.values import BulkPromoted, LongTerm, PromotedOne, related
 from daemon.transcripts.tool_calls import is_web
 from state.crystal import Crystal, Origin, Trust, least_trust
@@ -60,14 +60,14 @@ def bar(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]]
 
 @call
 def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> LongTerm:
-    """Make an item of the set a long-term record; asked again, the same record.
+    """Make an item of the set a long-term record; asked again, the same record, also when the item has left.
 
     Raises NotFoundError, UsageError for what may not be remembered, AlreadyPromotedError when its record was
     forgotten since, StorageError when it cannot be delivered: the item stays unpromoted then.
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_set(sessions, session_id, memory_id)
+        session, item = in_reach(sessions, session_id, memory_id)
         waited = sessions.outbox.of(session, item)
         if waited is None:
             why = put_in_outbox(sessions, session, item, MANUAL, MANUAL, now, bar(store, sessions))
@@ -76,7 +76,7 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
         raise UsageError(f"memory {shown(memory_id)} is not promoted: {why}")
     if promotion.delivered_at is None:
         _deliver_now(store, sessions, session, item, promotion, now, ours=waited is None)
-    return _record(store, item, promotion)
+    return _record(store, item, promotion, sessions.relations.of(session, [item]).get(item.seq, ()))
 
 
 @call
@@ -154,7 +154,7 @@ def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now
     if sessions.forgotten.holds(item.content):  # since it was promoted
         sessions.outbox.withdraw([key])
         sessions.events.add(session, Deed.REFUSED, now, [(item.seq, FORGOTTEN, {})])
-        if item.state is State.ARCHIVED:  # it left for the long-term memory alone
+        if item.state is State.ARCHIVED:  # with what is forgotten in it
             sessions.items.archive_rest(session, item, FORGOTTEN, now)
         return False
     store.remember([crystal_of(store, item, now)])
@@ -181,13 +181,14 @@ def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:
         kind=salience(item.content, trust).kind,
         importance=item.importance,
         trust=trust,
+        context=", ".join(item.tags),
         session=item.session,
         position=item.seq,
         valence=valence(store.feelings.levels(now)),
     )
 
 
-def _record(store: Store, item: Item, promotion: Promotion) -> LongTerm:
+def _record(store: Store, item: Item, promotion: Promotion, relations: Sequence[Relation]) -> LongTerm:
     if not store.crystals.get([promotion.crystal]):
         raise AlreadyPromotedError(
             f"memory {shown(item.id)} was promoted, and {promotion.id} was forgotten since", "add it anew to keep it"
@@ -197,7 +198,7 @@ def _record(store: Store, item: Item, promotion: Promotion) -> LongTerm:
         content=item.content,
         tags=item.tags,
         metadata=dict(promotion.metadata),
-        relations=related(promotion.relations),
+        relations=related(relations),
         crystal_id=promotion.crystal,
         created_at=promotion.at,
     )

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 
 from daemon.compose import Store
 from daemon.sessions.adding import priority_of
-from daemon.sessions.entry import call, carried, in_set, known, looked_at, policy, sessions_of, tags_of, whole
+from daemon.sessions.entry import call, carried, in_reach, known, looked_at, policy, sessions_of, tags_of, whole
 from daemon.sessions.promoting import deliver_soon
 from daemon.sessions.values import (
     Memories,
@@ -19,33 +18,40 @@ from daemon.sessions.values import (
     eligible,
     memories_of,
     memory_of,
+    page_of,
     relevant,
 )
-from state.errors import ExpiredError, UsageError
+from state.errors import ExpiredError
 from state.sessions.importance import score
-from state.sessions.item import Item
+from state.sessions.item import Item, State
 from state.sessions.matching import Filters
 from state.sessions.matching import search as matching
+from state.sessions.page import ALL, Page, Wanted, page
 from state.sessions.policy import Action
 from state.sessions.settings import shown
 from state.sessions.standing import Standing, standing
 from state.stores.database import transaction
 from state.stores.session_relations import Relation
 
-_NEXT = 10
+_NEXT = Wanted(10)
 
 
 @call
 def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Memory:
     """One item of the set, its access counted; one that has earned it becomes a long-term record by that.
 
-    Raises NotFoundError, and ExpiredError without counting.
+    Of one that left the set as a long-term record no access is counted. Raises NotFoundError, and ExpiredError
+    without counting.
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_set(sessions, session_id, memory_id)
+        session, item = in_reach(sessions, session_id, memory_id)
+        if item.state is State.ARCHIVED:
+            return memory_of(item, sessions.relations.of(session, [item]).get(item.seq, ()))
         if item.expired(now):
-            raise ExpiredError(f"memory {shown(memory_id)} expired at {item.expires_at}", "'extend_ttl' revives it")
+            raise ExpiredError(
+                f"memory {shown(memory_id)} expired at {item.expires_at}", "'working_memory_extend_ttl' revives it"
+            )
         item = replace(item, access_count=item.access_count + 1, last_accessed_at=now)
         decides = policy(session)
         item = replace(item, importance_score=score(item, now, decides.lifetime(item)))
@@ -60,41 +66,51 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Memory:
 
 @call
 def list_memories(
-    store: Store, session_id: str, now: datetime, *, include_expired: bool = False, include_promoted: bool = False
+    store: Store,
+    session_id: str,
+    now: datetime,
+    *,
+    include_expired: bool = False,
+    include_promoted: bool = False,
+    wanted: Wanted = ALL,
 ) -> Memories:
     """The set by age, without what is expired and what is a long-term record unless it is asked for."""
-    return _listed(store, session_id, lambda item: _shown(item, now, include_expired, include_promoted))
+
+    def asked(item: Item) -> bool:
+        return item.state is not State.ARCHIVED and _shown(item, now, include_expired, include_promoted)
+
+    return _listed(store, session_id, asked, wanted)
 
 
 @call
-def export(store: Store, session_id: str) -> Memories:
-    """The whole set, whatever became of it."""
-    return _listed(store, session_id, lambda _: True)
+def export(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+    """The whole set, and what left it as a long-term record."""
+    return _listed(store, session_id, lambda _: True, wanted)
 
 
 @call
-def list_expired(store: Store, session_id: str, now: datetime) -> Memories:
+def list_expired(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Memories:
     """What is expired and waits to be cleaned."""
-    return _listed(store, session_id, lambda item: item.expired(now))
+    return _listed(store, session_id, lambda item: item.state is not State.ARCHIVED and item.expired(now), wanted)
 
 
 @call
-def list_promoted(store: Store, session_id: str) -> Memories:
-    """What is in the set and a long-term record too."""
-    return _listed(store, session_id, lambda item: item.promoted)
+def list_promoted(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+    """What is a long-term record too, in the set or no more."""
+    return _listed(store, session_id, lambda item: item.promoted, wanted)
 
 
 @call
-def list_pending(store: Store, session_id: str, now: datetime) -> Pending:
+def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Pending:
     """What would be promoted at its next access or cleanup."""
     decides = policy(known(sessions_of(store), session_id))
 
     def pending(item: Item) -> bool:
         return any(step.action is Action.PROMOTE for step in decides.on_access(item, now).steps)
 
-    items, relations = _sorted(store, session_id, pending)
-    found = tuple(eligible(item, relations.get(item.seq, ())) for item in items)
-    return Pending(found, len(found), session_id)
+    found, relations = _sorted(store, session_id, pending, wanted)
+    memories = tuple(eligible(item, relations.get(item.seq, ())) for item in found.items)
+    return Pending(memories, len(memories), session_id, found.next_cursor)
 
 
 @call
@@ -108,16 +124,18 @@ def search(
     *,
     include_expired: bool = False,
     include_promoted: bool = False,
+    wanted: Wanted = ALL,
 ) -> SearchResult:
     """The items whose content holds the query in any case, with any of the tags, the most relevant first."""
-    sessions, wanted = sessions_of(store), tags_of(tags)
-    filters = Filters(tags=wanted, priority=priority_of(priority) if priority is not None else None)
+    sessions, any_of = sessions_of(store), tags_of(tags)
+    filters = Filters(tags=any_of, priority=priority_of(priority) if priority is not None else None)
     with sessions.steady():
         session = known(sessions, session_id)
-        items = sessions.items.holding(session, whole("query", query), wanted, priority) if session else []
+        items = sessions.items.holding(session, whole("query", query), any_of, priority) if session else []
     seen = [item for item in items if _shown(item, now, include_expired, include_promoted)]
-    found = tuple(relevant(one.item, one.relevance) for one in matching(seen, query, filters))
-    return SearchResult(found, len(found), query)
+    part = page(matching(seen, query, filters), wanted, lambda one: one.item.id, lambda one: len(one.item.content))
+    found = tuple(relevant(one.item, one.relevance) for one in part.items)
+    return SearchResult(found, len(found), query, part.next_cursor)
 
 
 @call
@@ -130,33 +148,32 @@ def stats(store: Store, session_id: str, now: datetime) -> Standing:
 
 
 @call
-def preview(store: Store, session_id: str, now: datetime, limit: int = _NEXT) -> Preview:
+def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT) -> Preview:
     """Who would leave next, in order, with why; nothing leaves."""
-    if limit < 1:
-        raise UsageError(f"limit: {shown(limit)} is below 1")
     sessions = sessions_of(store)
     with sessions.steady():
         decides, shelf = looked_at(sessions, session_id)
-        leaving = tuple(departure(step) for step in islice(decides.order(shelf, now), limit))
-    return Preview(session_id, leaving)
+        steps = decides.order(shelf, now)
+        part = page(steps, wanted, lambda step: step.item.id, lambda step: len(step.item.content))
+    return Preview(session_id, tuple(map(departure, part.items)), part.next_cursor)
 
 
-def _listed(store: Store, session_id: str, wanted: Callable[[Item], bool]) -> Memories:
-    return memories_of(session_id, *_sorted(store, session_id, wanted))
+def _listed(store: Store, session_id: str, asked: Callable[[Item], bool], wanted: Wanted) -> Memories:
+    found, relations = _sorted(store, session_id, asked, wanted)
+    return memories_of(session_id, found, relations)
 
 
 def _sorted(
-    store: Store, session_id: str, wanted: Callable[[Item], bool]
-) -> tuple[list[Item], Mapping[int, Sequence[Relation]]]:
-    """The items of the set that are wanted, by age, and the relations of each."""
+    store: Store, session_id: str, asked: Callable[[Item], bool], wanted: Wanted
+) -> tuple[Page[Item], Mapping[int, Sequence[Relation]]]:
+    """Of the set and the long-term records those that are asked for, by age, and the relations of each."""
     sessions = sessions_of(store)
     with sessions.steady():
         session = known(sessions, session_id)
-        if session is None:
-            return [], {}
-        items = [item for item in sessions.items.held(session) if wanted(item)]
-        relations = sessions.relations.of(session, items)
-    return sorted(items, key=lambda item: (item.created_at, item.id)), relations
+        items = [item for item in sessions.items.kept(session) if asked(item)] if session else []
+        items.sort(key=lambda item: (item.created_at, item.id))
+        found = page_of(items, wanted)
+        return found, sessions.relations.of(session, found.items) if session else {}
 
 
 def _shown(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001

@@ -1,59 +1,71 @@
 """The cold archive: finding what left by itself, and putting it back as it was."""
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from daemon.compose import Store
-from daemon.sessions.entry import call, carried, known, named, opened, policy, sessions_of, whole
-from daemon.sessions.promoting import deliver_soon
-from daemon.sessions.values import Recalled, Restored, departure, memory_of
-from state.errors import NotFoundError, UsageError
+from daemon.sessions.entry import call, carried, ever_in, known, opened, policy, sessions_of, whole
+from daemon.sessions.promoting import crystal_of, deliver_soon
+from daemon.sessions.values import Recalled, Restored, departure, memories_of, memory_of, page_of
+from state.ranking import Filters
 from state.sessions.hybrid import Hybrid
-from state.sessions.item import State
+from state.sessions.item import Item, State
 from state.sessions.moments import after
-from state.sessions.settings import shown
+from state.sessions.page import Wanted
 from state.stores.database import transaction
 
-_LIMIT = 10
+_FIRST = Wanted(10)
 
 
 @call
-def recall(store: Store, session_id: str, query: str, now: datetime, limit: int = _LIMIT) -> Recalled:
+def recall(store: Store, session_id: str, query: str, now: datetime, wanted: Wanted = _FIRST) -> Recalled:
     """What left this session and holds a word of the query, the best first; an empty query: the latest items.
 
     Under the `hybrid` policy the best one comes back into the set, and makes room for itself. Raises UsageError.
     """
-    if limit < 1:
-        raise UsageError(f"limit: {shown(limit)} is below 1")
-    sessions = sessions_of(store)
-    with sessions.steady():
-        session = known(sessions, session_id)
-        found = sessions.archive.search(whole("query", query), session, limit) if session else []
+    sessions, asked = sessions_of(store), whole("query", query)
+    session = known(sessions, session_id)
+    if session is None:
+        return Recalled(query, (), 0)
+    with sessions.steady(), closing(sessions.archive.search(asked, session)) as there:
+        found = page_of(there, wanted)
+        relations = sessions.relations.of(session, found.items)
+    memories = memories_of(session_id, found, relations).memories
     back = None
-    if found and query.strip() and isinstance(policy(session), Hybrid):
-        back = restore(store, session_id, found[0].id, now)
-    return Recalled(query, tuple(map(memory_of, found)), len(found), back)
+    if memories and query.strip() and not wanted.cursor and isinstance(policy(session), Hybrid):
+        back = restore(store, session_id, memories[0].id, now)
+    return Recalled(query, memories, len(memories), back, found.next_cursor)
+
+
+def left_behind(store: Store, query: str, limit: int, filters: Filters, now: datetime) -> tuple[Item, ...]:
+    """What left any session, was not kept and holds a word of the query, the best first, if the filters let it."""
+
+    def passes(item: Item) -> bool:
+        return not item.promoted and filters.let(crystal_of(store, item, now))
+
+    sessions = sessions_of(store)
+    with sessions.steady(), closing(sessions.archive.search(query)) as there:
+        return tuple(islice(filter(passes, there), limit))
 
 
 @call
 def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Restored:
     """A cold item is in the set again with the content, number and age that it had, and lives as a new one does.
 
-    Others may have to leave, and under some policies it may itself: `restored` is false then. One that is in the set
-    already stays there. Raises NotFoundError.
+    One that was softly forgotten is remembered again. Others may have to leave, and under some policies it may
+    itself: `restored` is false then. One that is in the set already stays there. Raises NotFoundError.
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session = known(sessions, session_id)
-        item = sessions.items.find(session, named("memory_id", memory_id)) if session else None
-        if session is None or item is None or item.state is State.PURGED:
-            raise NotFoundError(f"session {shown(session_id)} never had a memory {shown(memory_id)}")
-        if item.state is not State.ARCHIVED:
+        session, item = ever_in(sessions, session_id, memory_id)
+        if item.state is State.HIDDEN:
+            item = sessions.items.show(session, item, now)
+        if item.state is State.LIVE:
             return Restored(
                 restored=True, memory=memory_of(item), evicted=(), count=session.held, token_count=session.tokens
             )
-        if not sessions.archive.holds(session, item):
-            raise NotFoundError(f"memory {shown(memory_id)} became a long-term record", "'memory_search' finds it")
         session = opened(sessions, session_id, now)
         decides = policy(session)
         lifetime = decides.lifetime(item)

@@ -5,10 +5,11 @@ from datetime import datetime
 
 from daemon.compose import Store
 from daemon.sessions.entry import call, looked_at, sessions_of
-from daemon.sessions.values import Memories, Summary, WorkingContext, memories_of
+from daemon.sessions.values import Memories, Summary, WorkingContext, memories_of, page_of
 from state.sessions.bounded import Bounded
 from state.sessions.context import assemble, strategy_of
 from state.sessions.matching import filters_of, remembered
+from state.sessions.page import ALL, Wanted
 from state.sessions.standing import Capacity
 from state.sessions.standing import capacity as capacity_of
 from state.sessions.summarizing import scope_of
@@ -25,16 +26,16 @@ def remember(
     now: datetime,
     prompt: str = "",
     filters: Mapping[str, object] = _NO_FILTERS,
-    limit: int | None = None,
+    wanted: Wanted = ALL,
 ) -> Memories:
     """What the prompt is about (empty: everything), by importance, then the newest; nothing hidden, nothing expired.
 
     Filters: tags, priority, agent_id, source. Raises UsageError.
     """
-    sessions, wanted = sessions_of(store), filters_of(filters)
+    sessions, passing = sessions_of(store), filters_of(filters)
     with sessions.steady():
         _, shelf = looked_at(sessions, session_id)
-        return memories_of(session_id, remembered(shelf, prompt, wanted, now, limit))
+        return memories_of(session_id, page_of(remembered(shelf, prompt, passing, now), wanted))
 
 
 @call

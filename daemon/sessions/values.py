@@ -1,11 +1,12 @@
 """What the calls of working memory answer: frozen values with the names that the tools have always had."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from state.sessions.item import Item
+from state.sessions.page import Page, Wanted, page
 from state.sessions.policy import Step
 from state.stores.session_relations import Relation
 
@@ -86,11 +87,12 @@ class Memorized:
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """Items of a session."""
+    """Items of a session. `next_cursor`: where the next part of the list begins; None: this is all, as everywhere."""
 
     memories: tuple[Memory, ...]
     count: int
     session_id: str
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class Pending:
     memories: tuple[Eligible, ...]
     count: int
     session_id: str
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ class SearchResult:
     memories: tuple[Relevant, ...]
     count: int
     query: str
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +225,15 @@ class Preview:
 
     session_id: str
     leaving: tuple[Departure, ...]
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Forgot:
-    """What was forgotten (with the ids that the items had), and the session after it."""
+    """What was forgotten (with the ids that the items had), and the session after it.
+
+    `left`: places beside working memory, and in how many lines or rows of each the text still stands.
+    """
 
     success: bool
     mode: str
@@ -233,6 +241,7 @@ class Forgot:
     count: int
     token_count: int
     message: str
+    left: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +283,7 @@ class Recalled:
     memories: tuple[Memory, ...]
     count: int
     restored: Restored | None = None
+    next_cursor: str | None = None
 
 
 def memory_of(item: Item, relations: Sequence[Relation] = ()) -> Memory:
@@ -302,11 +312,16 @@ def related(relations: Sequence[Relation]) -> tuple[Related, ...]:
 
 
 def memories_of(
-    session_id: str, items: Iterable[Item], relations: Mapping[int, Sequence[Relation]] = _NO_RELATIONS
+    session_id: str, found: Page[Item], relations: Mapping[int, Sequence[Relation]] = _NO_RELATIONS
 ) -> Memories:
-    """Items as a list."""
-    found = tuple(memory_of(item, relations.get(item.seq, ())) for item in items)
-    return Memories(found, len(found), session_id)
+    """A page of items as a caller sees it."""
+    memories = tuple(memory_of(item, relations.get(item.seq, ())) for item in found.items)
+    return Memories(memories, len(memories), session_id, found.next_cursor)
+
+
+def page_of(items: Iterable[Item], wanted: Wanted) -> Page[Item]:
+    """The wanted part of a list of items. Raises UsageError."""
+    return page(items, wanted, lambda item: item.id, lambda item: len(item.content))
 
 
 def departure(step: Step) -> Departure:

@@ -16,7 +16,7 @@ from state.sessions.item import Item
 from state.sessions.moments import after
 from state.sessions.policy import FORGOTTEN, HIDDEN, LIVE, Action, Only, Order, Plan, Shelf, Step, Usage
 from state.sessions.ranges import meet
-from state.sessions.settings import MAX_COUNT, MAX_SECONDS, Reader, read, real, whole
+from state.sessions.settings import MAX_COUNT, MAX_SECONDS, Setting, read, real, whole
 
 TTL_EXCEEDED = "ttl_exceeded"
 CAPACITY_EXPIRED = "capacity_exceeded_expired"
@@ -52,7 +52,7 @@ class Bounded:
 
     name: ClassVar[str] = "bounded"
     tick_seconds: ClassVar[float | None] = None
-    settings: ClassVar[Mapping[str, Reader]] = {
+    settings: ClassVar[Mapping[str, Setting]] = {
         "max_items": whole(1, MAX_COUNT),
         "max_tokens": whole(1, MAX_COUNT),
         "step_ttl": whole(0, MAX_COUNT),

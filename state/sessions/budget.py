@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 from state.errors import UsageError
 from state.sessions.item import Item
 from state.sessions.policy import FORGOTTEN, HIDDEN, LIVE, Action, Order, Plan, Shelf, Step, Usage
-from state.sessions.settings import Reader, read, shown, switch, texts, whole
+from state.sessions.settings import Setting, read, shown, switch, texts, whole
 
 SOFT_LIMIT = "soft_limit"
 HARD_LIMIT = "hard_limit"
@@ -41,7 +41,7 @@ class Budget:
 
     name: ClassVar[str] = "budget"
     tick_seconds: ClassVar[float | None] = _CHECK_SECONDS
-    settings: ClassVar[Mapping[str, Reader]] = {
+    settings: ClassVar[Mapping[str, Setting]] = {
         "enabled": switch,
         "soft_limit": whole(1, _MAX_ITEMS),
         "hard_limit": whole(1, _MAX_ITEMS),
@@ -57,7 +57,7 @@ class Budget:
         if not isinstance(preset, str) or preset not in PRESETS:
             raise UsageError(f"preset: {shown(preset)} is none of {', '.join(PRESETS)}")
         given = {key: value for key, value in config.items() if key != "preset"}
-        found = read(cls.name, {**cls.settings}, {**PRESETS[preset], **given})
+        found = read(cls.name, cls.settings, {**PRESETS[preset], **given})
         if found["soft_limit"] > found["hard_limit"]:
             raise UsageError(f"soft_limit: {found['soft_limit']} is above hard_limit, {found['hard_limit']}")
         return cls(**found)

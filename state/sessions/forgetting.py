@@ -1,9 +1,9 @@
 """The instructions to forget: what they say, and which items they mean.
 
-    oldest    least important    position:N    before:step_N
+    oldest    least important    position:N    before:step_N    id:MEMORY_ID
 
-A soft one hides and so means items that are not hidden yet; a hard one purges and means hidden ones too. Positions
-are those of the set, hidden items included: 0 is the oldest.
+A soft one hides and so means items that are not hidden yet; a hard one purges and means hidden ones too, and by its
+id also one that has left. Positions are those of the set, hidden items included: 0 is the oldest.
 """
 
 import re
@@ -18,6 +18,7 @@ from state.sessions.settings import MAX_COUNT, shown
 
 _NUMBERED = re.compile(r"(position:|before:step_)(-?)0*([0-9]+)")
 _DIGITS = 9
+_ID = "id:"
 
 
 class Mode(StrEnum):
@@ -51,7 +52,15 @@ class BeforeStep:
     step: int
 
 
-Instruction = Oldest | LeastImportant | Position | BeforeStep
+@dataclass(frozen=True, slots=True)
+class OfId:
+    """The one that is called so."""
+
+    id: str
+
+
+InSet = Oldest | LeastImportant | Position | BeforeStep
+Instruction = InSet | OfId
 
 
 def mode_of(name: str, *, confirm: bool) -> Mode:
@@ -69,10 +78,13 @@ def instruction_of(text: str) -> Instruction:
         return Oldest()
     if text == "least important":
         return LeastImportant()
+    if text.startswith(_ID) and text != _ID:
+        return OfId(text.removeprefix(_ID))
     numbered = _NUMBERED.fullmatch(text)
     if numbered is None:
         raise UnsupportedInstructionError(
-            f"{shown(text)} is not an instruction", "use 'oldest', 'least important', 'position:N' or 'before:step_N'"
+            f"{shown(text)} is not an instruction",
+            "use 'oldest', 'least important', 'position:N', 'before:step_N' or 'id:MEMORY_ID'",
         )
     kind, sign, digits = numbered.groups()
     # More than any session has; its digits may be more than Python reads.
@@ -81,7 +93,7 @@ def instruction_of(text: str) -> Instruction:
     return Position(number) if kind == "position:" else BeforeStep(number)
 
 
-def meant(instruction: Instruction, shelf: Shelf, mode: Mode) -> tuple[Item, ...]:
+def meant(instruction: InSet, shelf: Shelf, mode: Mode) -> tuple[Item, ...]:
     """The items that the instruction means, at least one. Raises NotFoundError when there is none."""
     only = LIVE if mode is Mode.SOFT else EVERYTHING
     match instruction:
@@ -98,7 +110,7 @@ def meant(instruction: Instruction, shelf: Shelf, mode: Mode) -> tuple[Item, ...
     return found
 
 
-def _said(instruction: Instruction) -> str:
+def _said(instruction: InSet) -> str:
     match instruction:
         case Position(place):
             return f"at position {place}"

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from state.sessions.item import Item
 from state.sessions.policy import FORGOTTEN, HIDDEN, LIVE, Action, Order, Plan, Shelf, Step, Usage
-from state.sessions.settings import MAX_COUNT, Reader, read, whole
+from state.sessions.settings import MAX_COUNT, Setting, read, whole
 
 TOKEN_LIMIT = "token_limit"  # noqa: S105
 
@@ -23,7 +23,7 @@ class Hybrid:
 
     name: ClassVar[str] = "hybrid"
     tick_seconds: ClassVar[float | None] = None
-    settings: ClassVar[Mapping[str, Reader]] = {"max_tokens": whole(1, MAX_COUNT)}
+    settings: ClassVar[Mapping[str, Setting]] = {"max_tokens": whole(1, MAX_COUNT)}
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:

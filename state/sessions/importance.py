@@ -1,5 +1,6 @@
 """How much an item matters: what it was given, in whatever scale, and what its use makes of it."""
 
+import re
 from datetime import datetime
 
 from state.errors import UsageError
@@ -12,11 +13,19 @@ BASE_TTL_SECONDS = ByPriority(1 * HOUR_SECONDS, 4 * HOUR_SECONDS, 12 * HOUR_SECO
 # Scores are told and compared to so many places.
 PLACES = 6
 
+# From so much on an item that leaves becomes a crystal all the same; `bounded` protects the same importance.
+RESCUE_IMPORTANCE = 0.7
+RESCUE_ACCESSES = 5
+
 _FULL_ACCESSES = 10
 _FULL_CHARACTERS = 1_000
 _ONE = real(0, 1)
-_TEN = real(0, 10)
+_OF_TEN = re.compile(r"(10(\.0+)?|[0-9](\.[0-9]+)?)/10")
 _STARS = {"★": 0.3, "★★": 0.6, "★★★": 0.9}
+
+
+class ScaleError(UsageError, ValueError):
+    """An importance in a scale that nobody uses; pydantic tells a ValueError as the field's."""
 
 
 def score(item: Item, now: datetime, ttl_seconds: float | None = None) -> float:
@@ -32,18 +41,25 @@ def score(item: Item, now: datetime, ttl_seconds: float | None = None) -> float:
     return round(0.4 * used + 0.3 * fresh + 0.2 * item.priority.weight + 0.1 * length, PLACES)
 
 
-def assigned(priority: Priority, importance: float | None) -> float:
-    """The importance of a new item: as given, from 0 to 1, else what its priority says. Raises UsageError."""
-    return priority.weight if importance is None else float(_ONE("importance", importance))
+def assigned(priority: Priority, importance: float | str | None) -> float:
+    """The importance of a new item: as given, in whatever scale, else what its priority says. Raises UsageError."""
+    return priority.weight if importance is None else float(_ONE("importance", from_scale(importance)))
 
 
-def of_ten(importance: float = 1.0) -> float:
-    """HTM's scale of 0 to 10, where 1 is what an item has that was given none. Raises UsageError."""
-    return float(_TEN("importance", importance)) / 10
+def from_scale(importance: object) -> object:
+    """A text in one of the other scales as a number from 0 to 1; anything else as it is.
+
+    HTM's of 0 to 10 ("7/10"), and Katra's one, two or three stars. Raises ValueError.
+    """
+    if not isinstance(importance, str):
+        return importance
+    if importance in _STARS:
+        return _STARS[importance]
+    if _OF_TEN.fullmatch(importance):
+        return float(importance.removesuffix("/10")) / 10
+    raise ScaleError(f"importance: {shown(importance)} is neither a number from 0 to 1, nor such as '7/10' or '★★'")
 
 
-def of_stars(salience: str) -> float:
-    """Katra's one, two or three stars: .3, .6, .9. Raises UsageError."""
-    if salience not in _STARS:
-        raise UsageError(f"salience: {shown(salience)} is none of {', '.join(_STARS)}")
-    return _STARS[salience]
+def deserves_rescue(item: Item) -> bool:
+    """Whether an item that leaves by itself is worth a dream's look: it mattered to its writer, or was used."""
+    return item.importance >= RESCUE_IMPORTANCE or item.access_count >= RESCUE_ACCESSES

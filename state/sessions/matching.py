@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 
 from state.errors import UsageError
 from state.sessions.importance import PLACES
@@ -64,25 +63,17 @@ def search(items: Iterable[Item], query: str, filters: Filters) -> tuple[Found, 
     return tuple(sorted(found, key=lambda one: (-one.relevance, one.item.created_at, one.item.id)))
 
 
-def remembered(
-    shelf: Shelf, prompt: str, filters: Filters, now: datetime, limit: int | None = None
-) -> tuple[Item, ...]:
-    """Those that a prompt is about, by importance, then the newest first; an empty prompt is about all.
-
-    An item matches that holds the prompt in any case, or shares a word with it that carries meaning. Neither hidden
-    nor expired ones are remembered. Raises UsageError.
-    """
-    if limit is not None and limit < 1:
-        raise UsageError(f"limit: {shown(limit)} is below 1")
-    return tuple(islice(_about(shelf, prompt, filters, now), limit))
-
-
 def folded(text: str) -> str:
     """The form in which the case of letters does not count."""
     return text.casefold()
 
 
-def _about(shelf: Shelf, prompt: str, filters: Filters, now: datetime) -> Iterator[Item]:
+def remembered(shelf: Shelf, prompt: str, filters: Filters, now: datetime) -> Iterator[Item]:
+    """Those that a prompt is about, by importance, then the newest first; an empty prompt is about all.
+
+    An item matches that holds the prompt in any case, or shares a word with it that carries meaning. Neither hidden
+    nor expired ones are remembered.
+    """
     wanted, words = folded(prompt.strip()), content_terms(prompt)
     hints = tuple(word[:-1] or word for word in words) + (("n't",) if "not" in words else ())
     for item in shelf.items(Order.MOST_IMPORTANT, LIVE):

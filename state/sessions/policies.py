@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from state.errors import UsageError
 from state.sessions.bounded import Bounded
-from state.sessions.budget import Budget
+from state.sessions.budget import PRESETS, Budget
 from state.sessions.hybrid import Hybrid
 from state.sessions.policy import Policy
-from state.sessions.settings import shown
+from state.sessions.settings import Setting, shown
 from state.sessions.ttl import Ttl
 
 
 class Kind(Protocol):
     """A class of policies."""
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """What can be set, by its name."""
 
     def of(self, config: Mapping[str, object]) -> Policy:
         """One with these settings. Raises UsageError, which names the key."""
@@ -40,3 +44,16 @@ def settings_of(policy: Policy) -> dict[str, object]:
     if not is_dataclass(policy) or isinstance(policy, type):
         raise TypeError(f"{type(policy).__name__} is no dataclass: a policy's settings are its fields")
     return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(policy).items()}
+
+
+def settings_schema() -> dict[str, Any]:
+    """What a session can be opened with, as JSON schema: every policy's settings, each with who has it.
+
+    A policy refuses those of another one.
+    """
+    settings: dict[str, dict[str, object]] = {"preset": {"enum": list(PRESETS), "description": "budget"}}
+    for name, kind in POLICIES.items():
+        for key, setting in kind.settings.items():
+            policies = [str(settings[key]["description"])] if key in settings else []
+            settings[key] = {**setting.schema, "description": ", ".join([*policies, name])}
+    return {"type": "object", "properties": settings, "additionalProperties": False}

@@ -15,6 +15,18 @@ Reader = Callable[[str, object], Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """A reader that says in JSON schema what it reads."""
+
+    read: Reader
+    schema: Mapping[str, object]
+
+    def __call__(self, key: str, value: object) -> Any:  # noqa: ANN401 - each setting has its own type
+        """The value, checked. Raises UsageError, which names the key."""
+        return self.read(key, value)
+
+
+@dataclass(frozen=True, slots=True)
 class ByPriority:
     """A figure for each priority."""
 
@@ -42,7 +54,7 @@ def read(policy: str, readers: Mapping[str, Reader], config: Mapping[str, object
     return {key: readers[key](key, value) for key, value in config.items()}
 
 
-def whole(least: int, most: int) -> Reader:
+def whole(least: int, most: int) -> Setting:
     """An integer between these."""
 
     def reader(key: str, value: object) -> int:
@@ -52,10 +64,10 @@ def whole(least: int, most: int) -> Reader:
             raise UsageError(f"{key}: {shown(value)} is not between {least} and {most}")
         return value
 
-    return reader
+    return Setting(reader, {"type": "integer"})
 
 
-def real(least: float, most: float) -> Reader:
+def real(least: float, most: float) -> Setting:
     """A number between these."""
 
     def reader(key: str, value: object) -> float:
@@ -65,10 +77,10 @@ def real(least: float, most: float) -> Reader:
             raise UsageError(f"{key}: {shown(value)} is not between {least:g} and {most:g}")
         return value
 
-    return reader
+    return Setting(reader, {"type": "number"})
 
 
-def by_priority(one: Reader, defaults: ByPriority) -> Reader:
+def by_priority(one: Setting, defaults: ByPriority) -> Setting:
     """A figure for some of the priorities; the others keep their defaults."""
 
     def reader(key: str, value: object) -> ByPriority:
@@ -81,21 +93,25 @@ def by_priority(one: Reader, defaults: ByPriority) -> Reader:
             figures[name] = one(f"{key}.{name}", figure)
         return ByPriority(**figures)
 
-    return reader
+    table = {"type": "object", "properties": {priority.value: dict(one.schema) for priority in Priority}}
+    return Setting(reader, table)
 
 
-def switch(key: str, value: object) -> bool:
-    """True or false."""
+def _switch(key: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{key}: {shown(value)} is neither true nor false")
     return value
 
 
-def texts(key: str, value: object) -> tuple[str, ...]:
-    """A list of texts, none of them empty."""
+def _texts(key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
         raise UsageError(f"{key}: {shown(value)} is not a list of texts")
     return tuple(value)
+
+
+# True or false; and a list of texts, none of them empty.
+switch = Setting(_switch, {"type": "boolean"})
+texts = Setting(_texts, {"type": "array", "items": {"type": "string"}})
 
 
 def shown(value: object) -> str:

@@ -13,7 +13,7 @@ from state.sessions.importance import BASE_TTL_SECONDS, HOUR_SECONDS, PLACES, sc
 from state.sessions.item import Item, Priority, State
 from state.sessions.moments import after, seconds_between
 from state.sessions.policy import Action, Order, Plan, Shelf, Step, Usage
-from state.sessions.settings import MAX_COUNT, MAX_SECONDS, ByPriority, Reader, by_priority, read, real, whole
+from state.sessions.settings import MAX_COUNT, MAX_SECONDS, ByPriority, Setting, by_priority, read, real, whole
 
 EXPIRED = "expired"
 ENOUGH_ACCESSES = "access_count"
@@ -38,7 +38,7 @@ class Ttl:
 
     name: ClassVar[str] = "ttl"
     tick_seconds: ClassVar[float | None] = _CLEANUP_SECONDS
-    settings: ClassVar[Mapping[str, Reader]] = {
+    settings: ClassVar[Mapping[str, Setting]] = {
         "ttl_seconds": by_priority(real(1, MAX_SECONDS), BASE_TTL_SECONDS),
         "promote_accesses": by_priority(whole(1, MAX_COUNT), _ACCESSES),
         "promote_score": real(0, 1),

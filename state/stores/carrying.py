@@ -8,6 +8,7 @@ from state.crystal import Origin, crystal_id
 from state.sessions.ids import promoted_id
 from state.sessions.importance import score
 from state.sessions.item import Item
+from state.sessions.policies import policy_of
 from state.sessions.policy import Action, Plan, Step
 from state.stores.outbox import Promotion
 from state.stores.session_events import Deed
@@ -47,9 +48,9 @@ def carry_out(sessions: Sessions, session: Session, plan: Plan, now: datetime, b
                 archived.append(Step(step.item, Action.ARCHIVE, why, rescue=step.rescue))
         else:
             promoted.append(step)
-    sessions.items.leave(session, [(step.item, step.reason, step.rescue) for step in archived], cold=True, now=now)
+    sessions.items.leave(session, [(step.item, step.reason, step.rescue) for step in archived], now)
     leaving = [(step.item, step.reason, step.rescue) for step in promoted if step.leaves]
-    sessions.items.leave(session, leaving, cold=False, now=now)
+    sessions.items.leave(session, leaving, now, Deed.LEFT)
     return Carried(tuple(archived), tuple(promoted), tuple(refused))
 
 
@@ -69,16 +70,17 @@ def put_in_outbox(
         if last is None or (last.action, last.reason) != (Deed.REFUSED, why):  # it is asked for at every access
             sessions.events.add(session, Deed.REFUSED, now, [(item.seq, why, {})])
         return why
+    lifetime = policy_of(session.policy, session.config).lifetime(item)
     metadata = item.metadata | {
         "promoted_from_working": "true",
         "working_memory_id": item.id,
         "working_memory_session": item.session,
         "promotion_reason": reason,
         "access_count_at_promotion": str(item.access_count),
-        "importance_at_promotion": f"{score(item, now):g}",
+        "importance_at_promotion": f"{score(item, now, lifetime):g}",
     }
     crystal = crystal_id(Origin.WORKING, item.content)
-    record = Promotion(promoted_id(item.id, now), crystal, metadata, relations, reason, now)
+    record = Promotion(promoted_id(item.id, now), crystal, metadata, reason, now)
     sessions.outbox.put(session, item, record)
     sessions.events.add(session, Deed.PROMOTED, now, [(item.seq, rule, {"accesses": item.access_count})])
     return ""

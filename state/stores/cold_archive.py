@@ -5,11 +5,12 @@ The full-text index holds no text of its own: it is over the view `cold_items`, 
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 
 from state.sessions.item import Item
 from state.stores import lexical
-from state.stores.session_rows import COLUMNS, Session, item_of, key_of
+from state.stores.session_rows import COLUMNS, Session, item_of
 from state.words import STOP_WORDS, terms
 
 _LISTED = "SELECT value FROM json_each(?)"
@@ -47,39 +48,35 @@ class ColdArchive:
             f"UPDATE items SET cold = 0, pairs = '' WHERE cold = 1 AND key IN ({_LISTED})", (listed,)
         )
 
-    def holds(self, session: Session, item: Item) -> bool:
-        """Whether this item is cold; one that left as a crystal alone is not."""
-        row = self._connection.execute("SELECT cold FROM items WHERE key = ?", (key_of(session, item),)).fetchone()
-        return bool(row["cold"])
-
     def rebuild(self) -> None:
         """Build the full-text index anew: its old segments keep no word of what was purged."""
         self._connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
 
-    def search(self, query: str, session: Session | None, limit: int) -> list[Item]:
+    def search(self, query: str, session: Session | None = None) -> Generator[Item]:
         """The cold items that hold a word of the query, the best first; without words the latest to come first.
 
-        `session`: None searches those of all sessions.
+        `session`: None searches those of all sessions. Close it: it reads as far as it is asked.
         """
         found = list(dict.fromkeys(terms(query)))
         words = ([word for word in found if word not in STOP_WORDS] or found)[:_MOST_WORDS]
         where, values = ("AND session = ?", [session.key]) if session else ("", [])
         if not words and query.strip():
-            return []
+            return
         if words:
             rows = self._connection.execute(
                 f"SELECT {COLUMNS} FROM cold_words JOIN items ON items.key = cold_words.rowid"
-                f" WHERE cold_words MATCH ? {where} ORDER BY rank, items.key DESC LIMIT ?",
-                (" OR ".join(map(_quoted, words)), *values, limit),
+                f" WHERE cold_words MATCH ? {where} ORDER BY rank, items.key DESC",
+                (" OR ".join(map(_quoted, words)), *values),
             )
         else:
             rows = self._connection.execute(
-                f"SELECT {COLUMNS} FROM items WHERE cold = 1 {where} ORDER BY key DESC LIMIT ?", (*values, limit)
+                f"SELECT {COLUMNS} FROM items WHERE cold = 1 {where} ORDER BY key DESC", values
             )
-        return [item_of(row) for row in rows.fetchall()]
+        with closing(rows):  # else it would keep its moment of the database
+            yield from map(item_of, rows)
 
     def undreamt(self, limit: int) -> list[Item]:
-        """What no dream has looked at: what is to be rescued first, then the most important, then the oldest."""
+        """What the next dream is to have: what a hard limit took first, then the most important, then the oldest."""
         rows = self._connection.execute(
             f"SELECT {COLUMNS} FROM items WHERE {_UNDREAMT} ORDER BY rescue DESC, importance DESC, key LIMIT ?",
             (limit,),
@@ -87,14 +84,14 @@ class ColdArchive:
         return [item_of(row) for row in rows.fetchall()]
 
     def dreamt(self, ids: Iterable[str], version: int) -> None:
-        """The dream of this version has looked at these."""
+        """The dream of this version has had these."""
         self._connection.execute(
             f"UPDATE items SET dreamt_in = ? WHERE dreamt_in IS NULL AND cold = 1 AND id IN ({_LISTED})",
             (version, json.dumps(list(ids))),
         )
 
     def undreamt_count(self, most: int) -> int:
-        """How many no dream has looked at; beyond `most` they are not counted."""
+        """How many the next dream is to have; beyond `most` they are not counted."""
         found = self._connection.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM items WHERE {_UNDREAMT} LIMIT ?)", (most,)
         )

@@ -81,7 +81,7 @@ def _name_anew(connection: sqlite3.Connection, named: Mapping[str, str]) -> None
         return
     for row in connection.execute("SELECT item, record FROM promotions").fetchall():
         record = json.loads(row["record"])
-        before = record["relations"]
+        before = record.get("relations", [])  # as they were kept until they were read from the item
         left = [[kind, named.get(to, to), *more] for kind, to, *more in before if named.get(to, to)]
         if left != before:
             changed = json.dumps({**record, "relations": left})

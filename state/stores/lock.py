@@ -26,6 +26,7 @@ _POLL_SECONDS = 0.02
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST_RECORD = 4096
 _MOST_OWNERS = 2**62
+_AGENTS_SERVER = "dreamd mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,9 @@ def _busy(workspace: Workspace) -> BusyError:
             f"{workspace.root} is held by {who}, which asks for it once more", "wait for what it does there"
         )
     if who is not None and _is_locking(who, workspace.lock):
-        return BusyError(f"{workspace.root} is held by {who}", f"wait for it, or end it with 'kill {who.pid}'")
+        # An agent that reads this would end its own server, or another agent's.
+        end = "" if who.command == _AGENTS_SERVER else f", or end it with 'kill {who.pid}'"
+        return BusyError(f"{workspace.root} is held by {who}", f"wait for it{end}")
     # Anybody may have written another process's number there.
     return BusyError(
         f"{workspace.root} is held by another process", f"wait, or find it with 'fuser {workspace.lock}'"

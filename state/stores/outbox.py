@@ -12,18 +12,19 @@ from datetime import datetime
 
 from state.sessions.item import Item
 from state.stores.database import from_text, to_text
-from state.stores.session_relations import Relation
 from state.stores.session_rows import Session, key_of, moment
 
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """A promotion: `id` is the long-term record's, `crystal` the crystal's; `delivered_at` None: it waits."""
+    """A promotion: `id` is the long-term record's, `crystal` the crystal's; `delivered_at` None: it waits.
+
+    The record's text, tags and relations are the item's.
+    """
 
     id: str
     crystal: str
     metadata: Mapping[str, str]
-    relations: tuple[Relation, ...]
     reason: str
     at: datetime
     delivered_at: datetime | None = None
@@ -37,14 +38,13 @@ class Outbox:
 
     def put(self, session: Session, item: Item, promotion: Promotion) -> None:
         """This item is to be a crystal."""
-        relations = [[one.type, one.target, dict(one.metadata), to_text(one.at)] for one in promotion.relations]
         self._connection.execute(
             "INSERT INTO promotions (item, id, crystal, record, reason, at) VALUES (?, ?, ?, ?, ?, ?)",
             (
                 key_of(session, item),
                 promotion.id,
                 promotion.crystal,
-                json.dumps({"metadata": dict(promotion.metadata), "relations": relations}),
+                json.dumps({"metadata": dict(promotion.metadata)}),
                 promotion.reason,
                 to_text(promotion.at),
             ),
@@ -80,12 +80,10 @@ class Outbox:
 
 
 def _promotion(row: sqlite3.Row) -> Promotion:
-    record = json.loads(row["record"])
     return Promotion(
         id=row["id"],
         crystal=row["crystal"],
-        metadata=record["metadata"],
-        relations=tuple(Relation(kind, to, more, from_text(at)) for kind, to, more, at in record["relations"]),
+        metadata=json.loads(row["record"])["metadata"],
         reason=row["reason"],
         at=from_text(row["at"]),
         delivered_at=moment(row["delivered_at"]),

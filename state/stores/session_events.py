@@ -21,6 +21,7 @@ class Deed(StrEnum):
     EXPIRED = "expired"  # by hand
     EXTENDED = "extended"
     RELATED = "related"
+    REASSESSED = "reassessed"  # its importance was changed
     HIDDEN = "hidden"  # softly forgotten
     PROMOTED = "promoted"  # it is in the outbox
     DELIVERED = "delivered"  # it is a crystal
@@ -83,12 +84,12 @@ class SessionEvents:
         )
         return [_event(row) for row in rows]
 
-    def of_item(self, session: Session, seq: int) -> list[Event]:
-        """The life of one item, from its beginning."""
+    def of_item(self, session: Session, seq: int, limit: int = -1, after: int | None = None) -> list[Event]:
+        """The life of one item, from its beginning, or after this event; so many (-1: all)."""
         rows = self._connection.execute(
             "SELECT e.*, i.id AS item_id FROM item_events e LEFT JOIN items i ON i.key = e.item"
-            " WHERE e.item = ? ORDER BY e.key",
-            (session.key * SPAN + seq,),
+            " WHERE e.item = ? AND e.key > ? ORDER BY e.key LIMIT ?",
+            (session.key * SPAN + seq, after if after is not None else -1, limit),
         )
         return [_event(row) for row in rows]
 

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from state.buried import Buried
 from state.sessions.ids import working_id
+from state.sessions.importance import deserves_rescue
 from state.sessions.item import Item, State
 from state.stores.cold_archive import ColdArchive
 from state.stores.database import to_text, transaction
@@ -62,17 +63,15 @@ class SessionItems:
 
     def all(self, session: Session) -> list[Item]:
         """Every item that the session ever had, in the order in which they came."""
-        rows = self.connection.execute(
-            f"SELECT {COLUMNS} FROM items WHERE {_WITHIN} ORDER BY key", _range(session)
-        ).fetchall()
-        return [item_of(row) for row in rows]
+        return self._where(session, "TRUE")
 
     def held(self, session: Session) -> list[Item]:
         """The set, in the order in which it came."""
-        rows = self.connection.execute(
-            f"SELECT {COLUMNS} FROM items WHERE {_WITHIN} AND {IN_SET} ORDER BY key", _range(session)
-        ).fetchall()
-        return [item_of(row) for row in rows]
+        return self._where(session, IN_SET)
+
+    def kept(self, session: Session) -> list[Item]:
+        """The set, and what left it as a long-term record."""
+        return self._where(session, f"({IN_SET} OR promoted_to <> '')")
 
     def holding(
         self, session: Session, part: str, tags: Sequence[str] = (), priority: str | None = None
@@ -109,6 +108,14 @@ class SessionItems:
             connection.execute("UPDATE items SET expires_at = ? WHERE key = ?", (to_text(at), key_of(session, item)))
             self.events.add(session, deed, now, [(item.seq, "", {"expires_at": to_text(at)})])
 
+    def reassess(self, session: Session, item: Item, importance: float, now: datetime) -> Item:
+        """It matters so much from now on."""
+        with transaction(self.connection) as connection:
+            connection.execute("UPDATE items SET importance = ? WHERE key = ?", (importance, key_of(session, item)))
+            figures = {"before": item.importance, "importance": importance}
+            self.events.add(session, Deed.REASSESSED, now, [(item.seq, "", figures)])
+        return replace(item, importance=importance)
+
     def promoted(self, session: Session, item: Item, promotion: Promotion, now: datetime) -> None:
         """It is a long-term record now."""
         self.connection.execute(
@@ -126,31 +133,29 @@ class SessionItems:
             )
             self.events.add(session, Deed.HIDDEN, now, [(item.seq, reason, {}) for item in items])
 
-    def leave(self, session: Session, items: Sequence[tuple[Item, str, bool]], *, cold: bool, now: datetime) -> None:
-        """These (item, reason, rescue) are in the set no more: they are cold, or (in the outbox) crystals to be.
+    def leave(
+        self, session: Session, items: Sequence[tuple[Item, str, bool]], now: datetime, deed: Deed = Deed.ARCHIVED
+    ) -> None:
+        """These (item, reason, rescue) are in the set no more: they are cold, also those that are crystals to be.
 
         What is forgotten does not get into the archive: of an item that holds it the rest is archived.
         """
         with transaction(self.connection) as connection:
-            if cold:
-                items = self._without_forgotten(session, items, now)
+            items = self._without_forgotten(session, items, now)
             if not items:
                 return
             keys = [key_of(session, item) for item, _, _ in items]
             connection.executemany(
-                # What was softly forgotten no dream looks at, as if one had.
-                "UPDATE items SET dreamt_in = CASE state WHEN 'hidden' THEN 0 END, state = ?, state_reason = ?,"
-                " rescue = ? WHERE key = ?",
+                "UPDATE items SET dreamt_in = ?, state = ?, state_reason = ?, rescue = ? WHERE key = ?",
                 [
-                    (State.ARCHIVED.value, reason, rescue, key)
-                    for key, (_, reason, rescue) in zip(keys, items, strict=True)
+                    (None if _awaits_dream(item, rescue=rescue) else 0, State.ARCHIVED.value, reason, rescue, key)
+                    for key, (item, reason, rescue) in zip(keys, items, strict=True)
                 ],
             )
             self._left(session, [item for item, _, _ in items])
-            if cold:
-                self.archive.take([(key, item.content) for key, (item, _, _) in zip(keys, items, strict=True)])
+            self.archive.take([(key, item.content) for key, (item, _, _) in zip(keys, items, strict=True)])
             told = [(item.seq, reason, {"rescue": 1} if rescue else {}) for item, reason, rescue in items]
-            self.events.add(session, Deed.ARCHIVED if cold else Deed.LEFT, now, told)
+            self.events.add(session, deed, now, told)
 
     def restore(self, session: Session, item: Item, now: datetime) -> Item:
         """A cold item is in the set again, with this expiry and step; everything else is as it was."""
@@ -171,6 +176,16 @@ class SessionItems:
             self.events.add(session, Deed.RESTORED, now, [(item.seq, item.state_reason, {})])
         return back
 
+    def show(self, session: Session, item: Item, now: datetime) -> Item:
+        """One that was softly forgotten is remembered again."""
+        with transaction(self.connection) as connection:
+            connection.execute(
+                "UPDATE items SET state = ?, state_reason = '' WHERE key = ?",
+                (State.LIVE.value, key_of(session, item)),
+            )
+            self.events.add(session, Deed.RESTORED, now, [(item.seq, item.state_reason, {})])
+        return replace(item, state=State.LIVE, state_reason="")
+
     def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
         """Nothing of what these say stays, but a salted hash; they may be in the set or cold."""
         with transaction(self.connection):
@@ -178,8 +193,9 @@ class SessionItems:
             self._erase(session, items, reason, now)
 
     def archive_rest(self, session: Session, item: Item, reason: str, now: datetime) -> None:
-        """It left the set to be a crystal, and may not be one: what may be kept of it is cold from now on."""
+        """It left the set to be a crystal, and may not be one: what may be kept of it stays in the archive."""
         with transaction(self.connection):
+            self.archive.give_back([key_of(session, item)])
             for left, why, _ in self._without_forgotten(session, [(item, reason, item.rescue)], now):
                 self.archive.take([(key_of(session, left), left.content)])
                 self.events.add(session, Deed.ARCHIVED, now, [(left.seq, why, {})])
@@ -235,6 +251,12 @@ class SessionItems:
                 self.archive.rebuild()
             self.events.add(session, Deed.PURGED, now, [(item.seq, reason, {}) for item in items])
 
+    def _where(self, session: Session, condition: str) -> list[Item]:
+        rows = self.connection.execute(
+            f"SELECT {COLUMNS} FROM items WHERE {_WITHIN} AND {condition} ORDER BY key", _range(session)
+        ).fetchall()
+        return [item_of(row) for row in rows]
+
     def _is_taken(self, id_: str) -> bool:
         return self.connection.execute("SELECT 1 FROM items WHERE id = ?", (id_,)).fetchone() is not None
 
@@ -275,6 +297,11 @@ class SessionItems:
             "UPDATE sessions SET held = held - ?, tokens = tokens - ? WHERE key = ?",
             (len(items), sum(item.token_count for item in items), session.key),
         )
+
+
+def _awaits_dream(item: Item, *, rescue: bool) -> bool:
+    """Whether the next dream is to have it: not what was softly forgotten, nor what nobody needed."""
+    return item.state is not State.HIDDEN and (rescue or deserves_rescue(item))
 
 
 def _spared(item: Item, buried: Buried) -> Item:

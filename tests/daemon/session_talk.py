@@ -183,7 +183,11 @@ TALK: tuple[Say | Do, ...] = (
             ("Dust", {"importance": 0.1}),
         )
     ),
+    Say("memory_reassess", {"session_id": "mind", "memory_id": The("Tea needs a pot"), "importance": "3/10"}),
     _in("memory_remember", "mind"),
+    _in("memory_remember", "mind", limit=1),
+    _in("memory_remember", "mind", limit=1, cursor=The("Tea is at four")),
+    _in("memory_remember", "mind", cursor=MISSING, code="VALIDATION_ERROR"),
     _in("memory_remember", "mind", prompt="tea", limit=1),
     _in("memory_remember", "mind", filters={"tags": ["plan"], "agent_id": "ada"}),
     _in("memory_summarize", "mind"),

@@ -104,9 +104,8 @@ def test_a_relation_goes_as_a_whole(workspace: Workspace) -> None:
         sessions.relation_add(store, "s", one.id, "with", other.id, now, {})
         sessions.promote(store, "s", one.id, now)
         assert forgotten(store).clean
-        (row,) = store.crystals.connection.execute("SELECT record FROM promotions").fetchall()
-        assert [relation[:2] for relation in json.loads(row["record"])["relations"]] == [["with", other.id]]
-        assert len(sessions.promote(store, "s", one.id, now).relations) == 1
+        (relation,) = sessions.promote(store, "s", one.id, now).relations
+        assert (relation.relation_type, relation.target_element_id) == ("with", other.id)
     assert bytes_with(workspace, SECRET) == []
 
 

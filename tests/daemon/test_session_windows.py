@@ -25,6 +25,7 @@ from daemon.operations.session_items import SESSION_ITEMS
 from daemon.operations.session_minds import SESSION_MINDS
 from state.codec import plain
 from state.errors import DreamdError
+from state.sessions.page import Wanted
 from state.stores.workspace import Workspace
 from tests.daemon.running import alone
 from tests.daemon.session_talk import Say, Window, held, is_part
@@ -34,22 +35,25 @@ from tests.http.running import running
 from tests.mcp.agents import asking, in_process, over_stdio
 from tests.mcp.serving import served
 
-CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
-SWITCH = json.dumps(["memory", "sessions"])
-OF_AGENTS = {tool.name for tool in TOOLSETS["sessions"]}
+CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions", "working_memory", "session_memory")))
+SWITCH = json.dumps(["memory", "sessions", "working_memory", "session_memory"])
+OF_AGENTS = {tool.name for name, tools in TOOLSETS.items() if name != "memory" for tool in tools}
 ITEMS = "add get promote clear_session stats expire extend_ttl export list_pending list_expired list_promoted search"
 ITEMS += " bulk_promote relation_add"
-MINDS = "memorize remember forget summarize capacity context restore"
+MINDS = "memorize reassess remember forget summarize capacity context restore"
+FIRST = Wanted(10)
 # The functions are called as the tools but for these.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "session_open": sessions.session_open,
     "session_close": sessions.close_session,
     "session_events": lambda store, **fields: {"events": sessions.session_events(store, **fields)},
-    "session_list": lambda store: {"sessions": sessions.session_list(store)},
+    "session_list": lambda store: {"sessions": sessions.session_list(store).items, "next_cursor": None},
     "session_preview": sessions.preview,
     "session_sweep": sessions.sweep,
     "working_memory_list": sessions.list_memories,
-    "memory_recall": lambda store, session_id, now, query="": sessions.recall(store, session_id, query, now),
+    "memory_recall": lambda store, session_id, now, query="", wanted=FIRST: sessions.recall(
+        store, session_id, query, now, wanted
+    ),
     **{f"working_memory_{name}": getattr(sessions, name) for name in ITEMS.split()},
     **{f"memory_{name}": getattr(sessions, name) for name in MINDS.split()},
 }
@@ -68,6 +72,9 @@ def called(store: Store, tool: str, fields: dict[str, Any]) -> Any:
     """The plain function of a tool."""
     function = FUNCTIONS[tool]
     now = {"now": clock()} if "now" in signature(function).parameters else {}
+    if tool != "session_events" and (part := {"limit", "cursor"} & fields.keys()):
+        wanted = Wanted(**{name: fields[name] for name in part})
+        fields = {**{name: value for name, value in fields.items() if name not in part}, "wanted": wanted}
     try:
         return json.loads(json.dumps(plain(function(store, **fields, **now))))
     except DreamdError as error:

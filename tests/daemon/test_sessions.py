@@ -1,6 +1,6 @@
 """The fifteen working_memory_* calls, under the `ttl` policy: each rule from both sides."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,7 +8,9 @@ import pytest
 
 from daemon import sessions
 from daemon.compose import Store
+from daemon.sessions import values
 from state.errors import ExpiredError, NotFoundError, UsageError
+from state.sessions.page import Wanted
 from tests.daemon.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, undreamt, working, written
 
 LIFE = {"low": 1, "medium": 4, "high": 12, "critical": 24}
@@ -302,14 +304,14 @@ def test_a_policy_is_for_life(store: Store) -> None:
 
 def test_closing_hands_over_what_was_open_and_an_item_opens_it_again(store: Store) -> None:
     sessions.session_open(store, "s", AT, "budget", {"soft_limit": 5, "hard_limit": 9})
-    add(store, "one"), add(store, "two")
+    add(store, "one", priority="high"), add(store, "two", priority="high")
     closed = sessions.close_session(store, "s", AT + MINUTE)
     assert (closed.archived, closed.closed_at) == (2, AT + MINUTE)
-    assert sessions.close_session(store, "s", AT + HOUR) == sessions.Closed("s", AT + MINUTE, 0)
+    assert sessions.close_session(store, "s", AT + HOUR) == values.Closed("s", AT + MINUTE, 0)
     assert [item.content for item in undreamt(store)] == ["one", "two"]
-    assert sessions.session_list(store)[0].closed_at == AT + MINUTE
+    assert sessions.session_list(store).items[0].closed_at == AT + MINUTE
     add(store, "three")
-    (summary,) = sessions.session_list(store)
+    (summary,) = sessions.session_list(store).items
     assert (summary.policy, summary.closed_at, summary.count) == ("budget", None, 1)
     with pytest.raises(NotFoundError):
         sessions.close_session(store, "never", AT)
@@ -340,8 +342,8 @@ def test_nothing_is_written_when_something_is_refused(store: Store) -> None:
         lambda: sessions.search(store, "s", AT, priority="urgent"),
         lambda: sessions.relation_add(store, "s", id_, "", "x", AT),
         lambda: sessions.relation_add(store, "s", id_, "references", "", AT),
-        lambda: sessions.recall(store, "s", "x", AT, limit=0),
-        lambda: sessions.preview(store, "s", AT, limit=0),
+        lambda: sessions.recall(store, "s", "x", AT, Wanted(0)),
+        lambda: sessions.preview(store, "s", AT, Wanted(0)),
         lambda: sessions.context(store, "s", AT, "cleverest"),
         lambda: sessions.summarize(store, "s", AT, "nothing"),
         lambda: sessions.remember(store, "s", AT, filters={"colour": "red"}),
@@ -349,3 +351,56 @@ def test_nothing_is_written_when_something_is_refused(store: Store) -> None:
         with pytest.raises(UsageError):
             refused()
     assert written(store) == before
+
+
+def test_what_was_softly_forgotten_is_brought_back_and_marked_until_then(store: Store) -> None:
+    id_ = add(store, "hidden for a while")
+    sessions.forget(store, "s", f"id:{id_}", AT)
+    for found in (sessions.list_memories(store, "s", AT), sessions.search(store, "s", AT)):
+        assert [one.state for one in found.memories] == ["hidden"]
+    assert sessions.get(store, "s", id_, AT).state == "hidden"
+    assert sessions.remember(store, "s", AT).count == 0
+    back = sessions.restore(store, "s", id_, AT)
+    assert (back.restored, back.memory.state, back.memory.state_reason) == (True, "live", "")
+    assert contents(sessions.remember(store, "s", AT)) == ["hidden for a while"]
+    assert deeds(store)[-2:] == [("hidden", "id"), ("restored", "id")]
+    assert sessions.restore(store, "s", id_, AT).restored
+    assert len(deeds(store)) == 4
+
+
+LISTS: dict[str, Callable[[Store, Wanted], values.Memories | values.SearchResult | values.Recalled]] = {
+    "list": lambda store, wanted: sessions.list_memories(store, "s", AT, wanted=wanted),
+    "export": lambda store, wanted: sessions.export(store, "s", wanted),
+    "search": lambda store, wanted: sessions.search(store, "s", AT, "item", wanted=wanted),
+    "remember": lambda store, wanted: sessions.remember(store, "s", AT, wanted=wanted),
+    "recall": lambda store, wanted: sessions.recall(store, "s", "item", AT, wanted),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_the_pages_of_a_list_are_the_list(store: Store, name: str) -> None:
+    for number in range(7):
+        add(store, f"item {number}", now=AT + number * MINUTE)
+    if name == "recall":
+        sessions.clear_session(store, "s", AT)
+    whole = LISTS[name](store, Wanted()).memories
+    assert len(whole) == 7
+    read: list[values.Memory] = []
+    cursor = ""
+    while True:
+        part = LISTS[name](store, Wanted(3, cursor))
+        assert len(part.memories) <= 3
+        read += part.memories
+        if part.next_cursor is None:
+            break
+        cursor = part.next_cursor
+    assert tuple(read) == whole
+    with pytest.raises(UsageError, match="cursor: 'gone' is not in this list any more"):
+        LISTS[name](store, Wanted(3, "gone"))
+
+
+def test_a_page_of_long_memories_is_short(store: Store) -> None:
+    for number in range(5):
+        add(store, f"{number}" * 60_000)
+    assert [len(one.content) for one in sessions.list_memories(store, "s", AT, wanted=Wanted(5)).memories] == [60_000]
+    assert sessions.list_memories(store, "s", AT).count == 5

@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 from daemon import sessions
 from state.errors import DreamdError
 from state.sessions.item import Item, State
+from state.sessions.page import Wanted
 from state.stores.sessions import Sessions
 from tests.daemon.working import AT, HOUR, SECOND, everything, working
 
@@ -39,7 +40,7 @@ PLACES = {
     "added": "set",
     "restored": "set",
     "archived": "cold",
-    "left": "crystal",
+    "left": "cold",
     "purged": "purged",
 }
 IN_SET = (State.LIVE, State.HIDDEN)
@@ -72,7 +73,7 @@ class Session(RuleBasedStateMachine):
     )
     def add(self, importance: float, priority: str, tokens: int, step: int | None, tags: list[str]) -> None:
         content = f"thing {len(self.said)}"
-        expected = sessions.preview(self.store, "s", self.now, 1_000).leaving
+        expected = sessions.preview(self.store, "s", self.now, Wanted(1_000)).leaving
         made = sessions.add(
             self.store,
             "s",
@@ -191,12 +192,9 @@ class Session(RuleBasedStateMachine):
             return "set"
         if item.state is State.PURGED:
             return "purged"
-        if store.archive.holds(session, item):
-            return "cold"
         promotion = store.outbox.of(session, item)
-        assert promotion is not None
-        assert promotion.delivered_at is None or self.store.crystals.get([promotion.crystal])
-        return "crystal"
+        assert promotion is None or promotion.delivered_at is None or self.store.crystals.get([promotion.crystal])
+        return "cold"
 
     def teardown(self) -> None:
         self.stack.close()

@@ -15,13 +15,17 @@ from daemon.adoption import init_workspace
 from daemon.compose import Store, clock, owned
 from daemon.config import Config, ModelSection
 from daemon.consolidating import consolidate
+from daemon.desk import OwnDesk
 from daemon.dreaming import Mode, Outcome, dream_now, new_input
+from daemon.forgetting import Wish, forget
 from daemon.indexing import Embedding
+from daemon.operations.recalling import SEARCH
+from daemon.operations.session_minds import forget as forget_memory
 from daemon.restoring import restore
 from daemon.snapshot import MAX_WORKING
 from state.crystal import Origin, Trust
 from state.dream import Reason
-from state.errors import NothingToDoError
+from state.errors import NotFoundError, NothingToDoError
 from state.scratch import Note
 from state.stores.embeddings import Unavailable
 from state.stores.workspace import Workspace
@@ -100,9 +104,9 @@ def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_pat
         said(store, "The vault opens to the left", "b", importance=0.1, tags=["insight"])
         said(store, "The vault is red", "b", importance=0.3, tags=["insight"])
         sessions.session_open(store, "h", now, "hybrid", {"max_tokens": 60})
-        for text, importance in (("Lamps are green", 0.5), ("Doors are blue", 0.6)):
+        for text, importance in (("Lamps are green", 0.75), ("Doors are blue", 0.8)):
             sessions.memorize(store, "h", text, now, importance=importance, token_count=40)
-        said(store, "Windows are round", "t", priority="low")
+        said(store, "Windows are round", "t", priority="low", importance=0.7)
         sessions.maintain(store, now + timedelta(hours=1, seconds=1))
         dreamt(store)
         (request,) = model.requests
@@ -117,7 +121,7 @@ def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_pat
 
 
 def test_a_pass_hands_it_over_as_well_and_it_is_found_before_any_dream(store: Store) -> None:
-    said(store, "The heron fishes at dawn")
+    said(store, "The heron fishes at dawn", priority="high")
     sessions.clear_session(store, "s", clock())
     done = consolidate(store, clock())
     assert (done.working, done.changed) == (1, True)
@@ -129,7 +133,7 @@ def test_a_pass_hands_it_over_as_well_and_it_is_found_before_any_dream(store: St
 def test_a_promoted_memory_is_a_crystal_with_provenance_and_is_dreamt_once(store: Store) -> None:
     id_ = said(store, "The ferry to Bergen leaves at six", "chat", importance=0.8)
     record = sessions.promote(store, "chat", id_, clock())
-    said(store, "The ferry to Bergen leaves at six", "other")
+    said(store, "The ferry to Bergen leaves at six", "other", importance=0.8)
     sessions.close_session(store, "other", clock())
     sessions.close_session(store, "chat", clock())
     outcome = dreamt(store)
@@ -143,7 +147,7 @@ def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) ->
         said(store, "I am looking for the lost key", "open", importance=0.9, source="web")
         said(store, "A whim", "open", importance=0.2)
         said(store, f"The token is {SECRET}", "open", importance=0.5)
-        said(store, "It is over", "closed")
+        said(store, "It is over", "closed", priority="high")
         assert new_input(store) == 0
         for mode in (Mode.AUTO, Mode.DRY):
             with pytest.raises(NothingToDoError):
@@ -262,7 +266,7 @@ def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: St
     for number in range(120):
         said(store, "never again", f"s{number}", importance=0.9)
         sessions.close_session(store, f"s{number}", clock())
-    said(store, "but this", "last", importance=0.1)
+    said(store, "but this", "last", importance=0.7)
     sessions.close_session(store, "last", clock())
     assert sessions.left_over(store) == 100  # beyond that they are not counted
     assert sessions.hand_over(store, clock()) == 1
@@ -282,7 +286,7 @@ def test_a_note_that_was_forgotten_alone_makes_a_dream_of_nothing(store: Store) 
 
 
 def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> None:
-    said(store, "forget me"), said(store, "keep me")
+    said(store, "forget me", priority="high"), said(store, "keep me", priority="high")
     sessions.forget(store, "s", "oldest", clock())
     sessions.close_session(store, "s", clock())
     assert sessions.left_over(store) == sessions.hand_over(store, clock()) == 1
@@ -292,7 +296,7 @@ def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> N
 
 def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_its_session(store: Store) -> None:
     with unredacted(store):  # the id of a new session may hold none
-        said(store, "from a page", f"of {SECRET}", source="web")
+        said(store, "from a page", f"of {SECRET}", source="web", priority="high")
     assert [one.trust for one in sessions.on_mind(store, clock(), 9)] == [Trust.WEB]
     sessions.clear_session(store, f"of {SECRET}", clock())
     sessions.hand_over(store, clock())
@@ -318,3 +322,76 @@ def test_a_secret_that_left_reaches_neither_crystal_nor_model(
     assert SECRET not in json.dumps(model.requests)
     files = [path for path in (tmp_path / "w").rglob("*.md") if path.is_file()]
     assert all(SECRET not in path.read_text(encoding="utf-8") for path in files)
+
+
+def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_to_erase(tmp_path: Path) -> None:
+    text = "The vault opens to the left at midnight"
+    with working(tmp_path / "w") as store:
+        id_ = said(store, text, importance=0.9)
+        record = sessions.promote(store, "s", id_, clock())
+        dreamt(store)
+        assert text in document(store)
+    with OwnDesk(store.workspace, Config(), "test") as desk:
+        asked = forget_memory.request(session_id="s", instruction=f"id:{id_}", mode="hard", confirm=True)
+        done = forget_memory.run(desk, asked)
+    assert done.left["MEMORY.md"] == 1
+    assert "MEMORY.md (1)" in done.message
+    assert "dreamd forget" in done.message
+    with working(tmp_path / "w") as store:
+        assert store.crystals.get([record.crystal_id]) == []
+        assert store.search(text, clock()).hits == ()
+        assert [event.reason for event in sessions.session_events(store, "s") if event.action == "purged"] == ["id"]
+        forget(store, Wish(text), clock())
+        assert text not in document(store)
+
+
+@pytest.mark.parametrize("leaving", [sessions.clear_session, sessions.close_session])
+def test_what_has_left_is_forgotten_hard_by_its_id(store: Store, leaving: Any) -> None:
+    id_ = said(store, "The safe's number is on the back of the clock", importance=0.9)
+    leaving(store, "s", clock())
+    sessions.hand_over(store, clock())
+    assert store.crystals.count() == 1
+    with pytest.raises(NotFoundError, match="memory_recall"):
+        sessions.forget(store, "s", f"id:{id_}", clock())  # softly is for the set
+    assert sessions.forget(store, "s", f"id:{id_}", clock(), "hard", confirm=True).forgotten == (id_,)
+    assert sessions.recall(store, "s", "", clock()).count == 0
+    assert store.crystals.count() == 0
+    with pytest.raises(NotFoundError):
+        sessions.restore(store, "s", id_, clock())
+
+
+def test_what_nobody_needed_stays_in_the_archive_and_is_found_there_when_it_is_asked_for(store: Store) -> None:
+    said(store, "The kettle hums in the kitchen", priority="low")
+    said(store, "The kettle is due for descaling", priority="high")
+    used = said(store, "The kettle was read of often")
+    for _ in range(4):
+        sessions.get(store, "s", used, clock())
+    hidden = said(store, "The kettle is forgotten", priority="critical")
+    sessions.forget(store, "s", f"id:{hidden}", clock())
+    sessions.close_session(store, "s", clock())
+    assert sessions.left_over(store) == sessions.hand_over(store, clock()) == 2
+    hits = {hit.crystal.text for hit in store.search("kettle", clock()).hits}
+    assert hits == {"The kettle is due for descaling", "The kettle was read of often"}
+    assert sessions.recall(store, "s", "kettle", clock()).count == 4
+
+
+def test_a_search_asks_the_archive_only_when_it_is_told_to(tmp_path: Path) -> None:
+    with working(tmp_path / "w") as store:
+        said(store, "The kettle hums in the kitchen", "chat", priority="low")
+        said(store, "The kettle whistles, says a page", "web", priority="low", source="web")
+        said(store, "The kettle is mine", "kept", priority="high")
+        for session in ("chat", "web", "kept"):
+            sessions.close_session(store, session, clock())
+        sessions.hand_over(store, clock())
+
+    def archived(**more: Any) -> list[str]:
+        with OwnDesk(store.workspace, Config(), "test") as desk:
+            found = SEARCH.run(desk, SEARCH.request(query="kettle", **more))
+        assert [hit.text for hit in found.hits] in (["The kettle is mine"], [])
+        return sorted(one.text for one in found.archived)
+
+    assert archived() == []
+    assert archived(archived=True) == ["The kettle hums in the kitchen", "The kettle whistles, says a page"]
+    assert archived(archived=True, trust="agent") == ["The kettle hums in the kitchen"]
+    assert archived(archived=True, session="web") == ["The kettle whistles, says a page"]
+    assert archived(archived=True, origin="session") == []

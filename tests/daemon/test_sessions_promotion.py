@@ -8,6 +8,7 @@ import pytest
 
 from daemon import sessions
 from daemon.compose import Store
+from daemon.sessions import values
 from state.crystal import Origin, Trust
 from state.errors import AlreadyPromotedError, StorageError, UsageError
 from tests.daemon.working import (
@@ -53,7 +54,7 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     record = sessions.promote(store, "user", id_, AT + HOUR)
     assert record.id == f"memory_promoted_{id_}_20241222-160000"
     assert (record.content, record.tags) == ("Important info", ("a", "b"))
-    assert record.relations == (sessions.Related("references", "skill_python", {"context": "code"}),)
+    assert record.relations == (values.Related("references", "skill_python", {"context": "code"}),)
     assert record.metadata == {
         "k": "v",
         "promoted_from_working": "true",
@@ -182,7 +183,7 @@ def test_at_the_soft_limit_a_secret_goes_to_the_cold_archive_instead(store: Stor
         ("archive", "it holds a secret"),
         ("promote", "soft_limit"),
     ]
-    assert contents(sessions.recall(store, "s", "", AT)) == [f"the token {SECRET}"]
+    assert contents(sessions.recall(store, "s", "token", AT)) == [f"the token {SECRET}"]
     assert [hit.crystal.text for hit in store.search("plain", AT).hits] == ["plain"]
 
 
@@ -270,3 +271,62 @@ def test_what_was_forgotten_while_it_waited_is_not_delivered(store: Store) -> No
     assert sessions.deliver(store, AT) == 0
     assert (waiting(store), store.crystals.count()) == (0, 0)
     assert contents(sessions.recall(store, "s", "", AT)) == ["the same text"]  # it is somewhere
+
+
+def soft_limited(store: Store) -> str:
+    """The id of a memory that left at the soft limit, as a crystal: with a tag, metadata and a relation."""
+    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 2, "hard_limit": 9, "batch_size": 1})
+    id_ = add(store, "The ferry leaves at six", tags=["travel"], metadata={"k": "v"})
+    sessions.relation_add(store, "s", id_, "about", "ferry", AT)
+    made = sessions.add(store, "s", "next", "low", AT)
+    assert [(one.memory_id, one.action) for one in made.evicted] == [(id_, "promote")]
+    return id_
+
+
+def test_what_a_soft_limit_promoted_is_read_as_it_was(store: Store) -> None:
+    id_ = soft_limited(store)
+    record = sessions.promote(store, "s", id_, AT)
+    assert (record.tags, record.metadata["k"], record.relations[0].target_element_id) == (("travel",), "v", "ferry")
+    assert sessions.promote(store, "s", id_, AT + HOUR) == record
+    got = sessions.get(store, "s", id_, AT)
+    assert (got.state, got.promoted_to_id, got.tags, got.access_count) == ("archived", record.id, ("travel",), 1)
+    assert [relation.target_element_id for relation in got.relations] == ["ferry"]
+    for found in (
+        sessions.list_promoted(store, "s").memories,
+        sessions.export(store, "s").memories[:1],
+        sessions.recall(store, "s", "ferry", AT).memories,
+        sessions.recall(store, "s", "travel", AT).memories,
+    ):
+        assert [(one.id, one.tags, one.metadata, len(one.relations)) for one in found] == [
+            (id_, ("travel",), {"k": "v"}, 1)
+        ]
+    assert contents(sessions.list_memories(store, "s", AT, include_promoted=True)) == ["next"]  # it is not in the set
+
+
+def test_what_a_soft_limit_promoted_is_found_by_its_tags_and_can_come_back(store: Store) -> None:
+    id_ = soft_limited(store)
+    assert [hit.crystal.context for hit in store.search("travel", AT).hits] == ["travel"]
+    sessions.clear_session(store, "s", AT)  # else it would be the oldest of a full set, and leave again
+    assert sessions.restore(store, "s", id_, AT).memory.tags == ("travel",)
+    assert held_of(store) == [id_]
+
+
+def held_of(store: Store) -> list[str]:
+    return [one.id for one in sessions.list_memories(store, "s", AT, include_promoted=True).memories]
+
+
+def test_a_relation_that_is_added_after_the_promotion_is_on_the_record(store: Store) -> None:
+    kept, left = add(store, "kept", session="t"), soft_limited(store)
+    for session, id_ in (("t", kept), ("s", left)):
+        sessions.promote(store, session, id_, AT)
+        sessions.relation_add(store, session, id_, "after", "it", AT)
+        relations = sessions.promote(store, session, id_, AT).relations
+        assert ("after", "it") in [(one.relation_type, one.target_element_id) for one in relations]
+
+
+def test_the_importance_at_the_promotion_is_of_the_sessions_own_lifetime(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "ttl", {"ttl_seconds": {"medium": 600}})
+    id_ = add(store, "half over")
+    scored = sessions.get(store, "s", id_, AT + 5 * MINUTE).importance_score
+    record = sessions.promote(store, "s", id_, AT + 5 * MINUTE)
+    assert record.metadata["importance_at_promotion"] == f"{scored:g}"

@@ -96,6 +96,6 @@ def test_eight_threads_in_a_hundred_sessions(tmp_path: Path) -> None:
         thread.join()
     assert refused == []
     with working(root) as store:
-        found = sessions.session_list(store)
+        found = sessions.session_list(store).items
         assert [one.count for one in found] == [8] * 100
         assert all(sessions.export(store, one.session_id).count == 8 for one in found)

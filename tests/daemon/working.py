@@ -11,6 +11,7 @@ from daemon.adoption import init_workspace
 from daemon.compose import Store, owned
 from daemon.config import Config, SecretsSection
 from daemon.indexing import Embedding
+from daemon.sessions import values
 from state.sessions.item import Item
 from state.stores.embeddings import Unavailable
 from state.stores.sessions import Sessions
@@ -46,7 +47,7 @@ def add(store: Store, content: str, session: str = "s", priority: str = "medium"
     return sessions.add(store, session, content, priority, given.pop("now", AT), **given).id
 
 
-def contents(memories: sessions.Memories | sessions.Pending | sessions.SearchResult | sessions.Recalled) -> list[str]:
+def contents(memories: values.Memories | values.Pending | values.SearchResult | values.Recalled) -> list[str]:
     return [memory.content for memory in memories.memories]
 
 

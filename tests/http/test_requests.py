@@ -264,5 +264,13 @@ def test_mcp_is_answered_by_who_is_asked_to() -> None:
     assert heard == [("", b"1"), ("a-000000", b"")]
 
 
+def test_a_large_body_is_taken_in_and_refused_as_an_mcp_client_shows_it(served: Running) -> None:
+    for path in ("/mcp", "/mcp/a-000000"):
+        answer = served.ask("POST", path, body=b"1" * 10_000_000, headers=JSON)
+        assert (answer.status, answer.json["jsonrpc"], answer.json["id"]) == (413, "2.0", None)
+        assert "send less at once" in answer.json["error"]["message"]
+        assert answer.json["error"]["data"]["code"] == "TOO_LARGE"
+
+
 def test_without_mcp_there_is_none(served: Running) -> None:
     assert served.ask("POST", "/mcp", {}).status == 404

@@ -8,8 +8,8 @@ from typing import Any
 
 from daemon import sessions
 from daemon.compose import clock
-from daemon.operations.session_items import ADD, STATS, Add, InSession
-from daemon.operations.session_minds import CLOSE, FORGET, OPEN, Forget, Open
+from daemon.operations.session_items import Add, InSession, add, stats
+from daemon.operations.session_minds import Forget, Open, close, forget, open_
 from state.stores.database import open_database
 from state.stores.workspace import Workspace
 from tests.daemon.working import working
@@ -21,8 +21,8 @@ from tests.mcp.agents import over_stdio, run, told
 SMALL = {"soft_limit": 4, "hard_limit": 6, "batch_size": 2}
 
 
-def add(daemon: Daemon, workspace: Workspace, text: str, *tags: str, session: str = "count") -> Any:
-    return daemon.ask(workspace, ADD, Add(session_id=session, content=text, priority="high", tags=tags))
+def added(daemon: Daemon, workspace: Workspace, text: str, *tags: str, session: str = "count") -> Any:
+    return daemon.ask(workspace, add, Add(session_id=session, content=text, priority="high", tags=tags))
 
 
 def story(home: Home, workspace: Workspace, session: str) -> list[tuple[str, str]]:
@@ -54,11 +54,11 @@ def illegible_items(workspace: Workspace) -> Iterator[None]:
 def test_a_tick_makes_crystals_of_what_waits_and_a_kill_between_makes_them_once(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon, ExitStack() as stack:
-        daemon.ask(workspace, OPEN, Open(session_id="count", policy="budget", config=SMALL))
+        daemon.ask(workspace, open_, Open(session_id="count", policy="budget", config=SMALL))
         stack.enter_context(no_crystals(workspace))
         for number in range(3):
-            assert add(daemon, workspace, f"Plain {number} is repaired").evicted == ()
-        gone = add(daemon, workspace, "Plain 3 is repaired").evicted
+            assert added(daemon, workspace, f"Plain {number} is repaired").evicted == ()
+        gone = added(daemon, workspace, "Plain 3 is repaired").evicted
         assert [(one.content, one.action) for one in gone] == [
             ("Plain 0 is repaired", "promote"),
             ("Plain 1 is repaired", "promote"),
@@ -67,9 +67,9 @@ def test_a_tick_makes_crystals_of_what_waits_and_a_kill_between_makes_them_once(
         daemon.kill()  # between the promotion and its delivery
     with home.serving() as daemon:
         daemon.until(lambda: len(daemon.found(workspace, "Plain is repaired")) == 2)
-        assert add(daemon, workspace, "Plain 4 is repaired").evicted == ()
-        stats = daemon.ask(workspace, STATS, InSession(session_id="count"))
-        assert (stats.total_count, stats.capacity.status) == (3, "healthy")
+        assert added(daemon, workspace, "Plain 4 is repaired").evicted == ()
+        standing = daemon.ask(workspace, stats, InSession(session_id="count"))
+        assert (standing.total_count, standing.capacity.status) == (3, "healthy")
         assert story(home, workspace, "count") == [
             ("opened", "budget"),
             *[("added", "")] * 4,
@@ -90,12 +90,12 @@ def test_the_daemon_ticks_a_budget_by_itself_within_its_half_minute(home: Home) 
     """At its soft limit, and all of it protected: what is softly forgotten leaves with the next tick."""
     workspace = home.workspace()
     with home.serving() as daemon:
-        daemon.ask(workspace, OPEN, Open(session_id="count", policy="budget", config=SMALL))
+        daemon.ask(workspace, open_, Open(session_id="count", policy="budget", config=SMALL))
         for number in range(5):
-            assert add(daemon, workspace, f"Decision {number}", "decision").evicted == ()
-        daemon.ask(workspace, FORGET, Forget(session_id="count", instruction="oldest"))
-        assert daemon.ask(workspace, STATS, InSession(session_id="count")).total_count == 5
-        daemon.until(lambda: daemon.ask(workspace, STATS, InSession(session_id="count")).total_count == 4)
+            assert added(daemon, workspace, f"Decision {number}", "decision").evicted == ()
+        daemon.ask(workspace, forget, Forget(session_id="count", instruction="oldest"))
+        assert daemon.ask(workspace, stats, InSession(session_id="count")).total_count == 5
+        daemon.until(lambda: daemon.ask(workspace, stats, InSession(session_id="count")).total_count == 4)
         assert story(home, workspace, "count")[-2:] == [("hidden", "oldest"), ("archived", "forgotten")]
         (done,) = daemon.events("sessions_maintained")
         assert (done["sessions"], done["archived"], done["promoted"]) == (1, 1, 0)
@@ -112,8 +112,8 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) ->
     with home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == ["The safe is behind the clock"]
-        stats = daemon.ask(workspace, STATS, InSession(session_id="chat"))
-        assert (stats.total_count, stats.promoted_count) == (1, 1)
+        standing = daemon.ask(workspace, stats, InSession(session_id="chat"))
+        assert (standing.total_count, standing.promoted_count) == (1, 1)
         assert story(home, workspace, "chat") == [
             ("opened", "ttl"),
             *[("added", "")] * 2,
@@ -131,7 +131,7 @@ def test_maintenance_that_fails_is_told_once_in_a_while_and_tried_again(home: Ho
     with illegible_items(workspace), home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_not_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == []
-        add(daemon, workspace, "Meanwhile it works", session="other")
+        added(daemon, workspace, "Meanwhile it works", session="other")
         daemon.terminated()
         assert len(daemon.events("sessions_not_maintained")) <= 3
     with home.serving() as daemon:
@@ -149,9 +149,9 @@ def test_a_closed_session_is_dreamt_of_without_a_note(home: Home) -> None:
     workspace = with_sections(home.workspace())
     with home.serving() as daemon:
         for number in range(5):
-            add(daemon, workspace, f"The ferry number {number} goes to Bergen", session="chat")
+            added(daemon, workspace, f"The ferry number {number} goes to Bergen", session="chat")
         assert daemon.events("dream_committed") == []
-        assert daemon.ask(workspace, CLOSE, InSession(session_id="chat")).archived == 5
+        assert daemon.ask(workspace, close, InSession(session_id="chat")).archived == 5
         daemon.until(lambda: daemon.events("dream_committed"))
         assert reasons(daemon, workspace)[0] in {"interval", "catch-up"}
         assert "The ferry number 4 goes to Bergen" in workspace.document.read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ def test_an_agent_over_stdio_and_the_owner_at_the_command_line_see_one_session(h
     with home.serving() as daemon:
 
         async def body() -> None:
-            switch = json.dumps(["memory", "sessions"])
+            switch = json.dumps(["memory", "sessions", "working_memory"])
             async with over_stdio(
                 "-w", str(workspace.root), DREAMD_SOCKET=str(home.socket), DREAMD_MCP__TOOLSETS=switch
             ) as client:

@@ -16,6 +16,7 @@ from state.sessions.importance import score
 from state.sessions.item import Item, Priority
 from state.sessions.matching import Filters, remembered, search
 from state.sessions.moments import after, seconds_between
+from state.sessions.page import Wanted, page
 from state.sessions.policies import POLICIES, policy_of, settings_of
 from state.sessions.summarizing import Scope, summarize
 from state.sessions.ttl import Ttl
@@ -157,13 +158,25 @@ def test_a_search_finds_what_holds_the_query_and_ranks_it(contents: list[str], q
     assert [one.relevance for one in found] == sorted((one.relevance for one in found), reverse=True)
 
 
-@given(CONTENTS, TEXTS, st.none() | st.integers(1, 3))
-def test_remembering_gives_items_of_the_session_in_order(contents: list[str], prompt: str, limit: int | None) -> None:
+@given(CONTENTS, TEXTS)
+def test_remembering_gives_items_of_the_session_in_order(contents: list[str], prompt: str) -> None:
     shelf = held(contents)
-    found = remembered(shelf, prompt, Filters(), START, limit)
+    found = list(remembered(shelf, prompt, Filters(), START))
     assert [one.seq for one in found] == sorted((one.seq for one in found), reverse=True)
     assert all(one in shelf.content for one in found)
-    assert limit is None or len(found) <= limit
+
+
+@given(st.lists(st.text(max_size=3), max_size=9, unique=True), st.integers(1, 4))
+def test_the_pages_of_a_list_together_are_the_list(ids: list[str], limit: int) -> None:
+    ids, read, cursor = [id_ for id_ in ids if id_], list[str](), ""
+    while True:
+        part = page(ids, Wanted(limit, cursor), str, len)
+        assert len(part.items) <= limit
+        read += part.items
+        if part.next_cursor is None:
+            break
+        cursor = part.next_cursor
+    assert read == ids
 
 
 WORDS = st.sampled_from(

@@ -8,7 +8,7 @@ from daemon.config import Config, McpSection
 from state.stores.workspace import Workspace
 from tests.mcp.agents import asking, in_process, told
 
-CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
+CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions", "working_memory", "session_memory")))
 
 
 def agent(here: Workspace, mode: str = "auto") -> Any:

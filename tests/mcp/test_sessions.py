@@ -1,18 +1,28 @@
 """The toolset `sessions` with the SDK's client: names, schemas, shapes, defaults and errors as they are published."""
 
 import json
+import re
+import threading
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
+import tiktoken
 
 from daemon.adoption import init_workspace
+from daemon.config import Config, McpSection, ModelSection, Toolset
+from daemon.mcp_tools import TOOLSETS
 from state.stores.workspace import Workspace
 from tests.daemon.running import alone
 from tests.daemon.working import SECRET
 from tests.mcp.agents import MODES, asking, in_process, refused, run, told
-from tests.mcp.sessions import added, agent
+from tests.mcp.sessions import CONFIG, added, agent
+from tests.model_characters import good
+from tests.scripted_model import ScriptedModel
 
 FIFTEEN = tuple(
     f"working_memory_{name}"
@@ -22,9 +32,10 @@ FIFTEEN = tuple(
     ).split()
 )
 MORE = (
-    "session_open",
-    "session_close",
-    *(f"memory_{name}" for name in "memorize remember forget summarize capacity context recall restore".split()),
+    *(f"session_{name}" for name in "open close list sweep".split()),
+    *(f"memory_{name}" for name in "memorize reassess remember forget summarize capacity context".split()),
+    "memory_recall",
+    "memory_restore",
 )
 # "Same structure as working_memory_add" is said of all of them.
 ITEM = {
@@ -39,6 +50,7 @@ ITEM = {
     "tags",
     "metadata",
 }
+LISTED = ITEM | {"state"}
 HOUR = timedelta(hours=1)
 
 
@@ -57,24 +69,66 @@ def moments(memory: Any) -> tuple[datetime, datetime]:
     return datetime.fromisoformat(memory["created_at"]), datetime.fromisoformat(memory["expires_at"])
 
 
-def test_the_toolset_is_there_where_it_is_switched_on(here: Workspace) -> None:
+def only(*toolsets: Toolset) -> Config:
+    return Config(mcp=McpSection(toolsets=toolsets))
+
+
+def test_the_toolsets_are_there_where_they_are_switched_on(here: Workspace) -> None:
     async def body() -> None:
         async with in_process(asking(here)) as client:
             assert not {tool.name for tool in (await client.list_tools()).tools} & {*FIFTEEN, *MORE}
-            assert "working_memory_add" not in (client.instructions or "")
-            assert (await refused(client, "working_memory_list", session_id="s"))["code"] == "NOT_FOUND"
+            error = await refused(client, "working_memory_list", session_id="s")
+            assert error["code"] == "NOT_FOUND"
+            assert "toolset 'sessions'" in error["error"]
         async with agent(here) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names[:1] == ["working_memory_note"]
             assert {*names[7:]} == {*FIFTEEN, *MORE}
-            assert len(names) == 7 + 25
-            assert "working_memory_add" in (client.instructions or "")
+            assert len(names) == 7 + len(FIFTEEN) + len(MORE)
+
+    run(body)
+
+
+@pytest.mark.parametrize("toolsets", [("memory",), ("sessions",), ("memory", "sessions"), ("session_memory",)])
+def test_the_instructions_name_the_tools_that_are_there_and_the_toolsets_that_are_not(
+    toolsets: tuple[Toolset, ...], here: Workspace
+) -> None:
+    async def body() -> None:
+        config = only(*toolsets)
+        async with in_process(asking(here, config), "auto", config) as client:
+            there = {tool.name for tool in (await client.list_tools()).tools}
+            told_of, _, off = (client.instructions or "").partition("Switched off")
+            named = set(re.findall(r"(?:working_memory|memory|session)_[a-z_]+", told_of))
+            assert named <= there
+            assert {*re.findall(r"([a-z_]+) \(", off)} == {*TOOLSETS} - {*toolsets}
+
+    run(body)
+
+
+def test_the_everyday_tools_cost_few_tokens(here: Workspace) -> None:
+    """As a model counts them (a BPE of its kind comes with litellm)."""
+    folder = Path(str(find_spec("litellm").submodule_search_locations[0]))  # type: ignore[index, union-attr]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(folder / "litellm_core_utils" / "tokenizers"))
+        encoding = tiktoken.get_encoding("cl100k_base")
+
+    async def body() -> None:
+        config = only("memory", "sessions")
+        async with in_process(asking(here, config), "auto", config) as client:
+            tools = (await client.list_tools()).tools
+            words = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+                for tool in tools
+            ]
+            texts = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in words]
+            assert len(tools) == 12
+            assert sum(len(encoding.encode(text)) for text in texts) < 1_200
 
     run(body)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_both_toolsets_are_listed_in_few_words_and_say_what_they_change(here: Workspace, mode: str) -> None:
+def test_the_tools_of_sessions_say_what_they_change(here: Workspace, mode: str) -> None:
     async def body() -> None:
         async with agent(here, mode) as client:
             tools = (await client.list_tools()).tools[7:]
@@ -84,14 +138,32 @@ def test_both_toolsets_are_listed_in_few_words_and_say_what_they_change(here: Wo
                 *(f"working_memory_{name}" for name in "list stats export search".split()),
                 *(f"working_memory_list_{name}" for name in "pending expired promoted".split()),
                 *(f"memory_{name}" for name in "remember summarize capacity context".split()),
+                "session_list",
             }
             assert [name for name, hint in hints.items() if hint and hint.destructive_hint] == ["memory_forget"]
             assert "$ref" not in json.dumps([[tool.input_schema, tool.output_schema] for tool in tools])
-            # About 2,700 tokens reach the model, beside those of the memory.
-            words = [(tool.name, tool.description, tool.input_schema) for tool in tools]
-            assert len(json.dumps(words, separators=(",", ":"))) < 11_500
             schemas = [tool.output_schema for tool in tools]
-            assert len(json.dumps(schemas, separators=(",", ":"))) < 15_000
+            assert len(json.dumps(schemas, separators=(",", ":"))) < 18_000
+            (opening,) = (tool.input_schema for tool in tools if tool.name == "session_open")
+            config = opening["properties"]["config"]
+            assert config["properties"]["soft_limit"] == {"type": "integer", "description": "budget"}
+            assert config["additionalProperties"] is False
+
+    run(body)
+
+
+def test_an_answer_of_many_memories_is_a_page(here: Workspace) -> None:
+    async def body() -> None:
+        async with agent(here) as client:
+            for number in range(4):
+                await added(client, f"{number} " + "long " * 9_000)
+            first = await told(client, "working_memory_list", session_id="s")
+            assert (first["count"], len(json.dumps(first)) < 110_000) == (2, True)
+            rest = await told(client, "working_memory_list", session_id="s", cursor=first["next_cursor"])
+            assert (rest["count"], rest["next_cursor"]) == (2, None)
+            listed = await told(client, "session_list", limit=1)
+            assert ([one["session_id"] for one in listed["sessions"]], listed["next_cursor"]) == (["s"], None)
+            assert (await told(client, "session_sweep", session_id="s"))["sessions"] == 1
 
     run(body)
 
@@ -109,14 +181,15 @@ def test_the_fifteen_answer_in_the_published_shapes(here: Workspace, mode: str) 
             of = {"session_id": "s", "memory_id": made["id"]}
 
             got = await told(client, "working_memory_get", **of)
-            assert got.keys() == ITEM | {"promoted_to_id", "relations"}
+            assert got.keys() == LISTED | {"promoted_to_id", "relations"}
             assert (got["access_count"], got["promoted_to_id"], got["relations"]) == (2, None, [])
 
             listed = await told(client, "working_memory_list", session_id="s")
-            assert listed.keys() == {"memories", "count"}
-            assert [one.keys() for one in listed["memories"]] == [ITEM]
+            assert listed.keys() == {"memories", "count", "next_cursor"}
+            assert [one.keys() for one in listed["memories"]] == [LISTED]
             exported = await told(client, "working_memory_export", session_id="s")
-            assert exported == {**listed, "session_id": "s"}
+            assert exported.keys() == listed.keys() | {"session_id"}
+            assert [one.keys() for one in exported["memories"]] == [LISTED | {"promoted_to_id", "relations"}]
 
             extended = await told(client, "working_memory_extend_ttl", **of)
             assert extended.keys() == {"success", "new_expires_at", "message"}
@@ -129,8 +202,8 @@ def test_the_fifteen_answer_in_the_published_shapes(here: Workspace, mode: str) 
             assert got["relations"] == [{**related, "metadata": {"k": "v"}}]
 
             found = await told(client, "working_memory_search", session_id="s", query="MEETING")
-            assert found.keys() == {"memories", "count", "query"}
-            assert [one.keys() for one in found["memories"]] == [ITEM | {"relevance_score"}]
+            assert found.keys() == {"memories", "count", "query", "next_cursor"}
+            assert [one.keys() for one in found["memories"]] == [LISTED | {"relevance_score"}]
 
     run(body)
 
@@ -148,7 +221,8 @@ def test_promoting_and_what_is_told_of_a_session_answer_in_the_published_shapes(
             assert (record["metadata"]["promotion_reason"], record["metadata"]["duration"]) == ("manual", "15min")
             assert await told(client, "working_memory_promote", **of) == record
             promoted = await told(client, "working_memory_list_promoted", session_id="s")
-            assert [one.keys() for one in promoted["memories"]] == [ITEM | {"promoted_to_id", "promoted_at"}]
+            more = {"promoted_to_id", "promoted_at", "relations"}
+            assert [one.keys() for one in promoted["memories"]] == [LISTED | more]
             assert promoted["memories"][0]["promoted_to_id"] == record["id"]
             hits = (await told(client, "memory_search", query="meeting notes"))["hits"]
             assert [(hit["id"], hit["origin"]) for hit in hits] == [(record["crystal_id"], "working")]
@@ -330,3 +404,47 @@ def test_errors_say_which_session_and_memory_they_are_about(here: Workspace, mod
             assert "max_items" in error["error"]
 
     run(body)
+
+
+def test_without_a_daemon_the_tools_work_beside_a_dream_of_the_same_server(here: Workspace) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def slowly(request: dict[str, Any], number: int) -> Any:
+        asked.set()
+        assert may_answer.wait(60)
+        return good(request, number)
+
+    with ScriptedModel(slowly) as model:
+        config = replace_model(model)
+
+        async def body() -> None:
+            async with in_process(asking(here, config), "auto", config) as client, anyio.create_task_group() as group:
+                await told(client, "working_memory_note", note="Ada prefers tea over coffee")
+
+                async def dream() -> None:
+                    assert (await told(client, "dream_now"))["version"] == 1
+
+                group.start_soon(dream)
+                assert await anyio.to_thread.run_sync(asked.wait, 60)
+                made = await added(client, "beside the dream", "critical")
+                of = {"session_id": "s", "memory_id": made["id"]}
+                assert (await told(client, "working_memory_get", **of))["promoted_to_id"]  # a crystal, too
+                assert (await told(client, "working_memory_list", session_id="s", include_promoted=True))[
+                    "count"
+                ] == 1
+                error = await refused(client, "dream_now")
+                assert error["code"] == "BUSY"
+                assert "kill" not in error["error"]
+                may_answer.set()
+            async with in_process(asking(here, config), "auto", config) as client:
+                assert (await told(client, "working_memory_get", **of))["content"] == "beside the dream"
+
+        try:
+            run(body)
+        finally:
+            may_answer.set()
+    assert "Ada prefers tea" in here.document.read_text()
+
+
+def replace_model(model: ScriptedModel) -> Config:
+    return CONFIG.model_copy(update={"model": ModelSection(name="openai/gpt-4o-mini", api_base=model.url)})

@@ -81,7 +81,7 @@ _STDIO = (
 
 def test_over_stdio_a_session_outlives_its_server(here: Workspace, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text("mcp: {toolsets: [memory, sessions]}\n")
+    config.write_text("mcp: {toolsets: [memory, sessions, working_memory, session_memory]}\n")
     words = ("-w", str(here.root), "--config", str(config))
 
     async def body() -> None:

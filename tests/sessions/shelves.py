@@ -1,6 +1,6 @@
 """A session's set in a list, and items with a clock that stands still until it is moved."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,7 +71,7 @@ def item(seq: int = 0, **fields: Any) -> Item:
     return Item(**{**usual, **fields})
 
 
-def seqs(items: Sequence[Item]) -> list[int]:
+def seqs(items: Iterable[Item]) -> list[int]:
     return [one.seq for one in items]
 
 

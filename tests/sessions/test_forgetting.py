@@ -3,8 +3,10 @@ import pytest
 from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError, error_of
 from state.sessions.forgetting import (
     BeforeStep,
+    InSet,
     LeastImportant,
     Mode,
+    OfId,
     Oldest,
     Position,
     instruction_of,
@@ -26,10 +28,19 @@ def four() -> ListShelf:
 
 
 def names(text: str, mode: Mode = Mode.SOFT) -> list[int]:
-    return seqs(meant(instruction_of(text), four(), mode))
+    return seqs(meant(in_set(text), four(), mode))
 
 
-def test_the_four_instructions_are_read() -> None:
+def in_set(text: str) -> InSet:
+    instruction = instruction_of(text)
+    assert not isinstance(instruction, OfId)
+    return instruction
+
+
+def test_the_instructions_are_read() -> None:
+    assert instruction_of("id:working_memory_s-the key_20260101-000000") == OfId(
+        "working_memory_s-the key_20260101-000000"
+    )
     assert instruction_of("oldest") == Oldest()
     assert instruction_of("least important") == LeastImportant()
     assert instruction_of("position:0") == Position(0)
@@ -64,7 +75,7 @@ def test_anything_else_is_unsupported(text: str) -> None:
     with pytest.raises(UnsupportedInstructionError) as refused:
         instruction_of(text)
     assert refused.value.code == "UNSUPPORTED_INSTRUCTION"
-    assert "use 'oldest', 'least important', 'position:N' or 'before:step_N'" in str(refused.value)
+    assert "use 'oldest', 'least important', 'position:N', 'before:step_N' or 'id:MEMORY_ID'" in str(refused.value)
     assert len(str(refused.value)) < 300
 
 
@@ -98,7 +109,7 @@ def test_what_is_out_of_range_is_not_found(text: str) -> None:
 def test_in_an_empty_session_nothing_is_found() -> None:
     for text in ("oldest", "least important", "position:0", "before:step_9"):
         with pytest.raises(NotFoundError):
-            meant(instruction_of(text), ListShelf([]), Mode.HARD)
+            meant(in_set(text), ListShelf([]), Mode.HARD)
 
 
 def test_only_a_hard_one_has_to_be_confirmed() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from state.errors import UsageError
-from state.sessions.importance import assigned, of_stars, of_ten, score
+from state.sessions.importance import assigned, score
 from state.sessions.item import Priority
 from tests.sessions.shelves import HOUR, MINUTE, START, item
 
@@ -59,16 +59,13 @@ def test_an_importance_outside_0_to_1_is_refused(importance: float) -> None:
 
 
 def test_an_importance_that_is_no_number_is_refused() -> None:
-    for importance in ("0.5", True, [1]):
-        with pytest.raises(UsageError, match=r"importance: .* is not a number"):
+    for importance in ("0.5", "★★★★", "11/10", "7.5/100", "", True, [1]):
+        with pytest.raises(UsageError, match=r"importance: .* is (not|neither) a number"):
             assigned(Priority.LOW, importance)  # type: ignore[arg-type]
 
 
 def test_other_scales_become_ours() -> None:
-    assert of_ten() == 0.1
-    assert (of_ten(0), of_ten(7.5), of_ten(10)) == (0.0, 0.75, 1.0)
-    assert (of_stars("★"), of_stars("★★"), of_stars("★★★")) == (0.3, 0.6, 0.9)
-    with pytest.raises(UsageError, match="between 0 and 10"):
-        of_ten(10.1)
-    with pytest.raises(UsageError, match="salience"):
-        of_stars("★★★★")
+    given: dict[float | str, float] = {"1/10": 0.1, "0/10": 0.0, "7.5/10": 0.75, "10/10": 1.0, 0.4: 0.4}
+    given |= {"★": 0.3, "★★": 0.6, "★★★": 0.9}
+    for importance, ours in given.items():
+        assert assigned(Priority.LOW, importance) == ours

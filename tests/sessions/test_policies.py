@@ -58,7 +58,7 @@ def test_its_settings_make_the_same_policy_again_through_json(name: str, config:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_setting_is_a_field_and_every_field_a_setting(name: str) -> None:
-    assert set(settings_of(policy_of(name, {}))) == set(POLICIES[name].settings)  # type: ignore[attr-defined]
+    assert set(settings_of(policy_of(name, {}))) == set(POLICIES[name].settings)
 
 
 @pytest.mark.parametrize(

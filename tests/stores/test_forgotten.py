@@ -202,7 +202,7 @@ def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
         sessions.items.add(session, _item(content), lambda _, content=content: f"id of {content[:30]}")  # type: ignore[misc]
         for content in (SECRET, HELD, "Bello")
     ]
-    sessions.items.leave(session, [(item, "full", False) for item in items], cold=True, now=AT)
+    sessions.items.leave(session, [(item, "full", False) for item in items], AT)
     cold = sessions.items.all(session)
     assert [(item.content, item.state.value) for item in cold] == [
         ("", "purged"),
@@ -210,8 +210,8 @@ def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
         ("Bello", "archived"),
     ]
     assert (cold[1].tags, cold[1].metadata) == (("pets",), {"a": "b"})
-    assert sessions.archive.search("vault", None, 9) == []
-    assert [item.content for item in sessions.archive.search("miez", None, 9)] == [REST]
+    assert list(sessions.archive.search("vault")) == []
+    assert [item.content for item in list(sessions.archive.search("miez"))] == [REST]
     found = [
         value
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -230,8 +230,8 @@ def test_what_a_session_buried_may_stay_in_the_archive_of_another(connection: sq
     Forgotten(connection).bury(["Bello"], AT)
     sessions, session = _session(connection)
     item = sessions.items.add(session, _item("Bello"), lambda _: "an id")
-    sessions.items.leave(session, [(item, "full", False)], cold=True, now=AT)
-    assert [one.content for one in sessions.archive.search("bello", None, 9)] == ["Bello"]
+    sessions.items.leave(session, [(item, "full", False)], AT)
+    assert [one.content for one in list(sessions.archive.search("bello"))] == ["Bello"]
 
 
 def test_it_goes_through_json_and_back(forgotten: Forgotten) -> None:

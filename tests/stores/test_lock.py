@@ -76,6 +76,11 @@ def test_the_second_one_is_told_who_holds_the_workspace(workspace: Workspace) ->
     acquire(workspace, "dreamd dream").release()
 
 
+def test_nobody_is_told_to_end_an_agents_server(workspace: Workspace) -> None:
+    with acquire(workspace, "dreamd mcp"), pytest.raises(BusyError, match=r"'dreamd mcp'.*wait for it$"):
+        acquire(workspace, "dreamd dream")
+
+
 def test_the_fence_rises_with_every_owner(workspace: Workspace) -> None:
     fences = []
     for _ in range(3):

@@ -1,0 +1,55 @@
+"""Pages: a long list in parts, each from where the last one ended."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from state.errors import UsageError
+from state.sessions.settings import shown
+
+LIMIT = 50
+MOST = 1_000
+# A page ends where its texts are longer than this together, but for its first one.
+MOST_CHARACTERS = 100_000
+
+Listed = TypeVar("Listed")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which part of a list: so many (None: all, however long), after the one of this id ("": from the top)."""
+
+    limit: int | None = None
+    cursor: str = ""
+
+
+ALL = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Listed]):
+    """A part of a list. `next_cursor` is where the next one begins; None: there is no more."""
+
+    items: tuple[Listed, ...]
+    next_cursor: str | None = None
+
+
+def page(
+    found: Iterable[Listed], wanted: Wanted, id_of: Callable[[Listed], str], length_of: Callable[[Listed], int]
+) -> Page[Listed]:
+    """The wanted part. Raises UsageError for a limit below 1, and a cursor whose item is not in the list any more."""
+    if wanted.limit is not None and wanted.limit < 1:
+        raise UsageError(f"limit: {shown(wanted.limit)} is below 1")
+    rest = iter(found)
+    if wanted.cursor and all(id_of(one) != wanted.cursor for one in rest):  # reads up to it
+        raise UsageError(f"cursor: {shown(wanted.cursor)} is not in this list any more", "begin without a cursor")
+    if wanted.limit is None:
+        return Page(tuple(rest))
+    taken: list[Listed] = []
+    characters = 0
+    for one in rest:
+        characters += length_of(one)
+        if taken and (len(taken) == wanted.limit or characters > MOST_CHARACTERS):
+            return Page(tuple(taken), id_of(taken[-1]))
+        taken.append(one)
+    return Page(tuple(taken))
