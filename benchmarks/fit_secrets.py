@@ -2,36 +2,38 @@
 
     python -m benchmarks.fit_secrets [--write]
 
-Prints what is caught, and how much harmless is changed, by weights that were fitted on other kinds of texts, and by
-those of the one author on the other. `--write` fits on all and replaces state/secrets/weights.json.
+Prints for each author how many secrets and texts are caught, and how much harmless is changed, by weights that were
+fitted on the texts of the others: what a reader may expect of texts that nobody fitted on. The threshold comes from
+the same scores. `--write` fits on all and replaces state/secrets/weights.json.
 """
 
 import argparse
 import json
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 
-from state.secrets import context, redaction
-from state.secrets.candidates import candidates
+from state.secrets import redaction
+from state.secrets.candidates import Candidate, candidates
+from state.secrets.context import spoken_of
 from state.secrets.features import features
-from state.secrets.mentions import mentions
 from tests.redteam.corpus import CORPORA, drawn
 
 _FILE = Path(redaction.__file__).with_name("weights.json")
 _LEAST_SEEN, _LEAST_WEIGHT, _DECIMALS = 8, 0.02, 2
 # Changing a word beside a secret costs less than changing a harmless text.
-_HARMLESS, _SECRET, _BESIDE, _PLAIN = 1.5, 1.0, 0.3, 0.4
-_PENALTY, _STEPS, _RATE = 1.0, 260, 0.0035
+_HARMLESS, _SECRET, _BESIDE, _PLAIN = 1.5, 1.0, 0.3, 1.0
+_PENALTY, _STEPS = 1.0, 260
+# So many of the harmless texts of an author who was not learnt from may be changed.
+_RATE = 0.003
 # Sentences as anybody says them are always learnt from, and never measured.
-_ALWAYS = -1
-_AUTHORS = ("a", "b", "c", "plain")
-_SAME, _FOLDS = 0.75, 5
+_PLAIN_AUTHORS = ("plain", "notes")
+_AUTHORS = ("a", "b", "c")
+_SAME = 0.75
+_LOWEST = -99.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Text:
     """A text of a corpus. `spans`: its secrets; `found`: what is redacted without the judge."""
 
     author: str
-    kind: str
+    language: str
     harmless: bool
     spans: tuple[tuple[int, int], ...]
     found: tuple[tuple[int, int], ...]
@@ -60,17 +62,20 @@ def read(authors: Sequence[str]) -> tuple[list[Text], list[Row]]:
     """All texts of the authors, and their candidates."""
     texts, rows = list[Text](), list[Row]()
     for author in authors:
-        for name in ("secrets", "harmless"):
-            for kind, _, text, spans in drawn(CORPORA / f"{name}_{author}.jsonl"):
-                with patch.object(context, "is_told", lambda *_: False):
-                    found = tuple((one.start, one.end) for one in redaction.redact(text).found)
-                texts.append(Text(author, kind, name == "harmless", spans, found))
+        for file in (CORPORA / f"{name}_{author}.jsonl" for name in ("secrets", "harmless")):
+            for _, language, text, spans in drawn(file) if file.exists() else ():
+                found = tuple((one.start, one.end) for one in redaction.redact(text, judge=_never).found)
+                texts.append(Text(author, language, file.name.startswith("harmless"), spans, found))
                 rows += _rows(text, texts[-1], len(texts) - 1)
     return texts, rows
 
 
+def _never(_text: str, _one: Candidate) -> bool:
+    return False
+
+
 def _rows(text: str, of: Text, number: int) -> Iterator[Row]:
-    for one in candidates(text, list(mentions(text))):
+    for one in candidates(text, spoken_of(text)):
         same = max((_overlap(span, (one.start, one.end)) for span in of.spans), default=0.0)
         partly = same > 0 or any(_overlap(span, (one.start, one.end)) for span in of.found)
         if same >= _SAME or of.harmless or not partly:
@@ -110,66 +115,85 @@ class Fit:
             weights -= size * first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.99**step)) + 1e-6)
         return weights
 
-    def left_out(self, folds: Sequence[int]) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
-        """The score of each candidate by weights that were fitted on the other folds."""
-        of = np.array(folds)
-        scores = np.zeros(len(of), np.float32)
-        for fold in sorted(set(folds) - {_ALWAYS}):
-            scores[of == fold] = self._matrix[of == fold] @ self.weights(of != fold)
+    def left_out(self, authors: Sequence[str]) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
+        """The score of each candidate by weights that were fitted on the other authors'."""
+        of = np.array(authors)
+        scores = np.full(len(of), _LOWEST, np.float32)
+        for author in _AUTHORS:
+            scores[of == author] = self._matrix[of == author] @ self.weights(of != author)
         return scores
 
 
 def _cost(text: Text, row: Row) -> float:
-    share = _PLAIN if text.author == "plain" else 1.0
+    share = _PLAIN if text.author in _PLAIN_AUTHORS else 1.0
     return share * (_HARMLESS if text.harmless else _SECRET if row.secret else _BESIDE)
 
 
 def threshold(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float]) -> float:
-    """The score that as few harmless texts reach as may be changed."""
-    highest: dict[int, float] = defaultdict(lambda: -99.0)
+    """The score that as few harmless texts reach as may be changed, less those that are changed without the judge."""
+    highest = _highest(rows, scores)
+    harmless = [number for number, text in enumerate(texts) if text.harmless and text.author in _AUTHORS]
+    reached = sorted((highest[number] for number in harmless if not texts[number].found), reverse=True)
+    return reached[max(0, int(_RATE * len(harmless)) - (len(harmless) - len(reached)))]
+
+
+def _highest(rows: Sequence[Row], scores: Sequence[float]) -> dict[int, float]:
+    """By the number of a text the highest score of its candidates."""
+    highest: dict[int, float] = defaultdict(lambda: _LOWEST)
     for row, score in zip(rows, scores, strict=True):
         highest[row.text] = max(highest[row.text], float(score))
-    harmless = [number for number, text in enumerate(texts) if text.harmless and text.author != "plain"]
-    reached = sorted((highest[number] for number in harmless if not texts[number].found), reverse=True)
-    return reached[int(_RATE * len(harmless))]
+    return highest
 
 
-def caught(
-    texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float], least: float
-) -> Iterator[tuple[str, bool]]:
-    """For each secret its author, and whether most of it is found."""
+def caught(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float], least: float) -> list[list[bool]]:
+    """For each text and each of its secrets whether most of it is found."""
     told = defaultdict(list)
     for row, score in zip(rows, scores, strict=True):
         if score > least:
             told[row.text].append((row.start, row.end))
-    for number, text in enumerate(texts):
-        for start, end in text.spans if text.author != "plain" else ():
-            spans = (*text.found, *told[number])
-            covered = sum(any(a <= at < b for a, b in spans) for at in range(start, end))
-            yield text.author, covered > (end - start) / 2
+    return [
+        [_is_covered(span, (*text.found, *told[number])) for span in text.spans] for number, text in enumerate(texts)
+    ]
+
+
+def _is_covered(span: tuple[int, int], found: Sequence[tuple[int, int]]) -> bool:
+    start, end = span
+    return 2 * sum(any(first <= at < last for first, last in found) for at in range(start, end)) > end - start
+
+
+def report(texts: Sequence[Text], rows: Sequence[Row], scores: Sequence[float], least: float) -> Iterator[str]:
+    """The shares of secrets and of texts that are caught, and of harmless ones changed, by author and language."""
+    highest, told = _highest(rows, scores), caught(texts, rows, scores, least)
+    changed = [bool(text.found) or highest[number] > least for number, text in enumerate(texts)]
+    for author in _AUTHORS:
+        of = [number for number, text in enumerate(texts) if text.author == author]
+        spoilt = [changed[number] for number in of if texts[number].harmless]
+        texts_told = [told[number] for number in of if not texts[number].harmless]
+        every = [one for found in texts_told for one in found]
+        whole = sum(map(all, texts_told)) / len(texts_told)
+        share = sum(every) / len(every)
+        wrong = sum(spoilt) / len(spoilt)
+        yield f"{author}: {share:.1%} of secrets, {whole:.1%} of texts; {wrong:.2%} of harmless ones"
+    languages: dict[str, list[bool]] = defaultdict(list)
+    for text, found in zip(texts, told, strict=True):
+        if text.author in _AUTHORS:
+            languages[text.language] += found
+    yield ", ".join(f"{name} {sum(found) / len(found):.1%}" for name, found in sorted(languages.items()) if found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
-    texts, rows = read(_AUTHORS)
+    texts, rows = read((*_AUTHORS, *_PLAIN_AUTHORS))
     fit = Fit(texts, rows)
-    plain = [texts[row.text].author == "plain" for row in rows]
-    kinds = [zlib.crc32((texts[row.text].author + texts[row.text].kind).encode()) % _FOLDS for row in rows]
-    authors = [_AUTHORS.index(texts[row.text].author) for row in rows]
-    for name, known in (("other kinds", kinds), ("other author", authors)):
-        folds = [_ALWAYS if is_plain else fold for is_plain, fold in zip(plain, known, strict=True)]
-        scores = fit.left_out(folds)
-        least = threshold(texts, rows, scores.tolist())
-        shares = defaultdict(list)
-        for author, is_caught in caught(texts, rows, scores.tolist(), least):
-            shares[author].append(is_caught)
-        figures = ", ".join(f"{author} {sum(all_) / len(all_):.1%}" for author, all_ in sorted(shares.items()))
-        print(f"{name}: caught {figures}; threshold {least:.2f}")
-        if name == "other author" and write:
-            weights = fit.weights(np.ones(len(rows), np.bool_))
-            _write(fit.names, weights.tolist(), least)
+    scores = fit.left_out([texts[row.text].author for row in rows]).tolist()
+    least = threshold(texts, rows, scores)
+    for line in report(texts, rows, scores, least):
+        print(line)
+    if write:
+        weights = fit.weights(np.ones(len(rows), np.bool_))
+        _write(fit.names, weights.tolist(), least)
 
 
 def _write(names: Sequence[str], weights: Sequence[float], least: float) -> None:

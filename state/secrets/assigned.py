@@ -30,23 +30,23 @@ _ABOUT = late_pattern(
     r"s?[_.-]?(?:hash(?!_?salt)|count|limit|length|len|type|name|path|file(?!_?pass)|url|uri|field|label|hint|policy|rules?|reset|min|max"
     r"|size|budget|usage|expir|ttl|at$|arn|ref|index|i[sz]e|i[sz]|less|ring|manager|prefix|version|format|provider|class"
     r"|store|required|strength|prompt|placeholder|input|error|valid|check|used|per|in$|out$|id$|ids$|ary|ion|ive|board|pad"
-    r"|word_?(?:hash|length)|regex|pattern|mismatch|changed|created|updated|visible|toggle|confirm|match|form|screen|view"
+    r"|word_?(?:hash|length)|regex|pattern|mismatch|changed|created|updated|visible|toggle|confirm|repeat|again|match|form|screen|view"
     r"|dialog|column|enabled|disabled|rotation|age|history|complex|attempt|lock|util|helper|service|handler|encoder|factory"
     r"|endpoint|address|map|set$|list|s$)",
     re.IGNORECASE,
 )
 _NO_ABOUT = frozenset({"s", "_id", "_access_key", "_file_password"})
 _BEFORE_ABOUT = late_pattern(
-    r"(?<![a-z])(?:next|page|continuation|cancel\w*|pad|eos|bos|unk|mask|sep|special|stop|max|min|num|total|sort|partition"
+    r"(?<![a-z])(?:next_?page|next|page|continuation|cancel\w*|pad|eos|bos|unk|mask|sep|special|stop|max|min|num|total|sort|partition"
     r"|prompt|completion|input|output|public(?:[ _-]?key)?|cache|foreign|reset|forgot|no|primary[ _-]foreign"
     r"|idempotency|map|hot|short"
-    r"|arrow|error|country|postal|zip|status|exit|qr|bar|product|source|area|dial|color|colour|language|currency|promo|discount"
+    r"|arrow|error|hint|label|title|message|dica|pista|indice|hinweis|country|postal|zip|status|exit|qr|bar|product|source|area|dial|color|colour|language|currency|promo|discount"
     r"|coupon|voucher|response|http|return|state|error|order|booking|tracking|reference|article|item|gate|airport|type)"
     r"[ _-]?$",
     re.IGNORECASE,
 )
 _ASSIGN = late_pattern(
-    r"(?:[\\\"'\])`*」』】》”»]{0,9}\s{0,12}(?::=|=>|->|→|={1,3}|!=|:(?!:)|：|＝|\?=|\|\|=)|\\{0,7}[\"']\s{1,4}value\s?=)"
+    r"(?:[\\\"'\])`*」』】》”»]{0,9}\s{0,12}(?::=|=>|->|→|={1,3}|!=|:(?![:?+])|：|＝|\?=|\|\|=)|\\{0,7}[\"']\s{1,4}value\s?=)"
     r"\s{0,4}(?:\*{2}\s{1,2})?(?:!\w{2,8}\s)?"
 )
 _CELL = late_pattern(r"[*`]{0,2}[ \t]{1,20}\|[ \t]{0,20}(?=\S)")
@@ -81,7 +81,7 @@ _AROUND = ("", " ", "\n", "\r", "&", ";", "\\", "'", '"', "`", "\t")
 _LONG = 250
 _TRAILING = ".,;:?)]}*\\"
 
-_CALLS = late_pattern(r"[\w.$!]*[A-Za-z_]\w*\??[.(\[]\w*[(\[\"']|[\w.$]*[A-Za-z_]\w*[(\[]")
+_CALLS = late_pattern(r"[\w.$!]*[^\W\d]\w*\??[.(\[]\w*[(\[\"']|[\w.$]*[^\W\d]\w*[(\[]|\[\w")
 _DOTTED = late_pattern(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+!?")
 _NUMBERED = late_pattern(r"[A-Za-z]+\d{1,2}")
 # "velvet.quartz34" was typed as a password; `self.password2` is a field.
@@ -236,8 +236,10 @@ def _is_reference(value: Value, *, shouted: bool) -> bool:
 def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Whether someone chose this as a password. Names in capitals stand in a file of settings."""
     text, shouted = value.text, name.isupper()
-    if (value.form == "flag" or "phrase" in name.lower()) and value.quote and 2 <= len(text.split()) <= 10:
-        return not _is_word(text) and not vocabulary().about.intersection(text.lower().split())
+    if 2 <= len(text.split()) <= 10 and (
+        (value.quote and (value.form == "flag" or shouted)) or (_is_worded(name) and (value.quote or value.spoken))
+    ):
+        return not _speaks(text)
     if _WORDS.fullmatch(text) and (value.quote or value.spoken or text.count("-") >= 3):
         return are_drawn(re.split("[ -]", text))
     if any(character.isspace() for character in text):
@@ -256,15 +258,28 @@ def _is_word(text: str) -> bool:
     """Whether a text only names something: a field, a label in some language."""
     words = vocabulary()
     parts = [key_of(part) for part in re.split(r"[_.\s-]", text)]
-    known = any(part in words.nouns or part in words.about for part in (*parts, key_of(text)))
+    about = sum(part in words.about for part in parts)
+    known = 2 * about > len(parts) or any(part in words.named for part in (*parts, key_of(text)))
     return known and (bool(_ABOUT_ITSELF.fullmatch(text)) or key_of(text).isalpha())
+
+
+def _is_worded(name: str) -> bool:
+    """Whether what is called so consists of words: a passphrase."""
+    return any(word in name.lower() for word in ("phrase", "frase", "фраза", "フレーズ"))
+
+
+def _speaks(text: str) -> bool:
+    """Whether a sentence is about a secret rather than one."""
+    words, spoken = vocabulary(), re.findall(r"[^\W\d_]+", text.lower())
+    about = sum(word in words.about or word in words.yours for word in spoken)
+    return 3 * about > len(spoken) or any(key_of(word) in words.named for word in spoken)
 
 
 def _is_lone(text: str) -> bool:
     """Whether a plain word behind `password=` is no name of a variable."""
     words = vocabulary()
     parts = [key_of(part) for part in re.split(r"[_.-]", text)]
-    known = any(part in words.nouns or part in words.about or part in words.yours for part in parts)
+    known = any(part in words.named or part in words.about or part in words.yours for part in parts)
     return len(text) >= 5 and not known and not _CODE.search(text) and any(map(str.isalpha, text))
 
 

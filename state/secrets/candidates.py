@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from state.patterns import late_pattern
-from state.secrets.languages import Noun, vocabulary
+from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.mentions import Mention
-from state.secrets.value import PLAIN, is_call, is_placeholder, is_technical, looks_drawn, strength
+from state.secrets.value import PLAIN, UNUSUAL, is_call, is_placeholder, is_technical, looks_drawn, strength
 
 REACH_BEHIND, REACH_AHEAD = 160, 90
 _WIDE = "\u3001-\u303f\uff01-\uff0c\uff0e-\uff0f\uff1a-\uff20\uff3b-\uff3d\uff5b-\uff65"
@@ -18,13 +18,17 @@ _QUOTED = (
     r"(?:(?<=\S)(?:[\"`“”«»›」』’‘]|\*\*|\\\"|'(?!\w))| [»›])"
 )
 _NUMBER = (
-    r"(?<![\w.,/+-])[*#]?(?:\d{2,8}(?:(?:[ \u00a0-]| – )\d{2,8}){1,7}|\d{3,12}|\d(?:[ -]\d){3,7})[#*]?"
-    r"(?![\w%°€$]|[.,:/-]\d)"
+    rf"(?:(?<![\w.,/+-])|(?<=[{_IDEOGRAPH}]))[*#]?(?:\d{{1,8}}(?:(?:[ \u00a0-]| – )\d{{2,8}}){{1,7}}"
+    rf"|\d{{3,12}}|\d(?:[ -]\d){{3,7}})[#*]?(?![A-Za-zÀ-ӿ_\d%°€$]|[.,:/-]\d)"
 )
+# As keypads have them: 2580E, B4729, 38К2417.
+_CODE = r"(?<![\w.,/+#-])(?:[A-ZА-Я]\d{3,6}[A-ZА-Я]?|\d{3,6}[A-ZА-Я]|\d{1,3}[A-ZА-Я]\d{2,5})(?![\w%°€$-]|[.,:/]\d)"
 _WORD = rf"[^\s{_WIDE}{_IDEOGRAPH}\"“”„«»`‹›<>]+"
 _NAMED = late_pattern(r"--?[\w-]+=(?=.)|[A-Za-z_][\w.-]{1,40}[=:](?=[^/:=].{3})|[a-z]:(?=[^/:=].{3})")
 _CUT = late_pattern(r"[,;:，。](?=\d{1,2}$)")
-_CHUNK = late_pattern(rf"{_QUOTED}|(?P<number>{_NUMBER})|(?P<word>{_WORD})|(?P<wide>[{_IDEOGRAPH}]{{2,24}})")
+_CHUNK = late_pattern(
+    rf"{_QUOTED}|(?P<number>{_NUMBER})|(?P<code>{_CODE})|(?P<word>{_WORD})|(?P<wide>[{_IDEOGRAPH}]{{2,24}})"
+)
 _OPENING, _TRAILING = "([{<*_'‘‚\\|:,;=", ".,;:()]}*\\>'’?!|"
 _LAST = late_pattern(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
 _PHRASE = late_pattern(
@@ -32,17 +36,28 @@ _PHRASE = late_pattern(
 )
 _PLAIN_FORM = late_pattern(
     r"--?[A-Za-z].*|[\w.+%-]+@[\w-]+(?:\.[\w-]+)+|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*"
-    r"|\d{1,4}[-./:]\d{1,2}[-./:T]\d{1,4}(?:[:T]\d\d)*Z?|v?\d+(?:\.\d+)+|(?:X|Content|Accept|Set)-[A-Z][\w-]+"
+    r"|(?:[0-9A-Fa-f]{2}:){3,}[0-9A-Fa-f]{2}|0x[0-9a-fA-F]{40}|[A-Za-z][\w.-]*=\w{0,3}|AAAA[BCDE]3Nza\S{20,}|\d{1,4}[-./:]\d{1,2}[-./:T]\d{1,4}(?:[:T]\d\d)*Z?|v?\d+(?:\.\d+)+|(?:X|Content|Accept|Set)-[A-Z][\w-]+"
     r"|(?:ssh|ecdsa|sk|rsa|aes|sha|hmac|curve|ed|chacha|diffie)-?\d*-.*|[A-Z]{2,4}-[A-Z][a-z]+|\w+(?:\(\)|\.\w+\(.*)"
 )
 _CIRCUIT = late_pattern(
-    r"gpio|header|board|pinout|connector|chip|arduino|esp\d|bcm|jumper|led\b|mcu|raspberry|servo|sensor|relay|uart|i2c|spi\b"
+    r"gpio|header|board|pinout|connector|arduino|esp\d|bcm|jumper|led\b|mcu|raspberry|servo|sensor|relay|uart|i2c|spi\b"
     r"|solder|platine|broche|belegung|version|release|commit|dependency|map\b|stecker|контакт|引脚|ピン配置|针脚",
     re.IGNORECASE,
 )
 _SYMBOL = late_pattern(r"[^\w\s./:-]")
 _ESCAPE = late_pattern(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
 _LONG = 16
+_HASHED = late_pattern(
+    r"(?i)check_?sum|digest|fingerprint|commit|reference|signature made|using rsa key|shasum|integrity|ssh-rsa|public"
+    r"|prüfsumme|empreinte|huella|impronta|somme de contrôle|suma de"
+    r"|отпечат|контрольная сумма|校验|指纹|哈希|ハッシュ|チェックサム"
+)
+# What is drawn by a browser, and what one calls itself.
+_DRAWN_FORM = late_pattern(r"Mozilla/\d|[Mm]-?\d[\d.]*[ ,]?-?\d[\d.]*[ ,]?[A-Za-z]-?\d")
+_IDENTIFIER = late_pattern(r"[^\W\d]\w*(?:\.\w+)+")
+_IDEOGRAPHIC = late_pattern(rf"[{_IDEOGRAPH}]")
+_OPENS = frozenset({Noun.PIN, Noun.CODE})
+_DIGEST = late_pattern(r"(?i)(?:sha\d{1,3}|md5)[:-]$")
 _CALLED = late_pattern(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
 _STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
 _JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -")
@@ -143,6 +158,8 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
         start = named.end()
     while start < end and text[start] in _OPENING:
         start += 1
+    if "(" in text[start:end] and ")" not in text[start:end] and text[end : end + 1] > "\u3000":
+        end = text.index("(", start)
     if cut := _CUT.search(text, start, end):
         end = cut.start() if text[end : end + 1] > "\u3000" else end
     while (
@@ -171,35 +188,58 @@ def _is_led(text: str, start: int) -> bool:
 
 
 def _may_be(text: str, one: Candidate) -> bool:
-    before = one.before or one.thing
-    if not one.nouns and not _is_chosen(text[one.start : one.end], one.form):
+    value = text[one.start : one.end]
+    if key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
-    if one.form == "number":
-        first, last = max(0, before.start - 30) if before else one.start, min(len(text), one.end + 24)
-        return not _CIRCUIT.search(text, first, last)
-    if one.form != "word":
-        return one.form != "wide" or (before is not None and _is_led(text, one.start))
-    word = text[one.start : one.end]
-    if _is_other(word, one) or (text[one.start - 1 : one.start] == "\\" and _ESCAPE.match(word)):
+    if all(mention.noun is Noun.UNNAMED for mention in one.nouns) and not _is_chosen(value, one):
+        return False
+    if one.form in {"number", "code"}:
+        return _is_number(text, one)
+    if one.form == "wide":
+        return one.before is not None and _is_led(text, one.start)
+    return one.form != "word" or _is_word(text, value, one)
+
+
+def _is_number(text: str, one: Candidate) -> bool:
+    """Whether a number may be a PIN: none of a circuit or a version, and with a letter only of what has keypads."""
+    if one.form == "code" and not any(mention.noun in _OPENS for mention in one.nouns):
+        return False
+    before = one.before or one.thing
+    first, last = max(0, before.start - 30) if before else one.start, min(len(text), one.end + 24)
+    return not _CIRCUIT.search(text, first, last)
+
+
+def _is_word(text: str, word: str, one: Candidate) -> bool:
+    before = one.before or one.thing
+    behind = text[max(0, one.start - 8) : one.start]
+    if _DIGEST.search(behind) or (behind.endswith("\\") and _ESCAPE.match(word)):
+        return False
+    is_called = text[one.end : one.end + 1] == "(" and _IDENTIFIER.fullmatch(word)
+    if is_called or _is_other(text, word, one):
         return False
     if strength(word) > PLAIN or not word.isalpha() or not word.islower():
         return True
     return len(word) > 3 and before is not None and (one.start - before.end < 4 or _is_led(text, one.start))
 
 
-def _is_chosen(value: str, form: str) -> bool:
+def _is_chosen(value: str, one: Candidate) -> bool:
     """Whether a value looks chosen as a secret by itself: a server or a region is said to be this and that, too."""
+    form = one.form
     if form == "number":
-        return not value.isdigit()
+        return not value.isdigit() or bool(one.nouns and (one.thing or one.later))
+    if form == "word" and one.nouns and strength(value) >= UNUSUAL:
+        return True
     mixed = any(map(str.isupper, value)) + any(map(str.isdigit, value)) + bool(_SYMBOL.search(value))
     return form == "quoted" or (form == "word" and mixed > 1)
 
 
-def _is_other(word: str, one: Candidate) -> bool:
+def _is_other(text: str, word: str, one: Candidate) -> bool:
     """Whether a word is known for something else: an address, a date, a call, the number of an account."""
     if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
         return True
-    if is_call(word) and word.isascii() and _CALLED.search(word):
+    if is_call(word) and word < "\u3000" and not _IDEOGRAPHIC.search(word) and _CALLED.search(word):
+        return True
+    if len(word) >= _LONG and looks_drawn(word) and _HASHED.search(text, max(0, one.start - 60), one.start):
         return True
     strong = _STRONG & {mention.noun for mention in one.nouns}
     return len(word) >= _LONG and looks_drawn(word) and not strong

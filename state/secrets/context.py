@@ -16,7 +16,7 @@ from state.secrets.assigned import (
     value_of,
 )
 from state.secrets.candidates import Candidate, candidates
-from state.secrets.judge import is_told
+from state.secrets.judge import Judge, is_told
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.mentions import Mention, mentions
 from state.secrets.pairs import pairs
@@ -33,6 +33,7 @@ _KINDS = {
     Noun.LOGIN: "password",
     Noun.PHRASE: "seed phrase",
     Noun.CODES: "recovery code",
+    Noun.UNNAMED: "password",
 }
 _ASSIGNED = frozenset({Noun.PASSWORD, Noun.KEY, Noun.LOGIN})
 _NEAR = 45
@@ -41,13 +42,14 @@ _OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
 _FOLDER_BEFORE, _FOLDER_AFTER = late_pattern(r"/[\w.-]{0,40}$"), late_pattern(r"[\w.-]{0,40}/")
+_BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
 _DOZEN = 36  # characters that twelve words have at least
 
 
-def in_context(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each secret that stands beside what it is called."""
-    every = [one for one in mentions(text) if not (_is_mark(text, one.start) or _is_folder(text, one))]
-    found = [one for one in every if one.noun is not Noun.THING]
+def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of each secret that stands beside what it is called; `judge` says which are told."""
+    every = spoken_of(text)
+    found = [one for one in every if one.noun not in {Noun.THING, Noun.UNNAMED}]
     for start, end in pairs(text, found):
         yield "password", start, end
     if found:
@@ -64,11 +66,20 @@ def in_context(text: str) -> Iterator[tuple[str, int, int]]:
             done = max(done, end)
         if mention.noun in {Noun.PHRASE, Noun.CODES}:
             yield from ((_KINDS[mention.noun], start, end) for start, end in _series(text, found, number))
-    yield from _told(text, every, elsewhere)
+    yield from _told(text, every, elsewhere, judge)
+
+
+def spoken_of(text: str) -> list[Mention]:
+    """The nouns of a text behind which a secret may stand, and the things that one opens."""
+    return [
+        one
+        for one in mentions(text)
+        if not (_is_mark(text, one.start) or _is_folder(text, one) or _is_public(text, one))
+    ]
 
 
 def _told(
-    text: str, found: Sequence[Mention], elsewhere: Sequence[tuple[int, int]]
+    text: str, found: Sequence[Mention], elsewhere: Sequence[tuple[int, int]], judge: Judge
 ) -> Iterator[tuple[str, int, int]]:
     """What is told of the nouns that were found, outside of the values that only say where a secret is."""
     ends = [end for _, end in elsewhere]
@@ -80,7 +91,7 @@ def _told(
             continue
         beside = (text[max(0, one.start - _SEEN_BEHIND) : one.end + _SEEN_AHEAD], one.form, one.end - one.start)
         if beside not in verdicts:
-            verdicts[beside] = is_told(text, one)
+            verdicts[beside] = judge(text, one)
         if verdicts[beside]:
             yield _kind(one), one.start, one.end
             if last and _is_changed(text, last, one):
@@ -164,4 +175,19 @@ def _is_folder(text: str, one: Mention) -> bool:
         one.noun is Noun.LOGIN
         and bool(_FOLDER_AFTER.match(text, one.end))
         and bool(_FOLDER_BEFORE.search(text, max(0, one.start - 41), one.start))
+    )
+
+
+def _is_public(text: str, one: Mention) -> bool:
+    """Whether a key is one that everybody may see: "the public key", "clave pública"."""
+    if one.noun is not Noun.KEY:
+        return False
+    if "public" in text[name_start(text, one.start) : one.start].lower():
+        return True
+    beside = (text[max(0, one.start - _BESIDE) : one.start], text[one.end : one.end + _BESIDE])
+    before, after = (_WORD.findall(part.lower()) for part in beside)
+    words = vocabulary().public
+    near = " ".join(beside).lower()
+    return not words.isdisjoint((*before[-1:], *after[:1])) or (
+        one.key[0] > "\u3000" and any(word in near for word in words if word > "\u3000")
     )

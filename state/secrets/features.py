@@ -31,7 +31,17 @@ _DOTTED = late_pattern(r"[^\W\d_]+(?:\.[^\W_]+)+")
 _SENTENCE_END = late_pattern(r"[.!?…]\s|[。！？]|\n\s*\n")
 _CODE_LINE = late_pattern(r"[;{}()\[\]=<>]|::|//|\$")
 _LAST = late_pattern(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
-_SPEAKER = late_pattern(r"[^\W\d_][\w .()-]{0,24}[:：>]\s*")
+_CLOCK = r"[\[(]?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[\])]?,?\s{0,2}(?:[-–]\s)?"
+# "[10:42] Tom: ", "<lou> ", "Tom (IT) 10:42: ", "> "
+_SPEAKER = late_pattern(
+    rf"[>\s-]{{0,4}}(?:{_CLOCK})?"
+    rf"(?:<[^<>\n]{{1,30}}>|[^\W\d_][\w .()'’-]{{0,30}}?\s{{0,2}}(?:{_CLOCK})?[:：>]|<|:|>)\s*"
+)
+_HEDGE = late_pattern(r"(?:[^\W\d_]{1,6}[,!.…]?\s){0,2}")
+_PAIR = late_pattern(
+    r"[\s>*_`\"'“„«「『(（:：=→]*(?:[^\W\d_]{1,3}\s)?[\"'`*“„«「]{0,2}(?P<user>[\w.@+-]{2,60})[\"'`*”»“」]{0,2}"
+    r"\s?(?P<joint>/|\||,|:|：|，|、|;|–|—|-|·|\(|→|\s(?:und|and|y|e|et|и|та|en|och|i|ve|with|mit|con|avec|com|с|met|med|z|と)\s)[\s\"'`*“„«「『(]*"
+)
 _STRIPPED = " \t\r>*_`\"'“„«「『(（[{‘‚"
 _JOINTS = {
     ":": "colon",
@@ -60,8 +70,8 @@ _JOINTS = {
 }
 _WEAK = frozenset({"key", "user", "account", "code", "number", "root", "admin"})
 _FEW = 2
-_CLOSE = frozenset({"adjacent", "label", "tells", "told", "leads"})
-_STRONGEST = (Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES, Noun.LOGIN, Noun.CODE, Noun.PHRASE)
+_CLOSE = frozenset({"adjacent", "label", "tells", "told", "leads", "answer", "pair"})
+_STRONGEST = (Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES, Noun.LOGIN, Noun.CODE, Noun.PHRASE, Noun.UNNAMED)
 _LENGTHS = (3, 4, 5, 6, 8, 12, 20, 40)
 _DISTANCES = (1, 3, 8, 16, 32, 64, 100)
 
@@ -126,8 +136,8 @@ def look(value: str, form: str) -> tuple[str, ...]:
         "hex": bool(_HEX.fullmatch(value)),
         "year": bool(_YEAR.fullmatch(value)),
         "drawn": looks_drawn(value),
-        "noun": key_of(value) in words.nouns,
-        "holds noun": any(part in words.nouns for part in parts),
+        "noun": key_of(value) in words.named,
+        "holds noun": any(part in words.named for part in parts),
         "about": any(part in words.about for part in parts),
         "small": any(part in words.small or part in words.tells for part in parts),
         "common": bool(parts) and sum(part in COMMONPLACE for part in parts) * 2 >= len(parts),
@@ -146,8 +156,10 @@ def look(value: str, form: str) -> tuple[str, ...]:
 
 @functools.lru_cache(4096)
 def _level(value: str, form: str) -> str:
-    if form in {"number", "wide", "phrase"} or " " in value:
-        return "number" if form == "number" else "wide" if form == "wide" else "words"
+    if form in {"number", "code", "wide"}:
+        return form
+    if form == "phrase" or " " in value:
+        return "words"
     if value.isdigit():
         return "number"
     return str(strength(value))
@@ -203,7 +215,7 @@ def around(text: str, one: Candidate) -> Surroundings:
     best = _best(one)
     names += [f"{lead} & {name}" for name in noticed if name.startswith("next word")]  # from … to …
     names += [*noticed, code, f"tie {tie}", f"best {best}"]
-    flags = tuple(name for name in ("talk", "named", "thing", "worded") if name in names)
+    flags = tuple(name for name in ("talk", "named", "thing", "worded", "user") if name in names)
     return Surroundings(tuple(names), tie, best, one.before.noun.value if one.before else "none", code, flags)
 
 
@@ -256,10 +268,38 @@ def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str,
         "worded": any(word in before.key for word in _worded()),
         "weak noun": before.key in _WEAK,
     }
+    noticed["user"] = before.key in _users()
     tie = _tie(between, lead, len(found), strange, told=told)
     if ended and tie not in {"label", "label far"}:
         tie = "ended"
+    if _is_answer(text, between, one):
+        tie = "answer"
+    elif pair := _pair(between):
+        tie = "pair"
+        noticed[f"pair {pair}"] = True
     return tie, [*names, *(name for name, is_so in noticed.items() if is_so)]
+
+
+def _is_answer(text: str, between: str, one: Candidate) -> bool:
+    """Whether a candidate is what somebody answers to the question that the noun stands in."""
+    asked = max(between.rfind("?"), between.rfind("？"))
+    line = between.rfind("\n")
+    if not 0 <= asked < line:
+        return False
+    head = between[line + 1 :]
+    said = head[match.end() :] if (match := _SPEAKER.match(head)) else head
+    stop = text.find("\n", one.end, one.end + 200)
+    rest = text[one.end : stop if stop >= 0 else one.end + 200]
+    return _HEDGE.fullmatch(said.lstrip(_STRIPPED)) is not None and len(rest.split()) <= _FEW
+
+
+def _pair(between: str) -> str:
+    """What keeps a name and its password apart, where nothing but the name stands between the noun and that."""
+    match = _PAIR.fullmatch(between[-100:]) if len(between) <= 100 else None
+    if match is None or _class(match["user"].lower()) != "other":
+        return ""
+    joint = match["joint"].strip()
+    return "word" if joint.isalpha() else "comma" if joint in {",", "，", "、", ";"} else "slash"
 
 
 def _tie(between: str, lead: str, count: int, strange: int, *, told: bool) -> str:
@@ -332,9 +372,14 @@ def _class(word: str) -> str:
         return "small"
     if word in words.about:
         return "about"
-    if key_of(word) in words.nouns:
+    if key_of(word) in words.named:
         return "noun"
     return "other"
+
+
+@functools.cache
+def _users() -> frozenset[str]:
+    return frozenset(map(key_of, vocabulary().users))
 
 
 @functools.cache

@@ -2,10 +2,13 @@
 
 import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from state.secrets.candidates import Candidate
 from state.secrets.features import Surroundings, around, crossed, look
+
+Judge = Callable[[str, Candidate], bool]
 
 
 def is_told(text: str, one: Candidate) -> bool:

@@ -6,6 +6,7 @@ Each file of languages/ has every row of ROWS. A new language is a new file; not
 import functools
 import json
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -32,22 +33,28 @@ class Noun(Enum):
     LOGIN = "login"
     CODE = "code"  # of a door, if one is spoken of
     THING = "locked"  # what a secret opens
+    UNNAMED = "unnamed"  # "try again with", "the new one is": a secret is meant that nobody names
 
 
 # What an ambiguous noun is taken for: the first that has it.
-_ORDER = (Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.PASSWORD, Noun.KEY, Noun.LOGIN, Noun.CODE, Noun.THING)
+_ORDER = (Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.PASSWORD, Noun.KEY, Noun.LOGIN, Noun.CODE, Noun.THING, Noun.UNNAMED)
 # tells: stands between the noun and its value; leads: the same, of what may be no value;
 # about: behind the noun, no value follows; yours: of a placeholder; small: of a sentence rather than a passphrase;
-# denies: between a word and the noun, the word is none; worded: part of a noun whose secret may be plain words.
-_WORDS = ("tells", "leads", "about", "yours", "small", "denies", "worded")
+# denies: between a word and the noun, the word is none; worded: part of a noun whose secret may be plain words;
+# users: a noun of `login` that names who logs in; public: beside a key, everybody may see it.
+_WORDS = ("tells", "leads", "about", "yours", "small", "denies", "worded", "users", "public")
 ROWS = (*(noun.value for noun in Noun), *_WORDS)
+
+_ACCENTED = re.compile("[à-öø-ÿāăąćčďđēęěğīıłńňőœřśşšťūůűźżž]")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa", "œ": "oe"})
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The words of all languages. `nouns` by their key (see `key_of`)."""
+    """The words of all languages. `nouns` by their key (see `key_of`); `named`: those that name a secret."""
 
     nouns: dict[str, Noun]
+    named: frozenset[str]
     spelled: tuple[str, ...]
     tells: frozenset[str]
     leads: frozenset[str]
@@ -56,6 +63,8 @@ class Vocabulary:
     small: frozenset[str]
     denies: frozenset[str]
     worded: frozenset[str]
+    users: frozenset[str]
+    public: frozenset[str]
 
 
 def key_of(noun: str) -> str:
@@ -88,13 +97,25 @@ def _words(quoted: str) -> list[str]:
     return words if all(isinstance(word, str) and word for word in words) else []
 
 
+def _spellings(word: str) -> tuple[str, ...]:
+    """A word in small letters, and as it is typed in haste or in the name of a setting: without its accents."""
+    word = word.lower()
+    if not _ACCENTED.search(word):
+        return (word,)
+    plain = "".join(one for one in unicodedata.normalize("NFD", word) if not unicodedata.combining(one))
+    return tuple(dict.fromkeys((word, plain, word.translate(_UMLAUTS))))
+
+
 @functools.cache
 def vocabulary() -> Vocabulary:
     """The words of all files, read once."""
     languages = [rows_of(file) for file in sorted(_FOLDER.glob("*.toml"))]
-    every = {name: [word.lower() for rows in languages for word in rows[name]] for name in ROWS}
-    spelled = dict.fromkeys(word for noun in _ORDER for word in every[noun.value])
     nouns: dict[str, Noun] = {}
-    for noun in reversed(_ORDER):
-        nouns |= dict.fromkeys(map(key_of, every[noun.value]), noun)
-    return Vocabulary(nouns, tuple(spelled), **{name: frozenset(every[name]) for name in _WORDS})
+    spelled: dict[str, None] = {}
+    for noun in _ORDER:
+        for word in (word for rows in languages for written in rows[noun.value] for word in _spellings(written)):
+            spelled[word] = None
+            nouns.setdefault(key_of(word), noun)
+    words = {name: frozenset(word.lower() for rows in languages for word in rows[name]) for name in _WORDS}
+    named = frozenset(key for key, noun in nouns.items() if noun not in {Noun.THING, Noun.UNNAMED})
+    return Vocabulary(nouns, named, tuple(spelled), **words)

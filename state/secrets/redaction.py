@@ -13,6 +13,7 @@ from itertools import chain
 from state.patterns import late_pattern
 from state.secrets.addresses import addresses
 from state.secrets.context import MARK, in_context
+from state.secrets.judge import Judge, is_told
 from state.secrets.keys import private_keys
 from state.secrets.rules import ours, shaped, theirs
 from state.secrets.settings import settings
@@ -48,15 +49,15 @@ class Redacted:
     found: tuple[Finding, ...] = ()
 
 
-def redact(text: str, allow: Sequence[str] = ()) -> Redacted:
+def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told) -> Redacted:
     """The text with every secret replaced by `[redacted: kind]`; what stands within a text of `allow` is none.
 
-    Redacting twice is redacting once. Time is linear in the length of the text.
+    `judge` says what is told in sentences. Redacting twice is redacting once. Time is linear in the text's length.
     """
     redacted, found = text, tuple[Finding, ...]()
     # What a secret stood between may be a sentence about another one only once the first is gone.
     for _ in range(_PASSES if len(text) >= _SHORTEST else 0):
-        more = _findings(redacted, allow)
+        more = _findings(redacted, allow, judge)
         if not more:
             break
         found = _apart([*found, *_in_original(found, more)])
@@ -65,9 +66,9 @@ def redact(text: str, allow: Sequence[str] = ()) -> Redacted:
     return Redacted(redacted, found)
 
 
-def _findings(text: str, allow: Sequence[str]) -> list[Finding]:
+def _findings(text: str, allow: Sequence[str], judge: Judge) -> list[Finding]:
     candidates = chain(
-        private_keys(text), _shaped(text), addresses(text), in_context(text), settings(text), wallets(text)
+        private_keys(text), _shaped(text), addresses(text), in_context(text, judge), settings(text), wallets(text)
     )
     marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
     found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]

@@ -228,7 +228,8 @@ def _entropy(secret: str) -> float:
 def _is_unnamed(secret: str) -> bool:
     """Whether a text is no label of a form, which would name a secret or speak about one."""
     words, parts = vocabulary(), re.findall(r"[^\W\d_]+", secret)
-    return not any(key_of(part) in words.nouns or part.lower() in words.about for part in parts)
+    about = sum(part.lower() in words.about for part in parts)
+    return (not parts or 2 * about <= len(parts)) and not any(key_of(part) in words.named for part in parts)
 
 
 def _is_token(secret: str, least: int) -> bool:

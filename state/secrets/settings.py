@@ -11,7 +11,7 @@ from itertools import chain
 
 from state.patterns import late_pattern
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.value import is_placeholder, is_template, looks_drawn
+from state.secrets.value import UNUSUAL, is_placeholder, is_template, looks_drawn, strength
 
 _NAME = r"(?P<name>[^\W\d][\w.-]{1,80}+)"
 _VALUE = (
@@ -62,9 +62,26 @@ _ENDINGS = (
         ("secret", "token", "apikey", "salt", "pepper", "authkey", "secretid", "sessionid", "license", "licence"),
     ),
 )
+# Written as one word with what it is the password of.
+_BOUND = (
+    "dbpass",
+    "userpass",
+    "smtppass",
+    "mailpass",
+    "rootpass",
+    "adminpass",
+    "ftppass",
+    "sqlpass",
+    "authpass",
+    "dbpw",
+)
+_USER = late_pattern(
+    r"(?im)^[ \t]*[\w.-]{0,20}"
+    r"(?:user(?:[_-]?name)?|login|usuario|utente|utilisateur|benutzer|uid)[ \t]?[=:][ \t]?(?P<value>\S{2,60})[ \t]*$"
+)
 _MATERIAL = frozenset({"keymaterial", "sharedkey", "presharedkey"})
 _PUBLIC = late_pattern(
-    r"(?i)(?:^|[_.-])(?:public|pub|publishable|cache|primary|foreign|sort|partition|idempotency|next|page|site|csrf|host"
+    r"(?i)(?:^|[_.-])(?:public|pub|publishable|cache|primary|foreign|sort|partition|idempotency|next|page|site|csrf|host|nextpage|applicationserver"
     r"|min|max|num|count|eos|bos|pad|unk|mask|stop)(?=$|[_.A-Z-])|(?:public|publishable|site|cache|partition)_?[Kk]ey|fingerprint"
 )
 _OPEN = late_pattern(
@@ -102,7 +119,7 @@ _PADDED = late_pattern(r"[A-Za-z0-9+/_-]{10,}={1,2}")
 def settings(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each secret that the syntax of a setting shows."""
     is_file = bool(_SECTION.search(text)) or len(list(_LINE.finditer(text, 0, 4096))) >= 2
-    for match in chain(_TIED.finditer(text), _LED.finditer(text), _behind_names(text)):
+    for match in chain(_tied(text), _LED.finditer(text), _behind_names(text)):
         noun = noun_of(match["name"])
         if noun and _is_value(text, match, noun, is_file=is_file):
             start, end = match.span("quoted" if match["quote"] else "bare")
@@ -113,6 +130,14 @@ def settings(text: str) -> Iterator[tuple[str, int, int]]:
         for match in _DATUM.finditer(text):
             if _is_base64_text(match["secret"]):
                 yield "secret", *match.span("secret")
+
+
+def _tied(text: str) -> Iterator[re.Match[str]]:
+    """Names and their values; within a string of settings ("User=…;Password=…") each of them."""
+    for match in _TIED.finditer(text):
+        yield match
+        if match["quote"] and ";" in match["quoted"]:
+            yield from _TIED.finditer(text, *match.span("quoted"))
 
 
 def _behind_names(text: str) -> Iterator[re.Match[str]]:
@@ -168,19 +193,34 @@ def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> 
     alone = not text[first : match.start()].strip(" \t-") and _ends_line(text, match.end())
     if noun is Noun.KEY:
         return alone and tie == "=" and _is_shared(match["name"].lower(), value) and not _is_label(value)
-    if not quoted and _is_reference(value):
-        return False
-    if not tie.strip():  # bindpw reader-of-things
-        return (
-            alone
-            and not match["flag"]
-            and ("_" in match["name"] or match["name"].endswith(("pw", "psk")))
-            and not _is_label(value)
-        )
     if quoted:
-        return False
+        return key_of(match["name"]).endswith(_BOUND) and strength(value) >= UNUSUAL
+    return not _is_reference(value) and not _is_label(value) and _is_chosen(text, match, alone=alone, is_file=is_file)
+
+
+def _is_chosen(text: str, match: re.Match[str], *, alone: bool, is_file: bool) -> bool:
+    """Whether the syntax around a bare word leaves no doubt that it is the password of its name."""
+    tie, value = match["tie"], match["bare"].rstrip(".,)")
+    if not tie.strip():  # bindpw reader-of-things
+        return alone and not match["flag"] and ("_" in match["name"] or match["name"].endswith(("pw", "psk")))
+    if alone and (_has_user(text, match) or (tie == ":" and _is_compound(match["name"], value))):
+        return True
     tight = tie == "=" and (alone or text[match.start() - 1 : match.start()] in {";", "&", "?"})
-    return (tight or (alone and is_file and bool(_ODD.search(value)))) and not _is_label(value)
+    return tight or (alone and is_file and bool(_ODD.search(value)))
+
+
+def _has_user(text: str, match: re.Match[str]) -> bool:
+    """Whether the setting above or below is the name that goes with a password."""
+    first = text.rfind("\n", 0, match.start()) + 1
+    above = text[max(0, text.rfind("\n", 0, max(0, first - 1)), first - _BACK) : first]
+    below = text[match.end() + 1 : match.end() + _BACK]
+    name = _USER.search(above) or _USER.match(below)
+    return name is not None and not is_placeholder(name["value"]) and len(match["bare"]) > 5
+
+
+def _is_compound(name: str, value: str) -> bool:
+    """Whether a name of several words has a value as nobody calls a thing."""
+    return len(_WORDS.findall(name)) > 1 and strength(value) >= UNUSUAL
 
 
 def _is_shared(name: str, value: str) -> bool:
@@ -227,7 +267,7 @@ def _is_label(value: str) -> bool:
         return True
     if not parts:
         return not any(map(str.isdigit, value))
-    return any(part in words.nouns or part in words.about for part in parts)
+    return 2 * sum(part in words.about for part in parts) > len(parts) or any(part in words.named for part in parts)
 
 
 def _elements(text: str) -> Iterator[tuple[str, int, int]]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from state.commonplace import COMMONPLACE
 from state.patterns import late_pattern
-from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.languages import Vocabulary, key_of, vocabulary
 
 # How much a bare word looks like a secret. What it takes depends on what ties it to a noun.
 NOTHING, PLAIN, UNUSUAL, CHOSEN, EVIDENT = range(5)
@@ -30,7 +30,7 @@ _TEMPLATE = late_pattern(
     r"|@[A-Za-z_]+@|\[[^\]]{0,80}\]|__\w{2,60}__|#\{.{0,80}\}?|\{\{.{0,120}|<[^<>]{1,80}|%[sd@v]|:[a-z_]{2,30}|env\(.{0,60}\)?"
     r"|(?:vault|op|ssm|secretsmanager|awskms|keyring|env|file|sops|enc|doppler|bw|pass)(?:\+\w+)?:[/\w]?.{0,200}|ENC\[.*|Ag[A-D][\w+/=]{80,}|!(?:vault|secret|Ref|Sub|env).{0,100}"
     r"|[A-Za-z_-]{0,20}[xX*]{8,}|(.)\1{3,}|[*•.…xX_·#–-]{3,}|(?:[xX*•…]{2,}[-_ :./]?){2,}"
-    r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY|REDACTED.{0,3}",
+    r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY|[*]{0,3}(?:REDACTED|REMOVED).{0,3}|.{1,80}[xX]{12,}",
     re.DOTALL,
 )
 _PARTS = late_pattern(r"[\s_.:/-]+|(?<=[a-z])(?=[A-Z])")
@@ -98,20 +98,49 @@ def is_placeholder(value: str) -> bool:
     parts = [part for part in _PARTS.split(word) if part]
     words = vocabulary()
     known = [_is_stock(part.lower()) for part in parts]
-    if all(known):
+    if all(known) or (any(known) and _is_wish(parts)) or (not word.isascii() and _is_wide_stock(word)):
         return True
     bare = [
         part.rstrip("0123456789") if part[:1].isalpha() and part.isalnum() and part.islower() else part
         for part in parts
     ]
     heads = _TEMPLATE_HEADS & set(bare)
-    return bool(heads) and all(_is_stock(part) or not part for part in bare) and key_of(word) not in words.small
+    strange = [part for part in bare if part and not _is_stock(part)]
+    # xoxb-your-token
+    is_prefix = (
+        len(strange) == 1 and len(bare) > 2 and len(strange[0]) < 6 and strange[0].islower() and strange[0].isalpha()
+    )
+    return bool(heads) and (not strange or is_prefix) and key_of(word) not in words.small
+
+
+def _is_wish(parts: list[str]) -> bool:
+    """Whether words ask for a value: "pon-aqui-la-tuya"."""
+    words, lowered = vocabulary(), [part.lower() for part in parts]
+    return any(part in words.yours for part in lowered) and all(
+        part in words.yours or part in words.small or _is_stock(part) for part in lowered
+    )
+
+
+def _is_wide_stock(word: str) -> bool:
+    """Whether a text without blanks consists of words of placeholders: あなたのパスワード."""
+    words, at = vocabulary(), 0
+    while at < len(word):
+        sizes = (size for size in range(min(10, len(word) - at), 0, -1) if _is_wide_word(words, word[at : at + size]))
+        size = next(sizes, 0)
+        if not size:
+            return False
+        at += size
+    return True
+
+
+def _is_wide_word(words: Vocabulary, part: str) -> bool:
+    return part > "\u3000" and (part in words.yours or part in words.small or key_of(part) in words.named)
 
 
 @functools.lru_cache(_REMEMBERED)
 def _is_stock(word: str) -> bool:
     words = vocabulary()
-    return word in _NO_SECRETS or word in words.yours or key_of(word) in words.nouns or set(word) <= {"x", "*"}
+    return word in _NO_SECRETS or word in words.yours or key_of(word) in words.named or set(word) <= {"x", "*"}
 
 
 @functools.lru_cache(_REMEMBERED)
@@ -187,7 +216,7 @@ def _are_odd(parts: list[str]) -> bool:
     """Whether nobody joins these words but as a password: orange-bicycle, not case-sensitive."""
     words = vocabulary()
     known = words.small | words.about | words.yours | _JOINTS
-    stock = sum(part in known or part in COMMONPLACE or part in words.nouns or part.endswith("ed") for part in parts)
+    stock = sum(part in known or part in COMMONPLACE or part in words.named or part.endswith("ed") for part in parts)
     return sum(map(len, parts)) >= 7 and (2 * stock < len(parts) or (2 * stock == len(parts) > 2))
 
 
@@ -213,12 +242,10 @@ def _with_digits(word: str, symbols: int) -> int:  # noqa: PLR0911 - one look af
 def are_drawn(words: list[str]) -> bool:
     """Whether these words are a passphrase rather than a sentence."""
     lowered = [word.lower() for word in words]
-    small = vocabulary().small
-    commonplace = sum(word in COMMONPLACE or word in small for word in lowered)
-    known = sum(key_of(word) in vocabulary().nouns for word in words) or sum(
-        vocabulary().nouns.get(word) in {Noun.PASSWORD, Noun.KEY} or word in vocabulary().about for word in lowered
-    )
-    return not known and 3 * commonplace <= len(words) and small.isdisjoint(lowered)
+    known = vocabulary()
+    commonplace = sum(word in COMMONPLACE or word in known.about for word in lowered)
+    is_named = any(key_of(word) in known.named for word in words)
+    return not is_named and 3 * commonplace <= len(words) and known.small.isdisjoint(lowered)
 
 
 def forget() -> None:

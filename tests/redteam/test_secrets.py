@@ -10,8 +10,8 @@ from tests.long_variants import variants
 from tests.redteam.corpus import CORPORA, entries, is_left
 
 # What is reached on this corpus less what chance takes from it; benchmarks/redaction.py prints the figures.
-LEAST_CAUGHT = {"a": 0.9, "b": 0.87, "c": 0.84}
-LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.7, 0.005
+LEAST_CAUGHT = {"a": 0.93, "b": 0.92, "c": 0.92}
+LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.8, 0.005
 
 
 @pytest.mark.parametrize("author", LEAST_CAUGHT)

@@ -104,6 +104,16 @@ def test_findings_tell_kind_and_place_in_the_given_text() -> None:
         (r"net use Z: \\nas\x /user:ada Swan4410", r"net use Z: \\nas\x /user:ada [redacted: command-line password]"),
         ('login("ada", "Swan4410")', 'login("ada", "[redacted: password]")'),
         ("WIFI:T:WPA;S:Home;P:swan4410;;", "WIFI:T:WPA;S:Home;P:[redacted: wifi password];;"),
+        ("$CFG->dbpass = 'c0unterpoise';", "$CFG->dbpass = '[redacted: password]';"),
+        ('cs="Data Source=a;Password=Tw1n.Oaks!"', 'cs="Data Source=a;Password=[redacted: password]"'),
+        (
+            "crypto isakmp key Ash-2-HQ! address 10.0.0.1",
+            "crypto isakmp key [redacted: network password] address 10.0.0.1",
+        ),
+        ("CREATE ROLE cam LOGIN PASSWORD 'long-night';", "CREATE ROLE cam LOGIN PASSWORD '[redacted: password]';"),
+        ("mqtt:\n  user: hive\n  password: summsumm", "mqtt:\n  user: hive\n  password: [redacted: password]"),
+        ("SMTP_PASS='second night nerves'", "SMTP_PASS='[redacted: password]'"),
+        ("Ivo: la pwd del mixer?\nAda: Fonico.44!", "Ivo: la pwd del mixer?\nAda: [redacted: password]"),
     ],
 )
 def test_what_was_chosen_as_a_password_goes(text: str, expected: str) -> None:
