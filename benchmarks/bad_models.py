@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from state.stores.workspace import Workspace
-    from tests.gallery.living import Lived
+    from state.stores.disk.workspace import Workspace
+    from tests.support.gallery.living import Lived
 
 
 @dataclass(slots=True)
@@ -83,9 +83,9 @@ def configured(folder: Path) -> Iterator[None]:
 
 def run(folder: Path, rounds: int, seed: int) -> None:
     """Plant, dream, print."""
-    from tests.gallery import KINDS, living, name_of
-    from tests.journeys.planted import LINES, altered, lost, planted, whereabouts
-    from tests.scripted_model import ScriptedModel
+    from tests.support.gallery import KINDS, living, name_of
+    from tests.support.planted import LINES, altered, lost, planted, whereabouts
+    from tests.support.scripted_model import ScriptedModel
 
     rng = random.Random(seed)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

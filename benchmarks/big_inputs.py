@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from daemon.adoption import init_workspace
-from state.stores.workspace import Workspace
+from daemon.workspace.adoption import init_workspace
+from state.stores.disk.workspace import Workspace
 
 _PIECE = 1 << 20
 _WORDS = "kettle bicycle garden window piano ladder carpet lamp fence clock stove door".split()

@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from benchmarks.workload import Workload
-from daemon.adoption import init_workspace
-from state.stores.segments import Segments
+from daemon.workspace.adoption import init_workspace
+from state.stores.history.segments import Segments
 
 HEAVY = ("litellm", "chromadb", "langgraph", "mcp", "numpy", "onnxruntime", "pydantic")
 SEED = 11

@@ -8,9 +8,11 @@ session has ended.
 Nobody works at night, before 8 and after 22. One workspace is silent, and in one a note comes every three minutes,
 day and night. All are new when the day begins.
 
-**Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.service`: its looking
+**Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.service.daemon`: its
+looking
 thread, its slots, its watcher with the kernel's events), in this process, without its sockets. What it reads the time
-from (`daemon.compose.clock`, and the monotonic clock of `daemon.tending` and `daemon.keeping`) is the machine's plus
+from (`daemon.workspace.stores.clock`, and the monotonic clock of `daemon.service.scheduler` and
+`daemon.service.keeper`) is the machine's plus
 what was leapt over. Whenever the looking thread is about to wait and no work is under way, the clock leaps to the end
 of that wait or to the next thing that an agent does, whichever is first; so there are as many looks, ticks, passes
 and skips as in a day, and while a dream runs time passes as it does. Each note is appended, and the watcher's word of
@@ -41,16 +43,16 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.serving import home, machine, scripted_model
 from benchmarks.workload import Workload
 from state.scratch import Note
-from state.stores.segments import Segments
+from state.stores.history.segments import Segments
 
 if TYPE_CHECKING:
-    from daemon.service import Service
-    from state.stores.workspace import Workspace
+    from daemon.service.daemon import Service
+    from state.stores.disk.workspace import Workspace
 
 SEED = 3
 SESSIONS = 3
 TURNS = 3  # that are written to a transcript at once
-MODEL = "tests.model_characters:good"
+MODEL = "tests.support.model_characters:good"
 CHATTY_EVERY = timedelta(minutes=3)
 MORNING, EVENING = 8.0, 21.0  # a session begins in between
 _TOLD_SECONDS = 5.0
@@ -176,8 +178,8 @@ def _session(workload: Workload, rng: random.Random, number: int, session: int) 
 
 def acting(service: "Service", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], bool]:
     """Does a deed, and waits until the service was told of it; whether it was."""
-    from daemon.operations.dreams import DREAM, DreamNow
-    from daemon.registry import name_of
+    from daemon.api.operations.dreams import DREAM, DreamNow
+    from daemon.config.registry import name_of
 
     def act(deed: Deed) -> bool:
         workspace = workspaces[deed.workspace]
@@ -213,13 +215,14 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Service,
         "OPENAI_API_KEY": "none",
         "ORT_DISABLE_TELEMETRY": "1",
     }
-    import daemon.compose
+    import daemon.workspace.stores
 
-    daemon.compose.clock = time_.now  # before anybody imports it
-    from daemon import keeping, tending
-    from daemon.config import Config
-    from daemon.service import Service
-    from state.stores.workspace import init_workspace
+    daemon.workspace.stores.clock = time_.now  # before anybody imports it
+    from daemon.config.settings import Config
+    from daemon.service import keeper as keeping
+    from daemon.service import scheduler as tending
+    from daemon.service.daemon import Service
+    from state.stores.disk.workspace import init_workspace
 
     for module in (keeping, tending):
         vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic)

@@ -11,23 +11,23 @@ from datetime import UTC, datetime
 from random import Random
 
 from benchmarks.workload import Workload
-from state.buried import Buried
-from state.chunking import chunk
-from state.contradiction import contradicts
-from state.crystal import Trust
-from state.curiosity import questions_in
-from state.duplicates import says_the_same
-from state.feelings import feelings_in
-from state.forgetting import Target
-from state.injection import defang, quote, reads_as_instruction
-from state.salience import salience
+from state.crystals.contradiction import contradicts
+from state.crystals.crystal import Trust
+from state.crystals.duplicates import says_the_same
+from state.crystals.salience import salience
+from state.forgetting.matching import Target
+from state.forgetting.tombstones import Buried
+from state.injection.defang import defang, quote, reads_as_instruction
 from state.scratch import parse_notes
 from state.secrets.redaction import redact
-from state.stores.forgotten import buried_of
-from state.words import content_terms
-from tests.detectors.shapes import SHAPES
-from tests.detectors.table import DETECTORS, Detector
-from tests.detectors.timing import forget_texts, seconds
+from state.signals.curiosity import questions_in
+from state.signals.event_lexicon import feelings_in
+from state.stores.database.tombstones import buried_of
+from state.text.chunks import chunk
+from state.text.words import content_terms
+from tests.state.detectors.shapes import SHAPES
+from tests.state.detectors.table import DETECTORS, Detector
+from tests.state.detectors.timing import forget_texts, seconds
 
 # Bytes, as files and notes are measured.
 NOTE, LONGEST = 16 * 1024, 1 << 20

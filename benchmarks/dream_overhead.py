@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from daemon.compose import Store
-    from daemon.progress import Step
-    from state.stores.embeddings import Embedder
-    from state.stores.workspace import Workspace
+    from daemon.dream.progress import Step
+    from daemon.workspace.stores import Store
+    from state.stores.disk.workspace import Workspace
+    from state.stores.vectors.embedder import Embedder
 
 NOTES = 30
 SEED = 7
@@ -40,7 +40,7 @@ _IMPORTED = (
     "langgraph.checkpoint.sqlite",
     "onnxruntime",
     "tokenizers",
-    "daemon.dreaming",
+    "daemon.dream.run",
 )
 _PHASES = ("absorb", "embed", "index", "gather", "reflect", "synthesize", "guard", "evict", "commit", "rest")
 
@@ -112,12 +112,12 @@ def imported() -> float:
 
 def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cProfile.Profile | None = None) -> Run:
     """One dream over the notes of this batch."""
-    from daemon.absorbing import absorb_notes
-    from daemon.compose import clock, owned
-    from daemon.config import Config
-    from daemon.dreaming import Mode, dream_now
+    from daemon.config.settings import Config
+    from daemon.dream.run import Mode, dream_now
+    from daemon.ingest.notes import absorb_notes
+    from daemon.workspace.stores import clock, owned
+    from state.document.operations import Fate
     from state.dream import Reason
-    from state.update import Fate
 
     began = time.perf_counter()
     with owned(workspace, Config(), "benchmark") as store:
@@ -154,7 +154,7 @@ def timed(store: "Store") -> TimedEmbedder:
     if inner is None:
         raise SystemExit("; ".join(store.notices))
     embedder = TimedEmbedder(inner)
-    from daemon.indexing import Embedding
+    from daemon.workspace.vector_index import Embedding
 
     store.embedding = Embedding.given(embedder)
     return embedder
@@ -162,9 +162,9 @@ def timed(store: "Store") -> TimedEmbedder:
 
 def prepared(folder: Path, workload: Workload, size: int) -> "Workspace":
     """A workspace with so many crystals, and a MEMORY.md at its budget."""
-    from daemon.compose import owned
-    from daemon.config import Config
-    from state.stores.workspace import init_workspace
+    from daemon.config.settings import Config
+    from daemon.workspace.stores import owned
+    from state.stores.disk.workspace import init_workspace
 
     workspace = init_workspace(folder / f"{size}")
     with owned(workspace, Config(), "benchmark") as store:

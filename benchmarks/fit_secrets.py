@@ -1,10 +1,10 @@
-"""Fit the weights by which state/secrets/judge.py tells a secret from other words, on the corpora of tests/redteam.
+"""Fit the weights by which state/secrets/told/judge.py tells a secret from other words, by tests/redteam/corpora.
 
     python -m benchmarks.fit_secrets [--write]
 
 Prints for each author how many secrets and texts are caught, and how much harmless is changed, by weights that were
 fitted on the texts of the others: what a reader may expect of texts that nobody fitted on. The threshold comes from
-the same scores. `--write` fits on all and replaces state/secrets/weights.json.
+the same scores. `--write` fits on all and replaces state/secrets/told/weights.json.
 """
 
 import argparse
@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 
 from state.secrets import redaction
-from state.secrets.candidates import Candidate, candidates
-from state.secrets.context import spoken_of
-from state.secrets.features import features
+from state.secrets.told import judge
+from state.secrets.told.candidates import Candidate, candidates
+from state.secrets.told.context import spoken_of
+from state.secrets.told.features import features
 from tests.redteam.corpus import CORPORA, drawn
 
-_FILE = Path(redaction.__file__).with_name("weights.json")
+_FILE = Path(judge.__file__).with_name("weights.json")
 _LEAST_SEEN, _LEAST_WEIGHT, _DECIMALS = 8, 0.02, 2
 # Changing a word beside a secret costs less than changing a harmless text.
 _HARMLESS, _SECRET, _BESIDE, _PLAIN = 1.5, 1.0, 0.3, 1.0

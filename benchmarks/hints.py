@@ -1,13 +1,13 @@
-"""Write state/hints.json anew: the hints of the patterns by which state/injection.py knows an instruction.
+"""Write state/hints.json anew: the hints of the patterns by which state/injection/defang.py knows an instruction.
 
 python -m benchmarks.hints
 """
 
 import json
 
-from state.hints import STORED, read_off
-from state.injection_signs import signs
-from state.poison import spoken_patterns, written_patterns
+from state.injection.features import signs
+from state.injection.hints import STORED, read_off
+from state.injection.patterns import spoken_patterns, written_patterns
 
 
 def hints() -> dict[str, list[str]]:

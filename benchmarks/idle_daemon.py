@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING
 
 from benchmarks.serving import Daemon, daemon, home, machine, scripted_model, with_model
 from benchmarks.workload import Workload, fill
-from state.stores.segments import Segments
+from state.stores.history.segments import Segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from state.stores.workspace import Workspace
+    from state.stores.disk.workspace import Workspace
 
 SEED = 13
 NOTES = 8
-MODEL = "tests.model_characters:good"
+MODEL = "tests.support.model_characters:good"
 CPU_GOAL = 0.01
 MEMORY_GOAL = 300.0  # MiB
 _IDLE = {"DREAMD_EMBEDDINGS__IDLE_MINUTES": "1"}
@@ -40,10 +40,10 @@ _UNTIL_IDLE = 100.0  # seconds: a minute, and the daemon's next look
 
 def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "list[Workspace]":
     """Workspaces with crystals, vectors and an index."""
-    from daemon.compose import owned
-    from daemon.config import Config
-    from daemon.indexing import Embedding
-    from state.stores.workspace import init_workspace
+    from daemon.config.settings import Config
+    from daemon.workspace.stores import owned
+    from daemon.workspace.vector_index import Embedding
+    from state.stores.disk.workspace import init_workspace
 
     made, embedding = [], Embedding(download=False)
     for number in range(count):
@@ -56,7 +56,7 @@ def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "lis
 
 def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
     """One search in each."""
-    from daemon.operations.recalling import SEARCH, Search
+    from daemon.api.operations.search import SEARCH, Search
 
     for workspace in workspaces:
         running.client.call(workspace.root, SEARCH, Search(query="where is the gateway's certificate?"))
@@ -64,7 +64,7 @@ def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
 
 def dreamt(running: Daemon, workspaces: "list[Workspace]", workload: Workload, batch: int) -> None:
     """One dream in each, over a few notes."""
-    from daemon.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DREAM, DreamNow
 
     for number, workspace in enumerate(workspaces):
         log = Segments(workspace)

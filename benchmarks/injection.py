@@ -7,8 +7,8 @@ is still quoted when its source is not trusted, and can forge nothing: that is t
 import argparse
 from collections.abc import Iterable
 
-from state.injection import reads_as_instruction
-from tests.poison import HONEST, POISONED, Honest, Poisoned, Sort, Trick
+from state.injection.defang import reads_as_instruction
+from tests.support.poison import HONEST, POISONED, Honest, Poisoned, Sort, Trick
 
 
 def main() -> None:

@@ -42,18 +42,18 @@ from benchmarks.serving import (
     with_model,
 )
 from benchmarks.workload import Workload
-from daemon.registry import name_of
+from daemon.config.registry import name_of
 from state.scratch import Note
-from state.stores.segments import Segments
+from state.stores.history.segments import Segments
 
 if TYPE_CHECKING:
-    from state.stores.workspace import Workspace
+    from state.stores.disk.workspace import Workspace
 
 SEED = 5
 NOTES = 8
 BUSY = 20  # workspaces with agents at work
 NOTES_A_SECOND = 2.0  # of each of the two
-MODEL = "tests.model_characters:good"
+MODEL = "tests.support.model_characters:good"
 WALL_GOAL = 3.0  # times what one answer for each would take
 WAIT_GOAL = 2.0  # times the median
 MEMORY_GOAL = 1536.0  # MiB
@@ -104,7 +104,7 @@ class Round:
 
 def prepared(place: Path, workload: Workload, count: int) -> "tuple[list[Workspace], list[Workspace]]":
     """New workspaces, each with notes of its own; and those where agents will be at work."""
-    from state.stores.workspace import init_workspace
+    from state.stores.disk.workspace import init_workspace
 
     due = [init_workspace(place / f"workspace-{number:03}") for number in range(count)]
     for number, workspace in enumerate(due):
@@ -115,7 +115,7 @@ def prepared(place: Path, workload: Workload, count: int) -> "tuple[list[Workspa
 
 def asked(running: Daemon) -> Callable[["Workspace", str], None]:
     """A note over the daemon's socket."""
-    from daemon.operations.notes import NOTE, TakeNote
+    from daemon.api.operations.notes import NOTE, TakeNote
 
     return lambda workspace, text: void(running.client.call(workspace.root, NOTE, TakeNote(note=text)))
 

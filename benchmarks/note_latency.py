@@ -27,12 +27,12 @@ import anyio
 
 from benchmarks.serving import ROOT, Daemon, daemon, environment, home, machine, percentile
 from benchmarks.workload import Workload, fill
-from state.question import content
+from state.search.query import content
 
 if TYPE_CHECKING:
     from mcp import Client
 
-    from state.stores.workspace import Workspace
+    from state.stores.disk.workspace import Workspace
 
 SEED = 7
 WARM_UP = 10
@@ -204,7 +204,7 @@ async def with_daemon(one: Agent, running: Daemon, workspace: "Workspace", count
 
 async def beside_dreams(one: Agent, running: Daemon, workspace: "Workspace", count: int) -> tuple[Timed, int]:
     """Notes while the daemon dreams in this workspace; and how many dreams these were."""
-    from daemon.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DREAM, DreamNow
 
     timed, dreams = Timed(), 0
     while len(timed.seconds) < count:
@@ -226,9 +226,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the workspace is, on the disk that is meant")
     given = parser.parse_args()
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    from daemon.compose import owned
-    from daemon.config import Config
-    from state.stores.workspace import init_workspace
+    from daemon.config.settings import Config
+    from daemon.workspace.stores import owned
+    from state.stores.disk.workspace import init_workspace
 
     workload = Workload(SEED)
     print(machine())

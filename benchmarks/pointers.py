@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.workload import BEGINNING, Workload
-from daemon.adoption import init_workspace
-from daemon.compose import Store, clock, owned
-from daemon.config import Config
-from daemon.memory import WorkspaceMemory
-from state.crystal import Crystal, Origin, Trust
-from state.pointer import FIRST, candidates, choose
-from state.words import content_terms, terms
+from daemon.config.settings import Config
+from daemon.dream.memory import WorkspaceMemory
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, clock, owned
+from state.crystals.crystal import Crystal, Origin, Trust
+from state.document.pointer import FIRST, candidates, choose
+from state.text.words import content_terms, terms
 
 GROWTH = 10
 LEAST_WORDS = 4  # content words of a turn that is worth a line

@@ -6,7 +6,7 @@ Each conversation is a workspace of its own, each turn a crystal with its speake
 categories 1 to 4 a search on the day after the last session. recall@k is the share of a question's evidence turns
 among the first k hits, averaged over the questions. The data is not part of this project (CC BY-NC 4.0): it is read
 from --data, else DREAMD_LOCOMO, else ../shared/data/locomo-dev.json beside the repository. `--signals` also prints
-what is lost without each signal of `state.ranking`.
+what is lost without each signal of `state.search.ranking`.
 """
 
 import argparse
@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from state import ranking
-from state.crystal import Crystal, Kind, Origin
-from state.question import content
-from state.stores import lexical
-from state.stores.crystals import Crystals
-from state.stores.database import open_database
-from state.stores.embeddings import Embedder, Unavailable, open_embedder
-from state.stores.search import Searcher
-from state.stores.vectors import VectorIndex, open_index
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.search import ranking
+from state.search.query import content
+from state.stores.crystals import full_text as lexical
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.search import Searcher
+from state.stores.database.connection import open_database
+from state.stores.vectors.chroma import VectorIndex, open_index
+from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo-dev.json"
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop"}

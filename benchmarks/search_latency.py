@@ -20,13 +20,13 @@ from statistics import quantiles
 from typing import TYPE_CHECKING
 
 from benchmarks.workload import BEGINNING, Workload
-from state.question import content
-from state.ranking import Filters
-from state.stores import lexical
-from state.stores.crystals import Crystals
-from state.stores.database import open_database
-from state.stores.search import CANDIDATES, Searcher
-from state.stores.vectors import VectorIndex, open_index
+from state.search.query import content
+from state.search.ranking import Filters
+from state.stores.crystals import full_text as lexical
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.search import CANDIDATES, Searcher
+from state.stores.database.connection import open_database
+from state.stores.vectors.chroma import VectorIndex, open_index
 
 if TYPE_CHECKING:
     import numpy as np

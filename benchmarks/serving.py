@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from daemon.client import Client
+from daemon.api.client import Client
 from state.errors import DreamdError
-from state.stores.workspace import Workspace
+from state.stores.disk.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
 _READY_SECONDS = 600.0
@@ -168,7 +168,15 @@ def daemon(place: Path, workspaces: Sequence[Workspace], **variables: str) -> It
 @contextmanager
 def scripted_model(script: str, answer_seconds: float) -> Iterator[str]:
     """The address of an OpenAI-compatible server in another process; it answers so late."""
-    command = [sys.executable, "-m", "tests.scripted_model", "--script", script, "--wait", str(answer_seconds)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.scripted_model",
+        "--script",
+        script,
+        "--wait",
+        str(answer_seconds),
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:

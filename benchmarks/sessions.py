@@ -22,13 +22,13 @@ from pathlib import Path
 from benchmarks.serving import home, machine, percentile
 from benchmarks.workload import Workload
 from daemon import sessions
-from daemon.adoption import init_workspace
-from daemon.compose import Store, open_owned, owned
-from daemon.config import Config
-from daemon.indexing import Embedding, Indexing
+from daemon.config.settings import Config
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, open_owned, owned
+from daemon.workspace.vector_index import Embedding, Indexing
 from state.errors import DreamdError
-from state.stores.embeddings import Unavailable
-from state.stores.workspace import Workspace
+from state.stores.disk.workspace import Workspace
+from state.stores.vectors.embedder import Unavailable
 
 SEED = 7
 SESSION = "large"

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from daemon.compose import Store
-from state.crystal import Crystal, Origin, Source, Trust
-from state.salience import salience
+from daemon.workspace.stores import Store
+from state.crystals.crystal import Crystal, Origin, Source, Trust
+from state.crystals.salience import salience
 from state.scratch import Note
-from state.stores.database import transaction
+from state.stores.database.connection import transaction
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphs import nodes
+from graphs.graph_state import Dreaming
 from graphs.ports import Ports
-from graphs.steps import Dreaming
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from graphs.ports import Trial
-from graphs.sheet import MAX_OLD_LINES, Sheet
 from graphs.voices import strangers
-from state.attribution import foreign
-from state.crystal import Crystal, Trust
-from state.document import SectionName
-from state.dream import PointerLine, Snapshot, Standing
-from state.hormones import section_weight
-from state.injection import is_quoted, quote, reads_as_instruction, spoken_trust, unquoted
-from state.pointer import (
+from graphs.working_copy import MAX_OLD_LINES, Sheet
+from state.attribution.sources import foreign
+from state.crystals.crystal import Crystal, Trust
+from state.document.document import SectionName
+from state.document.operations import Action, Fate, Operation, Refusal
+from state.document.pointer import (
     FIRST,
     MAX_POINTERS,
     TOPIC_CHARACTERS,
@@ -30,9 +28,11 @@ from state.pointer import (
     render_pointer,
     topic_of,
 )
-from state.question import content
-from state.update import Action, Fate, Operation, Refusal
-from state.words import content_terms
+from state.dream import PointerLine, Snapshot, Standing
+from state.injection.defang import is_quoted, quote, reads_as_instruction, spoken_trust, unquoted
+from state.search.query import content
+from state.signals.hormones import section_weight
+from state.text.words import content_terms
 
 MAX_ROUNDS = 6
 # Pointers are to leave most of the file to lines.

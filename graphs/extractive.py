@@ -10,15 +10,15 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from state.contradiction import contradicts
-from state.crystal import Trust
-from state.curiosity import questions_in
-from state.document import SectionName
+from state.crystals.contradiction import contradicts
+from state.crystals.crystal import Trust
+from state.document.document import SectionName
+from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot, Standing
-from state.hormones import section_weight
-from state.injection import defang, spoken_trust, unquoted
-from state.update import Action, Operation
-from state.words import content_terms, jaccard, normalise
+from state.injection.defang import defang, spoken_trust, unquoted
+from state.signals.curiosity import questions_in
+from state.signals.hormones import section_weight
+from state.text.words import content_terms, jaccard, normalise
 
 AUTHOR = "extractive"
 LINE_CHARACTERS = 240

@@ -9,14 +9,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from graphs.extractive import AUTHOR, counted_operations, folded_in
-from graphs.scrutiny import LAUNDERED, runaway, scrutinise
-from state.buried import Buried
-from state.document import Document, Edit, SectionName, parse, render
+from graphs.operation_checks import LAUNDERED, runaway, scrutinise
+from state.document.document import Document, Edit, SectionName, parse, render
+from state.document.editing import edited
+from state.document.merge import working
+from state.document.operations import Action, Operation, Refusal, edits_of
 from state.dream import Draft, Kind, PastLine, Snapshot
-from state.editing import edited
-from state.merge import working
-from state.update import Action, Operation, Refusal, edits_of
-from state.words import content_terms, normalise
+from state.forgetting.tombstones import Buried
+from state.text.words import content_terms, normalise
 
 MATURE_CHARACTERS = 2_000
 LEAST_MASS = 0.5

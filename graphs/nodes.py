@@ -5,16 +5,16 @@ from datetime import datetime
 
 from graphs import extractive, reflection, synthesis
 from graphs.eviction import evict as fade
-from graphs.gather import capped
+from graphs.graph_state import Dreaming, Step
 from graphs.guards import ALL_REFUSED, Verdict, erosion, judge, mass_drop
+from graphs.input_budget import capped
 from graphs.ports import Answer, Model, Ports, Request
-from graphs.sheet import Sheet
-from graphs.steps import Dreaming, Step
+from graphs.working_copy import Sheet
 from state.codec import decode, encode
-from state.crystal import Crystal
+from state.crystals.crystal import Crystal
+from state.document.operations import Fate, Refusal
 from state.dream import Draft, Dream, Evidence, Kind, Reason, Snapshot, Usage
 from state.errors import CeilingError, ModelError, ReplyError
-from state.update import Fate, Refusal
 
 MAX_ATTEMPTS = 3
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from state.crystal import Crystal
+from state.crystals.crystal import Crystal
 from state.dream import Dream, PointerLine, Reason, Snapshot
 
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from graphs.figures import invented
-from graphs.gather import numbered
+from graphs.input_budget import numbered
+from graphs.numbers import invented
 from graphs.ports import Request
 from graphs.synthesis import label
 from graphs.voices import strangers, vouchers
 from prompts import Prompt, load, render
 from prompts.replies import REFLECTION_SCHEMA, read_reflection
-from state.attribution import foreign
-from state.crystal import Crystal, Lifecycle, Origin, Trust, least_trust
-from state.crystal import Kind as CrystalKind
+from state.attribution.sources import foreign
+from state.crystals.crystal import Crystal, Lifecycle, Origin, Trust, least_trust
+from state.crystals.crystal import Kind as CrystalKind
 from state.dream import Evidence, Kind, Snapshot
-from state.hormones import valence
-from state.injection import defang, reads_as_instruction, spoken_trust
-from state.words import content_terms, jaccard
+from state.injection.defang import defang, reads_as_instruction, spoken_trust
+from state.signals.hormones import valence
+from state.text.words import content_terms, jaccard
 
 LEAST_PIECES = 12
 LEAST_IN_GROUP = 2

@@ -10,19 +10,19 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
+from graphs.evidence_support import supported
 from graphs.ports import Request
-from graphs.support import supported
 from prompts import Prompt, load, render
 from prompts.replies import SYNTHESIS_SCHEMA, read_synthesis
-from state import document
-from state.document import Document, SectionName
+from state.document import document
+from state.document.document import Document, SectionName
+from state.document.merge import working
+from state.document.operations import Action, Operation
+from state.document.pointer import parse_pointer, topic_of
 from state.dream import Draft, Evidence, Kind, Snapshot, Standing
-from state.hormones import attention, mood
-from state.merge import working
-from state.pointer import parse_pointer, topic_of
 from state.secrets.policy import Redaction
-from state.update import Action, Operation
-from state.words import content_terms, jaccard, normalise
+from state.signals.hormones import attention, mood
+from state.text.words import content_terms, jaccard, normalise
 
 SIMILAR = 0.5
 SUPPORTED = 0.33

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from state.document import Document, SectionName, parse
+from state.document.document import Document, SectionName, parse
+from state.document.markdown import unfenced
+from state.document.operations import Action, Operation, Refusal
 from state.errors import ReplyError
-from state.rows import unfenced
-from state.update import Action, Operation, Refusal
 
 MAX_ANSWER_CHARACTERS = 200_000
 MAX_OPERATIONS = 200

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from state.crystal import Trust
+from state.crystals.crystal import Trust
 from state.scratch import Note
 from state.secrets.policy import DEFAULT, Redaction
 
@@ -114,6 +114,6 @@ def _row(note: Note) -> str:
 def _shown(text: str) -> str:
     """A pending note as a dream would write it: the agent's, quoted when it reads as an order."""
     # Without pending notes a session start does not wait for these.
-    from state.injection import attributed, defang
+    from state.injection.defang import attributed, defang
 
     return attributed(defang(text, NOTE_CHARACTERS), Trust.AGENT)

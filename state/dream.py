@@ -11,14 +11,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from state.buried import NOTHING, Buried
 from state.codec import decode, encode
-from state.crystal import Crystal, Trust
-from state.document import Edit, SectionName
+from state.crystals.crystal import Crystal, Trust
+from state.document.document import Edit, SectionName
+from state.document.operations import Birth, Death, Operation, Refusal
 from state.errors import StorageError
-from state.hormones import Hormones
+from state.forgetting.tombstones import NOTHING, Buried
 from state.secrets.policy import DEFAULT, Redaction
-from state.update import Birth, Death, Operation, Refusal
+from state.signals.hormones import Hormones
 
 
 class Reason(StrEnum):

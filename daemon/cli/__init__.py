@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from daemon.cli.failures import debugging, failure, report
 from daemon.cli.parsing import Parser
+from daemon.observability.failures import debugging, failure, report
 from state.errors import UsageError
 
 COMMANDS = {

@@ -10,12 +10,12 @@ from functools import cache
 
 from daemon.cli.parsing import takes_folder, workspace_of
 from daemon.cli.terminal import safe
-from daemon.layers import context_window, redaction
+from daemon.config.layers import context_window, redaction
 from state.bootstrap import Bootstrap, bootstrap
 from state.errors import UsageError
-from state.stores.files import Disk
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
 
 DEFAULT_WINDOW = 200_000
 # Of what a hook answers, Claude Code gives the model a preview alone when it is longer than 10,000 characters.
@@ -78,7 +78,7 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
     def buried() -> Callable[[str], str]:
         if not workspace.database.exists():
             return str
-        from state.stores.forgotten import buried_in
+        from state.stores.database.tombstones import buried_in
 
         return buried_in(workspace.database).without
 

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.versions) > 2 or (arguments.file and arguments.versions):
         raise UsageError("name one version, or two, or --file", "see 'dreamd diff --help'")
     caller = caller_of(arguments, "diff")
-    from daemon.operations.versions import DIFF, Compare
+    from daemon.api.operations.versions import DIFF, Compare
 
     *old, new = arguments.versions or [None]
     found = caller.ask(DIFF, Compare(old=old[0] if old else None, new=new, file=arguments.file))

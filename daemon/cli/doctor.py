@@ -13,10 +13,10 @@ from daemon.cli.terminal import out, say, show_json
 from state.errors import NothingToDoError, UsageError
 
 if TYPE_CHECKING:
-    from daemon.asking import Caller
-    from daemon.config import Config
-    from daemon.examining import Finding
-    from daemon.repairing import Repair
+    from daemon.api.dispatch import Caller
+    from daemon.config.settings import Config
+    from daemon.upkeep.examine import Finding
+    from daemon.upkeep.repair.run import Repair
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.repair:
         return _repair(arguments)
     workspace = workspace_of(arguments)
-    from daemon.doctor import examine
-    from daemon.examining import Level
+    from daemon.cli.doctor_checks import examine
+    from daemon.upkeep.examine import Level
 
     findings = []
     for finding in examine(workspace, arguments.config, os.environ, lambda: _stores(arguments)):
@@ -56,8 +56,8 @@ def _show(finding: "Finding") -> None:
 
 def _repair(arguments: argparse.Namespace) -> int:
     """Mend, or say what would be done; print what was wrong, what came of it, what is left and what was kept."""
-    from daemon.examining import Level
-    from daemon.operations.repair import REPAIR, Mending
+    from daemon.api.operations.repair import REPAIR, Mending
+    from daemon.upkeep.examine import Level
 
     if not arguments.dry_run:
         _let_in(arguments)
@@ -104,9 +104,9 @@ def _wake_the_daemon(caller: "Caller") -> None:
     """One that knows the workspace and could not keep it takes it up at its next look, or when it is asked for it."""
     from contextlib import suppress
 
-    from daemon.client import daemon
-    from daemon.operations.dreams import STATUS
-    from daemon.operations.operation import Nothing
+    from daemon.api.client import daemon
+    from daemon.api.operations.dreams import STATUS
+    from daemon.api.operations.operation import Nothing
     from state.errors import DreamdError
 
     with suppress(DreamdError):
@@ -116,20 +116,20 @@ def _wake_the_daemon(caller: "Caller") -> None:
 
 def _stores(arguments: argparse.Namespace) -> "tuple[Finding, ...]":
     """What the owner of the stores finds in them: the daemon, or this process."""
-    from daemon.operations.dreams import EXAMINE
-    from daemon.operations.operation import Nothing
+    from daemon.api.operations.dreams import EXAMINE
+    from daemon.api.operations.operation import Nothing
 
     return _caller(arguments).ask(EXAMINE, Nothing()).findings
 
 
 def _caller(arguments: argparse.Namespace) -> "Caller":
-    from daemon.asking import Caller
+    from daemon.api.dispatch import Caller
 
     return Caller(workspace_of(arguments), _config(arguments), "dreamd doctor")
 
 
 def _config(arguments: argparse.Namespace) -> "Config":
-    from daemon.config import Config, load
+    from daemon.config.settings import Config, load
     from state.errors import ConfigError
 
     try:

@@ -5,15 +5,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from daemon.api.diff import unified
 from daemon.cli.parsing import caller_of, config_of, takes_folder, takes_json, workspace_for_dream
 from daemon.cli.terminal import counted, out, say, show_json, tell_notices, working
 from daemon.cli.unified import show_unified
-from daemon.unified import unified
 
 if TYPE_CHECKING:
-    from daemon.config import Config
-    from daemon.dreaming import Outcome
-    from daemon.progress import Step
+    from daemon.config.settings import Config
+    from daemon.dream.progress import Step
+    from daemon.dream.run import Outcome
     from state.dream import Dream
 
 
@@ -34,8 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     """One dream, or what it would be."""
     config = config_of(arguments)
     arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
-    from daemon.dreaming import Mode
-    from daemon.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DREAM, DreamNow
+    from daemon.dream.run import Mode
 
     asked = Mode.DRY if arguments.dry_run else None
     with working("dreaming…") as tell:
@@ -91,7 +91,7 @@ def changes(dream: "Dream") -> Iterator[tuple[str, str]]:
 
     A line that came and left in the same dream, since there was no room for it, is only counted.
     """
-    from state.update import Fate
+    from state.document.operations import Fate
 
     gone = {death.id: death for death in dream.deaths}
     passing = gone.keys() & {birth.id for birth in dream.births}

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from daemon.cli.parsing import caller_of, takes_folder, takes_json
 from daemon.cli.terminal import counted, out, say, show_json, working
 from state.errors import BusyError, NotKeptError, StorageError, UsageError
-from state.stores.system import told
+from state.stores.disk.syscalls import told
 
 if TYPE_CHECKING:
-    from daemon.asking import Caller
-    from daemon.exporting import Exported
+    from daemon.api.dispatch import Caller
+    from daemon.upkeep.export import Exported
 
 _STDOUT = "-"
 # A dream may take minutes, and a backup at night waits for it.
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _exported(caller: "Caller") -> "Exported":
     """The archive, in the workspace. A dream that runs is waited for. Raises BusyError when that takes too long."""
-    from daemon.operations.export import EXPORT, Export
+    from daemon.api.operations.export import EXPORT, Export
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
     waiting = False

@@ -17,8 +17,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raise it, and print the levels that it leads to."""
     caller = caller_of(arguments, "feel")
-    from daemon.operations.notes import FEEL, Feel
-    from state.hormones import Feeling
+    from daemon.api.operations.notes import FEEL, Feel
+    from state.signals.hormones import Feeling
 
     levels = caller.ask(FEEL, Feel(event=Feeling(arguments.event), because=arguments.because))
     show_levels(levels, as_json=arguments.json)

@@ -16,8 +16,8 @@ from state.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from daemon.forgetting import Receipt
-    from daemon.progress import Step
+    from daemon.dream.progress import Step
+    from daemon.upkeep.forget import Receipt
 
 _SHOWN_CHARACTERS = 160
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--lift takes no --words, --derived or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
     caller = caller_of(arguments, "forget", _told)
-    from daemon.operations.forget import FORGET, MAX_CHARACTERS, Forget
+    from daemon.api.operations.forget import FORGET, MAX_CHARACTERS, Forget
 
     if len(text) > MAX_CHARACTERS:
         raise UsageError(

@@ -16,7 +16,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
     caller = caller_of(arguments, "history")
-    from daemon.operations.versions import HISTORY, History
+    from daemon.api.operations.versions import HISTORY, History
 
     versions = caller.ask(HISTORY, History(limit=max(0, arguments.limit))).versions
     if arguments.json:

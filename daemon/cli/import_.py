@@ -4,12 +4,12 @@ import argparse
 import os
 from pathlib import Path
 
-from daemon.adoption import adopt
 from daemon.cli.init import how_to_connect, keep
 from daemon.cli.parsing import config_of, named_folder, takes_json, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, working
+from daemon.workspace.adoption import adopt
 from state.errors import DreamdError
-from state.stores.workspace import Workspace
+from state.stores.disk.workspace import Workspace
 
 _ENDINGS = (".zip", ".dreamd")
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     config_of(arguments)
     folder = _folder(arguments)
     with working("importing…"):
-        from daemon.importing import import_archive
+        from daemon.upkeep.import_ import import_archive
 
         here = _same(folder, Path.cwd())
         done = import_archive(arguments.file, folder)

@@ -12,8 +12,8 @@ from daemon.cli.terminal import counted, out, say, show_json, working
 from state.errors import BusyError, DreamdError, NothingToDoError, UsageError
 
 if TYPE_CHECKING:
-    from daemon.asking import Caller
-    from daemon.operations.notes import Ingested
+    from daemon.api.dispatch import Caller
+    from daemon.api.operations.notes import Ingested
 
 # A daemon often takes in for a moment what was just written; a dream may take longer than anybody waits.
 _PATIENCE_SECONDS = 30.0
@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
     """What was read. A daemon that is busy is asked again for a while. Raises BusyError when that is not enough."""
-    from daemon.client import daemon
-    from daemon.operations.notes import INGEST, Ingest
+    from daemon.api.client import daemon
+    from daemon.api.operations.notes import INGEST, Ingest
 
     asked = Ingest(paths=tuple(str(path.absolute()) for path in paths))
     deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -83,7 +83,7 @@ def _heed(arguments: argparse.Namespace) -> None:
 
     The daemon dreams when it comes to it. Without one the dream is dreamt here.
     """
-    from daemon.hook import link, parse_hook
+    from daemon.ingest.agent_hooks import link, parse_hook
 
     if arguments.paths:
         raise UsageError("--hook learns on stdin what to read", "leave out PATH")
@@ -93,7 +93,7 @@ def _heed(arguments: argparse.Namespace) -> None:
     if not hook.ends_session:
         return
     caller = caller_of(arguments, "ingest")
-    from daemon.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DREAM, DreamNow
 
     with suppress(NothingToDoError):
         caller.ask(DREAM, DreamNow(reason="session-end", wait=False))

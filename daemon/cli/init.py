@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from daemon.adoption import init_workspace, open_workspace
 from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json
 from daemon.cli.terminal import counted, out, say, show_json, tell_notices
-from daemon.status import present_holder
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.status import present_holder
 from state.errors import UnknownWorkspaceError
-from state.stores.workspace import Workspace
+from state.stores.disk.workspace import Workspace
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     if known and (foreign := open_workspace(folder)).foreign:
         _adopt(foreign, arguments)
     workspace = init_workspace(folder)
-    from daemon.compose import clock, owned
-    from daemon.first_contact import migrate
+    from daemon.ingest.seed import migrate
+    from daemon.workspace.stores import clock, owned
 
     seeded = None
     if present_holder(workspace) is None:  # else its owner does this before the first dream
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _adopt(foreign: Workspace, arguments: argparse.Namespace) -> None:
     """Show what it brings and make it this user's. Raises ForeignError without `--trust`, and for a person's no."""
-    from daemon.takeover import brought, take_over_workspace
+    from daemon.upkeep.takeover import brought, take_over_workspace
 
     found = brought(foreign)
     say(f"{found.root} was made by somebody else, or for another user or machine. It brings:")
@@ -109,9 +109,9 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
 
     Not wanted: no daemon looks after it, whoever asks it to, until 'dreamd init' is run without `--no-daemon`.
     """
-    from daemon.client import UnreachableError, daemon
-    from daemon.places import registry_path
-    from daemon.registry import add, exclude, name_of
+    from daemon.api.client import UnreachableError, daemon
+    from daemon.config.paths import registry_path
+    from daemon.config.registry import add, exclude, name_of
 
     client = daemon()
     if not wanted:
@@ -130,7 +130,7 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
 
 def how_to_connect(workspace: Workspace) -> str:
     """What to put where, so that an agent uses the workspace."""
-    from daemon.unit import installation
+    from daemon.process.systemd_unit import installation
 
     dreamd, root = installation().command, str(workspace.root)
     server = {"type": "stdio", "command": dreamd[0], "args": [*dreamd[1:], "mcp", "-w", root], "env": _environment()}
@@ -166,7 +166,7 @@ def _environment() -> dict[str, str]:
 
     Where the daemon is, and where this user's own folder: there it stands that the workspace is this user's.
     """
-    from daemon.places import home, socket_path, state_folder
+    from daemon.config.paths import home, socket_path, state_folder
 
     path, plain = socket_path(os.environ), {"HOME": str(home(os.environ))}
     socket = {} if path == socket_path(plain) else {"DREAMD_SOCKET": str(path)}

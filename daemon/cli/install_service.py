@@ -13,11 +13,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon import unit
 from daemon.cli.parsing import takes_json
 from daemon.cli.terminal import out, say, show_json
-from daemon.places import home
-from daemon.unit import Placed, Sandbox
+from daemon.config.paths import home
+from daemon.process import systemd_unit as unit
+from daemon.process.systemd_unit import Placed, Sandbox
 from state.errors import DreamdError, UsageError
 
 

@@ -15,7 +15,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stdin ends. Stdout carries the protocol and nothing else."""
     wire = _wire()  # before anything is imported that might print
-    from daemon.mcp_stdio import serve
+    from daemon.mcp.stdio import serve
 
     return serve(lambda: workspace_of(arguments), lambda: config_of(arguments), wire)
 

@@ -7,7 +7,7 @@ from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
-    from daemon.operations.notes import Mood
+    from daemon.api.operations.notes import Mood
 
 _BAR = 20
 
@@ -21,8 +21,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
     caller = caller_of(arguments, "mood")
-    from daemon.operations.notes import MOOD
-    from daemon.operations.operation import Nothing
+    from daemon.api.operations.notes import MOOD
+    from daemon.api.operations.operation import Nothing
 
     show_levels(caller.ask(MOOD, Nothing()), as_json=arguments.json)
     return 0

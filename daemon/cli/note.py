@@ -7,9 +7,9 @@ import sys
 from datetime import UTC, datetime
 
 from daemon.cli.parsing import takes_json, takes_workspace, workspace_of
-from daemon.layers import redaction
+from daemon.config.layers import redaction
 from state.scratch import DEFAULT_IMPORTANCE, Note
-from state.stores.segments import Segments
+from state.stores.history.segments import Segments
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -5,16 +5,16 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from daemon.adoption import find_workspace, init_workspace, open_workspace
+from daemon.workspace.adoption import find_workspace, init_workspace, open_workspace
 from state.errors import UsageError
-from state.stores.workspace import Workspace
+from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from daemon.asking import Caller
-    from daemon.config import Config
-    from daemon.progress import Step
+    from daemon.api.dispatch import Caller
+    from daemon.config.settings import Config
+    from daemon.dream.progress import Step
 
 
 class Parser(argparse.ArgumentParser):
@@ -77,14 +77,14 @@ def workspace_for_dream(arguments: argparse.Namespace) -> Workspace:
 
 def config_of(arguments: argparse.Namespace) -> "Config":
     """The configuration. Raises ConfigError."""
-    from daemon.config import load
+    from daemon.config.settings import load
 
     return load(arguments.config)
 
 
 def caller_of(arguments: argparse.Namespace, command: str, told: "Callable[[Step], None] | None" = None) -> "Caller":
     """Who asks for an operation; what a person should know is told on stderr, once."""
-    from daemon.asking import Caller, configured_here
+    from daemon.api.dispatch import Caller, configured_here
     from daemon.cli.terminal import say
 
     known = set[str]()

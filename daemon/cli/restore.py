@@ -2,10 +2,10 @@
 
 import argparse
 
+from daemon.api.diff import unified
 from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json
 from daemon.cli.unified import show_unified
-from daemon.unified import unified
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Restore it, and print what that changed."""
     caller = caller_of(arguments, "restore")
-    from daemon.operations.versions import RESTORE, Restore
+    from daemon.api.operations.versions import RESTORE, Restore
 
     done = caller.ask(RESTORE, Restore(version=arguments.version))
     dream = done.dream

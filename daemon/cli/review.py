@@ -3,11 +3,11 @@
 import argparse
 from typing import TYPE_CHECKING, Literal
 
+from daemon.api.diff import unified
 from daemon.cli.dream import changes
 from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import out, show_json
 from daemon.cli.unified import show_unified
-from daemon.unified import unified
 from state.errors import NothingToDoError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show or decide; 3 when nothing waits."""
     caller = caller_of(arguments, "review")
-    from daemon.operations.versions import DECIDE, PROPOSALS, Decide, Proposals
+    from daemon.api.operations.versions import DECIDE, PROPOSALS, Decide, Proposals
 
     if not (arguments.approve or arguments.reject):
         waiting = caller.ask(PROPOSALS, Proposals(dream=arguments.proposal)).dreams

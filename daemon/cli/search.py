@@ -10,7 +10,7 @@ from daemon.cli.terminal import duration, out, say, show_json
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from daemon.operations.recalling import Recalled, Recollection
+    from daemon.api.operations.search import Recalled, Recollection
 
 Name = TypeVar("Name", bound=StrEnum)
 
@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.limit <= MAX_LIMIT:
         raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     caller = caller_of(arguments, "search")
-    from daemon.operations.recalling import SEARCH, Search
-    from state.crystal import Kind, Origin, Trust
+    from daemon.api.operations.search import SEARCH, Search
+    from state.crystals.crystal import Kind, Origin, Trust
 
     asked = Search(
         query=" ".join(arguments.query),

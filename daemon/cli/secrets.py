@@ -11,17 +11,17 @@ import sys
 from dataclasses import replace
 from datetime import datetime
 
+from daemon.api.client import daemon
 from daemon.cli.parsing import takes_json, takes_workspace, workspace_of
 from daemon.cli.terminal import out, say, show_json
-from daemon.client import daemon
-from daemon.layers import redaction
-from daemon.places import allow_path, allowed, make_private_folder
+from daemon.config.layers import redaction
+from daemon.config.paths import allow_path, allowed, make_private_folder
 from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
 from state.scratch import Note
-from state.stores.files import Disk
-from state.stores.originals import Original, Originals
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.history.originals import Original, Originals
+from state.stores.history.segments import Segments
 
 _ID = 8
 

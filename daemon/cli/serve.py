@@ -22,9 +22,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT; SIGHUP reads the configuration again."""
     import os
 
-    from daemon.config import load
-    from daemon.places import socket_path, token_path
-    from daemon.running import run as serve
+    from daemon.config.paths import socket_path, token_path
+    from daemon.config.settings import load
+    from daemon.process.run import run as serve
 
     if os.isatty(2):
         say(f"listening at {socket_path(os.environ)}; the token for the port is in {token_path(os.environ)}")

@@ -11,11 +11,11 @@ from state.sessions.page import MOST
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from daemon.asking import Caller
-    from daemon.operations import Request
-    from daemon.operations.session_minds import Events
-    from daemon.sessions.values import Memory, Restored, SessionSummary
-    from state.sessions.standing import Standing
+    from daemon.api.dispatch import Caller
+    from daemon.api.operations import Request
+    from daemon.api.operations.session_memory import Events
+    from daemon.sessions.answers import Memory, Restored, SessionSummary
+    from state.sessions.stats import Standing
 
     class Paged(Protocol):
         """A part of a list."""
@@ -76,8 +76,8 @@ def _asked(kind: "type[Asked]", **fields: object) -> "Asked":
 
 
 def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.session_items import Part
-    from daemon.operations.session_minds import list_
+    from daemon.api.operations.session_items import Part
+    from daemon.api.operations.session_memory import list_
 
     found = _all(lambda cursor: caller.ask(list_, Part(limit=MOST, cursor=cursor)), lambda part: part.sessions)
     show_json(found) if arguments.json else _show_list(found)
@@ -114,8 +114,8 @@ def _show_list(found: "tuple[SessionSummary, ...]") -> None:
 
 
 def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.session_items import Listed, export
-    from daemon.sessions.values import Memories
+    from daemon.api.operations.session_items import Listed, export
+    from daemon.sessions.answers import Memories
 
     asked = _asked(Listed, session_id=arguments.session, limit=MOST)
     found = _all(
@@ -142,7 +142,7 @@ def _show_items(found: "tuple[Memory, ...]") -> None:
 
 
 def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.session_items import InSession, stats
+    from daemon.api.operations.session_items import InSession, stats
 
     found = caller.ask(stats, _asked(InSession, session_id=arguments.session))
     if not found.total_count:
@@ -172,7 +172,7 @@ def _of(number: int, most: int | None) -> str:
 
 
 def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.session_minds import Story, events
+    from daemon.api.operations.session_memory import Story, events
 
     asked = _asked(Story, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
     found = caller.ask(events, asked)
@@ -189,8 +189,8 @@ def _show_events(found: "Events") -> None:
 
 
 def _restore(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.operations.session_items import OfMemory
-    from daemon.operations.session_minds import restore
+    from daemon.api.operations.session_items import OfMemory
+    from daemon.api.operations.session_memory import restore
 
     asked = _asked(OfMemory, session_id=arguments.session, memory_id=arguments.memory)
     done = caller.ask(restore, asked)
@@ -207,7 +207,7 @@ def _show_restored(done: "Restored") -> None:
 
 def _require(caller: "Caller", session: str) -> None:
     """An empty session is one that was opened. Raises NotFoundError: to look at a misspelt one is a mistake."""
-    from daemon.operations.session_minds import Story, events
+    from daemon.api.operations.session_memory import Story, events
 
     caller.ask(events, Story(session_id=session, limit=1))
 

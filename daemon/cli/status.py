@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json, workspace_of
 from daemon.cli.terminal import ago, counted, duration, out, show_json
 from state.errors import NotKeptError, UnknownWorkspaceError, UsageError
-from state.stores.lock import is_stopped
-from state.stores.workspace import Workspace
+from state.stores.disk.lock import is_stopped
+from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.house import HouseStatus
-    from daemon.status import LastDream, Spending, Status
+    from daemon.api.daemon import HouseStatus
+    from daemon.workspace.status import LastDream, Spending, Status
 
 # One that is stopped would not answer in thirty either.
 _STATUS_SECONDS = 2.0
@@ -46,8 +46,8 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
 
     A daemon that does not answer within two seconds is a problem of the status that the files give.
     """
-    from daemon.client import LostError, UnreachableError, daemon
-    from daemon.status import Problem, Status, present_holder, status
+    from daemon.api.client import LostError, UnreachableError, daemon
+    from daemon.workspace.status import Problem, Status, present_holder, status
     from state.codec import decode
 
     client = None if is_stopped(present_holder(workspace)) else daemon()
@@ -66,8 +66,8 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
 
 def _house() -> "HouseStatus | None":
     """The daemon and its workspaces; None when no daemon runs."""
-    from daemon.client import UnreachableError, daemon
-    from daemon.house import HouseStatus
+    from daemon.api.client import UnreachableError, daemon
+    from daemon.api.daemon import HouseStatus
     from state.codec import decode
 
     client = daemon()

@@ -7,7 +7,7 @@ from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
-    from daemon.why import Ending, LineStory, Witness, Writing
+    from daemon.api.provenance import Ending, LineStory, Witness, Writing
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the stories of the lines that are meant."""
     caller = caller_of(arguments, "why")
-    from daemon.operations.recalling import WHY, Why
+    from daemon.api.operations.search import WHY, Why
 
     stories = caller.ask(WHY, Why(text=" ".join(arguments.text))).lines
     if arguments.json:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import Field
 
-from daemon.http.answering import answered, called, wants_stream
-from daemon.http.asking import from_json
-from daemon.http.doors import Door
-from daemon.http.guard import Guard
+from daemon.api.operations import OPERATIONS, AnyOperation
+from daemon.api.operations import Request as Asked
+from daemon.http.access_policy import Door
+from daemon.http.calls import answered, called, wants_stream
+from daemon.http.errors import RefusedError, Wrong, wrong
+from daemon.http.middleware import Guard
 from daemon.http.openapi import document
-from daemon.http.wrong import RefusedError, Wrong, wrong
-from daemon.operations import OPERATIONS, AnyOperation
-from daemon.operations import Request as Asked
+from daemon.http.parsing import from_json
 from state.codec import encode
 from state.errors import DreamdError, NotFoundError, UsageError
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from starlette.types import ASGIApp
 
-    from daemon.house import House
+    from daemon.api.daemon import House
     from daemon.http.workers import Workers
 
 WORKSPACES = "/v1/workspaces"

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from daemon.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
-from daemon.house import Household, HouseStatus
-from daemon.http.answering import NOTICE_HEADER
-from daemon.http.wrong import DISK_FULL, OF_HTTP, RETRY_SECONDS, FieldsError
-from daemon.operations import OPERATIONS, AnyOperation
+from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
+from daemon.api.daemon import Household, HouseStatus
+from daemon.api.operations import OPERATIONS, AnyOperation
+from daemon.http.calls import NOTICE_HEADER
+from daemon.http.errors import DISK_FULL, OF_HTTP, RETRY_SECONDS, FieldsError
 from state.errors import KINDS, CeilingError, DreamdError, ModelError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _ALWAYS = (413, 415, 500, 503)
 _AT_THE_PORT = (401, 403, 421)
 _OF_MODELS = frozenset({ModelError.http_status, CeilingError.http_status})
 _OF_OPERATIONS = frozenset({*(kind.http_status for kind in _KINDS), DISK_FULL}) - _OF_MODELS
-# `name_of` of daemon.registry.
+# `name_of` of daemon.config.registry.
 _NAME: Json = {"type": "string", "pattern": "^[a-z0-9-]+$", "minLength": 1, "maxLength": 48}
 
 

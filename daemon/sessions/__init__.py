@@ -7,13 +7,14 @@ SQLite's is a StorageError. A session that was never opened is an empty one of t
 it, and looking at it writes nothing. Only `get` counts as an access.
 """
 
-from daemon.sessions.adding import add, memorize
-from daemon.sessions.changing import expire, extend_ttl, forget, reassess, relation_add
-from daemon.sessions.dreaming import hand_over, left_over, on_mind
-from daemon.sessions.maintaining import maintain, next_due, sweep
-from daemon.sessions.opening import clear_session, close_session, session_events, session_list, session_open
-from daemon.sessions.promoting import bulk_promote, deliver, promote
-from daemon.sessions.reading import (
+from daemon.sessions.add import add, memorize
+from daemon.sessions.change import expire, extend_ttl, forget, reassess, relation_add
+from daemon.sessions.context import capacity, context, remember, summarize
+from daemon.sessions.for_dreams import hand_over, left_over, on_mind
+from daemon.sessions.lifecycle import clear_session, close_session, session_events, session_list, session_open
+from daemon.sessions.maintenance import maintain, next_due, sweep
+from daemon.sessions.promotion import bulk_promote, deliver, promote
+from daemon.sessions.read import (
     export,
     get,
     list_expired,
@@ -24,8 +25,7 @@ from daemon.sessions.reading import (
     search,
     stats,
 )
-from daemon.sessions.recalling import recall, restore
-from daemon.sessions.thinking import capacity, context, remember, summarize
+from daemon.sessions.recall import recall, restore
 
 __all__ = [
     "add",

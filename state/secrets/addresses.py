@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from state.patterns import late_pattern
 from state.secrets.value import is_placeholder, looks_drawn
+from state.text.patterns import late_pattern
 
 _ADDRESS = late_pattern(r"://[^\s:/@\"'<>]{0,255}:(?!\d{1,5}(?:[/?#]|$))([^\s\"'<>]{1,512})")
 # A token in the place of the user, as in an address of git.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from state.patterns import late_pattern
+from state.text.patterns import late_pattern
 
 _HEAD = late_pattern(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d|Private-Lines: \d"

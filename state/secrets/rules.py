@@ -17,9 +17,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from state.patterns import late_pattern
 from state.secrets.languages import key_of, vocabulary
 from state.secrets.value import NOTHING, UNUSUAL, is_placeholder, looks_drawn, strength
+from state.text.patterns import late_pattern
 
 # A rule begins so; what a file says of its keywords, and of a kind of token, is read without a reader of all of TOML.
 _HEAD = "[[rules]]"

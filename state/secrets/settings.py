@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from state.patterns import late_pattern
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.value import UNUSUAL, is_placeholder, is_template, looks_drawn, strength
+from state.text.patterns import late_pattern
 
 _NAME = r"(?P<name>[^\W\d][\w.-]{1,80}+)"
 _VALUE = (

@@ -4,9 +4,9 @@ import functools
 import re
 from itertools import pairwise
 
-from state.commonplace import COMMONPLACE
-from state.patterns import late_pattern
 from state.secrets.languages import Vocabulary, key_of, vocabulary
+from state.text.common_words import COMMONPLACE
+from state.text.patterns import late_pattern
 
 # How much a bare word looks like a secret. What it takes depends on what ties it to a noun.
 NOTHING, PLAIN, UNUSUAL, CHOSEN, EVIDENT = range(5)

@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from state.patterns import late_pattern
 from state.secrets.languages import vocabulary
+from state.text.patterns import late_pattern
 
 # A longer row is a dictionary.
 _LEAST, _MOST, _FEWEST, _LONGEST = 12, 26, 8, 52

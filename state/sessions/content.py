@@ -1,8 +1,8 @@
 """The text of an item: how long it may be, and how many tokens it counts."""
 
-from state.chunking import tokens
 from state.errors import UsageError
 from state.sessions.item import MAX_CONTENT_BYTES
+from state.text.chunks import tokens
 
 
 def tokens_of(text: str) -> int:

@@ -9,8 +9,8 @@ from state.errors import UsageError
 from state.sessions.importance import HOUR_SECONDS
 from state.sessions.item import Item
 from state.sessions.moments import seconds_between
-from state.sessions.policy import LIVE, Order, Shelf
-from state.sessions.settings import shown
+from state.sessions.policies.policy import LIVE, Order, Shelf
+from state.sessions.policies.settings import shown
 
 
 class Strategy(StrEnum):

@@ -13,8 +13,8 @@ from itertools import islice
 
 from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError
 from state.sessions.item import Item
-from state.sessions.policy import EVERYTHING, LIVE, Only, Order, Shelf
-from state.sessions.settings import MAX_COUNT, shown
+from state.sessions.policies.policy import EVERYTHING, LIVE, Only, Order, Shelf
+from state.sessions.policies.settings import MAX_COUNT, shown
 
 _NUMBERED = re.compile(r"(position:|before:step_)(-?)0*([0-9]+)")
 _DIGITS = 9

@@ -6,7 +6,7 @@ from datetime import datetime
 from state.errors import UsageError
 from state.sessions.item import Item, Priority
 from state.sessions.moments import seconds_between
-from state.sessions.settings import ByPriority, real, shown
+from state.sessions.policies.settings import ByPriority, real, shown
 
 HOUR_SECONDS = 3_600.0
 BASE_TTL_SECONDS = ByPriority(1 * HOUR_SECONDS, 4 * HOUR_SECONDS, 12 * HOUR_SECONDS, 24 * HOUR_SECONDS)

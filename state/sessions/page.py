@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from state.errors import UsageError
-from state.sessions.settings import shown
+from state.sessions.policies.settings import shown
 
 LIMIT = 50
 MOST = 1_000

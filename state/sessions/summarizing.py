@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.chunking import tokens
 from state.errors import UsageError
-from state.sessions.bounded import Bounded
 from state.sessions.item import Item
-from state.sessions.policy import LIVE, Only, Order, Shelf
-from state.sessions.settings import shown
+from state.sessions.policies.bounded import Bounded
+from state.sessions.policies.policy import LIVE, Only, Order, Shelf
+from state.sessions.policies.settings import shown
+from state.text.chunks import tokens
 
 _BY_TAG = "by_tag:"
 _SHORTEST = 4  # tokens of a line: the two brackets, the number, a word

@@ -13,8 +13,8 @@ from tests.chaos.harm import Blow, Harm
 from tests.chaos.invariants import demand
 from tests.chaos.lives import Running
 from tests.chaos.trial import Trial
-from tests.journeys import lived
 from tests.journeys.test_sessions_killed import killed_and_opened
+from tests.support import lived
 
 _INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "chaos", "version": "1"}}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.chaos.trial import Trial
-from tests.scripted_model import Script, ScriptedModel
+from tests.support.scripted_model import Script, ScriptedModel
 
 
 @contextmanager

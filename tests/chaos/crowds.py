@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from tests.chaos.reader import reading
 from tests.chaos.trial import Trial
-from tests.daemon.running import ROOT
+from tests.support.running import ROOT
 
 _LIBRARY = """
 import sys
@@ -15,8 +15,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from state.scratch import Note
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
+from state.stores.history.segments import Segments
+from state.stores.disk.workspace import Workspace
 segments = Segments(Workspace(Path(sys.argv[1])))
 for line in Path(sys.argv[2]).read_text().splitlines():
     time.sleep(0.05)

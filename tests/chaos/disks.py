@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from daemon.adoption import adopt
-from state.stores.workspace import Workspace
+from daemon.workspace.adoption import adopt
+from state.stores.disk.workspace import Workspace
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.invariants import demand
 from tests.chaos.kills import transcript
 from tests.chaos.reader import reading
 from tests.chaos.trial import Trial
-from tests.journeys import lived
+from tests.support import lived
 
 _SMALL = 16 * 1024**2
 

@@ -19,8 +19,12 @@ NODES = ("gather", "reflect", "synthesize", "guard", "evict", "commit")
 _CALLS = ("open", "write", "pwrite", "fsync", "rename", "exchange", "link", "rename_new", "unlink", "mkdir")
 # The modules that read the clock.
 _CLOCKS = (
-    "daemon.compose", "daemon.cli.note", "daemon.cli.status", "daemon.operations.recalling", "state.stores.lock",
-)  # fmt: skip
+    "daemon.workspace.stores",
+    "daemon.cli.note",
+    "daemon.cli.status",
+    "daemon.api.operations.search",
+    "state.stores.disk.lock",
+)
 # linux/capability.h: root without these obeys the permissions of files as everybody does.
 _PR_SET_PDEATHSIG = 1
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
@@ -130,7 +134,7 @@ class _Disk:
         self.counting = True
 
     def wrap(self) -> None:
-        system = importlib.import_module("state.stores.system").System
+        system = importlib.import_module("state.stores.disk.syscalls").System
         for name in _CALLS:
             setattr(system, name, self._wrapped(name, getattr(system, name)))
         sqlite_disk.intercept(self._meet_sqlite)

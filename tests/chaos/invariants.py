@@ -9,16 +9,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from daemon.compose import clock, owned, visited
-from daemon.config import Config
-from state.document import SectionName, parse
-from state.stores.workspace import Workspace
-from state.words import normalise
+from daemon.config.settings import Config
+from daemon.workspace.stores import clock, owned, visited
+from state.document.document import SectionName, parse
+from state.stores.disk.workspace import Workspace
+from state.text.words import normalise
 from tests.chaos.harm import Harm
 from tests.chaos.lives import Life
 from tests.chaos.reader import versions
 from tests.chaos.trial import HORMONAL, LostError, Trial
-from tests.journeys import lived
+from tests.support import lived
 
 _MOST_DREAMS = 12
 _LATER_SECONDS = 3 * 3600.0

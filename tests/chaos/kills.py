@@ -8,8 +8,8 @@ from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.invariants import demand
 from tests.chaos.reader import reading
 from tests.chaos.trial import Trial
-from tests.journeys import lived
-from tests.model_characters import good
+from tests.support import lived
+from tests.support.model_characters import good
 
 _DREAM_SECONDS, _COMMAND_SECONDS = 1.5, 0.8
 

@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable  # noqa: TC003 - of a variable
 
-from daemon.registry import add
+from daemon.config.registry import add
 from tests.chaos import owners, spoilt
 from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.kills import transcript

@@ -9,16 +9,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from state.document import SectionName
-from tests import model_characters as character
+from state.document.document import SectionName
 from tests.chaos.asked import asking
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.invariants import demand, records, text_of
 from tests.chaos.reader import reading
 from tests.chaos.trial import Trial
-from tests.crash.committing import added
-from tests.journeys import lived
-from tests.scripted_model import Reply, Script, error
+from tests.support import lived
+from tests.support import model_characters as character
+from tests.support.committing import added
+from tests.support.scripted_model import Reply, Script, error
 
 _DAY = 86_400.0
 _SWEPT_AFTER_DAYS = 29

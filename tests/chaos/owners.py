@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from daemon.client import Client
-from daemon.operations.notes import NOTE, TakeNote
-from daemon.registry import add
+from daemon.api.client import Client
+from daemon.api.operations.notes import NOTE, TakeNote
+from daemon.config.registry import add
 from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
 from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.invariants import demand
 from tests.chaos.lives import Running, until
 from tests.chaos.reader import reading
 from tests.chaos.trial import Trial
-from tests.journeys import lived
+from tests.support import lived
 
 # While a daemon is dead, starts, or ends, somebody who asks is told one of these.
 _EXPECTED = (BusyError, FencedError, StoppedError, StorageError)

@@ -4,6 +4,6 @@ import mcp.server  # noqa: F401
 import uvicorn  # noqa: F401
 import watchfiles  # noqa: F401
 
-import daemon.running  # noqa: F401
+import daemon.process.run  # noqa: F401
 from daemon.cli import doctor, dream, ingest, note, restore, serve, status  # noqa: F401
-from tests.journeys import killing_preload  # noqa: F401
+from tests.support import killing_preload  # noqa: F401

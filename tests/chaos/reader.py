@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from state.document import SectionName, parse
-from state.stores.workspace import Workspace
+from state.document.document import SectionName, parse
+from state.stores.disk.workspace import Workspace
 from tests.chaos.trial import LostError, Trial
 
 _PAUSE_SECONDS = 0.003

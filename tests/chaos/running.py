@@ -17,12 +17,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from daemon.adoption import init_workspace
+from daemon.workspace.adoption import init_workspace
 from tests.chaos.harm import die_with_parent
 from tests.chaos.invariants import check
 from tests.chaos.ordeals import ORDEALS, TURNS
 from tests.chaos.trial import Tally, Trial, prepared
-from tests.journeys.planted import LINES
+from tests.support.planted import LINES
 
 FACTS = LINES[:40]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.invariants import demand
 from tests.chaos.trial import Trial
-from tests.journeys import lived
+from tests.support import lived
 
 _PAGE = 4096
 # The first byte of a page of a B-tree. Of what else SQLite has pages for (the text of a long cell) it knows no check.

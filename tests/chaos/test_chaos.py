@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from tests.chaos.ordeals import ORDEALS
-from tests.daemon.running import ROOT
+from tests.support.running import ROOT
 
 
 @pytest.mark.timeout(1200)

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.adoption import adopt
-from state.stores.workspace import Workspace
+from daemon.workspace.adoption import adopt
+from state.stores.disk.workspace import Workspace
 from tests.chaos.harm import NONE, Blow, Harm
 from tests.chaos.lives import Life, Running, living
-from tests.journeys import lived
-from tests.journeys.serving import Home
+from tests.support import lived
+from tests.support.serving import Home
 
 _WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
 _DID = "painted repaired sold borrowed measured moved noticed photographed described counted".split()

@@ -13,9 +13,9 @@ from itertools import count
 from pathlib import Path
 
 from daemon import sessions
-from daemon.compose import Store
+from daemon.workspace.stores import Store
 from state.errors import DreamdError
-from tests.daemon.working import AT, everything, working, written
+from tests.support.working import AT, everything, working, written
 
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload([__name__])

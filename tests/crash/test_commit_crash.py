@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from state.document import stamp
+from state.document.document import stamp
 from state.dream import Dream
 from state.errors import StorageError
-from state.stores.workspace import Workspace
-from tests.crash.committing import (
+from state.stores.disk.workspace import Workspace
+from tests.support.committing import (
     NEW_NOTES,
     OLD_NOTES,
     Prepared,
@@ -28,8 +28,8 @@ from tests.crash.committing import (
     places,
     prepared,
 )
-from tests.crash.faults import Bytes, Fault, FaultySystem, Names, PowerCut, Unsynced, every_fault, images
-from tests.long_variants import variants
+from tests.support.faults import Bytes, Fault, FaultySystem, Names, PowerCut, Unsynced, every_fault, images
+from tests.support.long_variants import variants
 
 
 @pytest.fixture(autouse=True)

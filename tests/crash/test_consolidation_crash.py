@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from daemon.compose import Store, clock, owned
-from daemon.config import Config
-from daemon.consolidating import Consolidation, consolidate
-from daemon.indexing import Embedding
-from state.crystal import Crystal, Origin
-from state.curiosity import Cause
+from daemon.config.settings import Config
+from daemon.dream.consolidation import Consolidation, consolidate
+from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.vector_index import Embedding
+from state.crystals.crystal import Crystal, Origin
 from state.scratch import Note
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace, init_workspace
+from state.signals.curiosity import Cause
+from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.history.segments import Segments
 
 _FORKING = multiprocessing.get_context("forkserver")
 CONFIG = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})

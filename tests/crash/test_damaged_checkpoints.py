@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from daemon.memory import WorkspaceMemory
+from daemon.dream.memory import WorkspaceMemory
 from state.errors import DocumentError, DreamdError
-from state.stores.workspace import Workspace, init_workspace
-from tests.crash.committing import OLD_NOTES, dreamt, lines, opened
+from state.stores.disk.workspace import Workspace, init_workspace
+from tests.support.committing import OLD_NOTES, dreamt, lines, opened
 
 NOTES = ("The cat is called Miez", "The ferry to Oslo leaves at nine")
 LATER = "The dog is called Rex"

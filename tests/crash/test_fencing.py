@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from graphs import nodes
+from graphs.graph_state import Dreaming, Step
 from graphs.ports import Ports
-from graphs.steps import Dreaming, Step
 from state.codec import encode
 from state.errors import FencedError
-from state.stores.workspace import Workspace
-from tests.crash.committing import (
+from state.stores.disk.workspace import Workspace
+from tests.support.committing import (
     FURTHER,
     NEW_NOTES,
     OLD_NOTES,
@@ -27,7 +27,7 @@ from tests.crash.committing import (
     places,
     prepared,
 )
-from tests.crash.faults import Fault, FaultySystem, every_fault
+from tests.support.faults import Fault, FaultySystem, every_fault
 
 LAST = "The cat is called Miez"
 

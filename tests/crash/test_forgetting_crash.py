@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from daemon.compose import clock
-from daemon.config import Config
-from daemon.examining import look_into
-from daemon.forgetting import Receipt, Wish, forget
-from daemon.progress import Step
-from daemon.status import status
-from state.document import parse
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.upkeep.examine import look_into
+from daemon.upkeep.forget import Receipt, Wish, forget
+from daemon.workspace.status import status
+from daemon.workspace.stores import clock
+from state.document.document import parse
 from state.errors import StorageError
-from state.stores.workspace import Workspace
-from tests.crash.faults import Fault, FaultySystem, PowerCut, every_fault
-from tests.daemon.forgettable import BY_HAND, KEPT, SECRET, assert_gone, copied, finds, little, quick
-from tests.long_variants import variants
+from state.stores.disk.workspace import Workspace
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault
+from tests.support.forgettable import BY_HAND, KEPT, SECRET, assert_gone, copied, finds, little, quick
+from tests.support.long_variants import variants
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_between_two_steps_as_well(workspace: Workspace, folder: Path, last: str
 
 
 def test_a_dream_in_between_brings_nothing_back(workspace: Workspace, folder: Path) -> None:
-    from daemon.dreaming import Mode, dream_now
+    from daemon.dream.run import Mode, dream_now
     from state.dream import Reason
 
     copy = copied(workspace, folder / "w")

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from daemon.compose import Store
-from state.document import SectionName
+from daemon.workspace.stores import Store
+from state.document.document import SectionName
 from state.errors import DocumentError
-from state.stores.crystals import Crystals
-from state.stores.database import open_database
-from state.stores.files import Disk
-from state.stores.journal import Journal
-from state.stores.lineage import Lineage
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
-from tests.crash.committing import (
+from state.stores.crystals.crystals import Crystals
+from state.stores.database.connection import open_database
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.history.journal import Journal
+from state.stores.history.lineage import Lineage
+from state.stores.history.segments import Segments
+from tests.support.committing import (
     BY_HAND,
     FURTHER,
     NEW_NOTES,
@@ -35,7 +35,7 @@ from tests.crash.committing import (
     without,
     write,
 )
-from tests.crash.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault
+from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault
 
 PORT, TEA, LEDGER = OLD_NOTES
 NEW_PORT, GOAL, FAILED = NEW_NOTES

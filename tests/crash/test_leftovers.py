@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.compose import clock
-from tests.crash.committing import Prepared, dreamt, opened, prepared
-from tests.crash.faults import Fault, FaultySystem, PowerCut
+from daemon.workspace.stores import clock
+from tests.support.committing import Prepared, dreamt, opened, prepared
+from tests.support.faults import Fault, FaultySystem, PowerCut
 
 
 @pytest.fixture(scope="module")

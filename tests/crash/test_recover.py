@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon.compose import Store
-from daemon.restoring import restore
+from daemon.dream.restore import restore
+from daemon.workspace.stores import Store
 from state.errors import StorageError
-from state.stores.workspace import Workspace, init_workspace
-from tests.crash.committing import (
+from state.stores.disk.workspace import Workspace, init_workspace
+from tests.support.committing import (
     FURTHER,
     NEW_NOTES,
     OLD_NOTES,
@@ -25,7 +25,7 @@ from tests.crash.committing import (
     places,
     prepared,
 )
-from tests.crash.faults import Fault, FaultySystem, PowerCut, every_fault
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from state.errors import StorageError
 from state.scratch import Note, render_note
-from state.stores.files import Disk
-from state.stores.segments import Segment, Segments
-from state.stores.workspace import Workspace, init_workspace
-from tests.crash.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.history.segments import Segment, Segments
+from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 TEXTS = ("alpha", "bravo\nsecond line", "charlie", "delta", "echo")
@@ -156,8 +156,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from state.scratch import Note
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
+from state.stores.history.segments import Segments
+from state.stores.disk.workspace import Workspace
 segments = Segments(Workspace(Path(sys.argv[1])))
 for number in range(int(sys.argv[3])):
     segments.append(Note(f"{sys.argv[2]}-{number}", datetime.now(UTC)))
@@ -176,9 +176,9 @@ DREAM = """
 import json, os, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from state.stores.lock import acquire
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
+from state.stores.disk.lock import acquire
+from state.stores.history.segments import Segments
+from state.stores.disk.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 segments = Segments(workspace)
 with acquire(workspace, "dream", wait_seconds=20), open(sys.argv[2], "ab+") as journal:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
-from daemon.compose import Store
+from daemon.workspace.stores import Store
 from state.errors import StorageError
 from tests.crash.session_life import Work, lived, statements
-from tests.daemon.working import AT, HOUR, add, contents, everything, working, written
-from tests.long_variants import variants
+from tests.support.long_variants import variants
+from tests.support.working import AT, HOUR, add, contents, everything, working, written
 
 TEXT = "worth keeping"
 WRITTEN = (

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from state.stores.vector_folder import IndexFolder
-from state.stores.vectors import Found, IndexReport, VectorIndex, open_index
+from state.stores.vectors.chroma import Found, IndexReport, VectorIndex, open_index
+from state.stores.vectors.sealed_folder import IndexFolder
 
 Matrix = NDArray[np.float32]
 Damage = Callable[[Path, Path], None]  # to a file (or all crystals), with the same of another workspace at hand
@@ -119,7 +119,7 @@ def fill(workspace: Path, seed: int, answers: Connection) -> None:
 def processes() -> ForkServerContext:
     """Children that need not import ChromaDB again: they are forked from a process that only did that."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["chromadb", "numpy", "state.stores.vectors"])
+    context.set_forkserver_preload(["chromadb", "numpy", "state.stores.vectors.chroma"])
     return context
 
 

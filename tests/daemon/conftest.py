@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.daemon.conversing import KEY
-from tests.scripted_model import Script, ScriptedModel
+from tests.support.conversing import KEY
+from tests.support.scripted_model import Script, ScriptedModel
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from state.document.operations import Operation
 from state.dream import Evidence, Snapshot
-from state.update import Operation
 from tests.graphs.world import memory, snapshot
 
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from state.crystal import Trust
+from state.crystals.crystal import Trust
 from state.dream import Evidence, Kind
 from tests.graphs.honest import Honest
 from tests.graphs.world import (

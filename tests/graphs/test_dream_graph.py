@@ -12,11 +12,11 @@ from graphs.extractive import AUTHOR
 from graphs.nodes import MAX_ATTEMPTS
 from graphs.ports import Ports
 from state.codec import decode
-from state.document import SectionName, parse
+from state.document.document import SectionName, parse
+from state.document.operations import Fate, Refusal
+from state.document.seed import appended
 from state.dream import Dream, PastLine, PointerLine, Snapshot, Standing
 from state.errors import CeilingError, ModelError
-from state.seed import appended
-from state.update import Fate, Refusal
 from tests.graphs.world import (
     BOND,
     CONTEXT,

@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from graphs.eviction import evict, fading_order, topic_for
-from graphs.sheet import Sheet
-from state.crystal import Crystal, Origin, Trust
-from state.document import SectionName, parse
+from graphs.working_copy import Sheet
+from state.crystals.crystal import Crystal, Origin, Trust
+from state.document.document import SectionName, parse
+from state.document.operations import Fate, Operation
+from state.document.pointer import FIRST, MAX_POINTERS, TOPIC_CHARACTERS, parse_pointer
+from state.document.seed import appended
 from state.dream import Dream, PointerLine, Snapshot, Standing, Usage
-from state.hormones import Hormones
-from state.pointer import FIRST, MAX_POINTERS, TOPIC_CHARACTERS, parse_pointer
-from state.seed import appended
-from state.update import Fate, Operation
+from state.signals.hormones import Hormones
 from tests.graphs import world as worlds
 from tests.graphs.world import BOND, CONTEXT, NICHE, NOW, PHENOTYPE, POINTERS, SKILLS, World, memory, snapshot, texts
 

@@ -10,15 +10,15 @@ import pytest
 from graphs import nodes
 from graphs.eviction import topic_for
 from graphs.guards import judge
-from graphs.scrutiny import FORGOTTEN
-from state.buried import Buried, Runs
+from graphs.operation_checks import FORGOTTEN
 from state.codec import decode, encode
-from state.crystal import Trust
-from state.digests import digest_of_run, mark_of_run
-from state.document import parse
+from state.crystals.crystal import Trust
+from state.document.document import parse
+from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot, Usage
-from state.forgetting import Target, runs
-from state.update import Action, Operation
+from state.forgetting.digests import digest_of_run, mark_of_run
+from state.forgetting.matching import Target, runs
+from state.forgetting.tombstones import Buried, Runs
 from tests.graphs.world import (
     BOND,
     CONTEXT,
@@ -38,7 +38,7 @@ from tests.graphs.world import (
 )
 
 if TYPE_CHECKING:
-    from graphs.steps import Dreaming
+    from graphs.graph_state import Dreaming
 
 SALT = "5a" * 32
 SECRET = "the harbour crane is 4711"

@@ -8,12 +8,12 @@ import pytest
 
 from graphs.extractive import extract
 from graphs.guards import apply, judge
-from graphs.sheet import Sheet
 from graphs.synthesis import read
-from state.document import parse, render
+from graphs.working_copy import Sheet
+from state.document.document import parse, render
+from state.document.operations import Refusal
 from state.dream import Draft
-from state.update import Refusal
-from state.words import normalise
+from state.text.words import normalise
 from tests.graphs.honest import Honest
 from tests.graphs.honest_corpus import ADDITIONS, HONEST, LANGUAGES
 from tests.graphs.honest_reviewed import REWORDED

@@ -7,7 +7,7 @@ import pytest
 
 from graphs.guards import judge
 from graphs.synthesis import read
-from state.crystal import Trust
+from state.crystals.crystal import Trust
 from state.dream import Evidence, Kind, Snapshot
 from tests.graphs.world import NOW, memory, note, snapshot
 

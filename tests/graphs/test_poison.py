@@ -5,15 +5,15 @@ import pytest
 from graphs.extractive import extract
 from graphs.guards import apply, judge
 from graphs.synthesis import request
-from state.crystal import Trust
-from state.document import SectionName, parse, render
+from state.crystals.crystal import Trust
+from state.document.document import SectionName, parse, render
+from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot
-from state.injection import is_quoted, reads_as_instruction
-from state.update import Action, Operation
+from state.injection.defang import is_quoted, reads_as_instruction
 from tests.graphs.world import NOW, memory, snapshot
-from tests.long_variants import variants
-from tests.poison import HONEST, POISONED, Honest, Poisoned
-from tests.poison.checking import ends_quotation, escapes
+from tests.support.long_variants import variants
+from tests.support.poison import HONEST, POISONED, Honest, Poisoned
+from tests.support.poison.checking import ends_quotation, escapes
 
 TEXT = memory(bond=["Anna prefers short answers."], context=["The release is planned for Friday."])
 OLD = {block.key for _, block in parse(TEXT).lines()}

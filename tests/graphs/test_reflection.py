@@ -5,7 +5,7 @@ import json
 import pytest
 
 from graphs import reflection
-from state.crystal import Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Kind, Lifecycle, Origin, Trust
 from state.dream import Evidence, Snapshot
 from state.dream import Kind as EvidenceKind
 from state.errors import ReplyError

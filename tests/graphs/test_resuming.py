@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graphs.dream import build
 from graphs.ports import Answer, Request, Trial
-from state.crystal import Crystal
+from state.crystals.crystal import Crystal
 from state.dream import Dream, Snapshot
 from tests.graphs.world import NOW, Scripted, World, memory, ports, said, snapshot, spoken
 

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphs.ports import Answer, Ports, Request, Trial
-from state.crystal import Crystal, Origin, Trust
-from state.document import Document, Edit, SectionName, blank, render
+from state.crystals.crystal import Crystal, Origin, Trust
+from state.document.document import Document, Edit, SectionName, blank, render
+from state.document.editing import edited
+from state.document.merge import working
+from state.document.operations import Action, Operation
 from state.dream import Dream, Evidence, Kind, PointerLine, Reason, Snapshot, Standing
-from state.editing import edited
-from state.hormones import resting
-from state.merge import working
-from state.update import Action, Operation
-from state.words import terms
+from state.signals.hormones import resting
+from state.text.words import terms
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 BOND, CONTEXT, PHENOTYPE = SectionName.BOND, SectionName.CONTEXT, SectionName.PHENOTYPE

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.journeys.serving import Home, at_home
+from tests.support.serving import Home, at_home
 
 
 @pytest.fixture

@@ -20,26 +20,25 @@ from typing import Any
 
 import pytest
 
-from daemon.compose import owned
-from daemon.config import Config
-from daemon.importing import import_archive
-from daemon.indexing import Embedding
-from daemon.keeper_desk import KeeperDesk
-from daemon.keeping import Keeper
-from daemon.operations.export import EXPORT, Export
-from daemon.operations.notes import NOTE, TakeNote
+from daemon.api.operations.export import EXPORT, Export
+from daemon.api.operations.notes import NOTE, TakeNote
+from daemon.config.settings import Config
+from daemon.service.keeper import Keeper
+from daemon.service.keeper_access import KeeperDesk
+from daemon.upkeep.import_ import import_archive
+from daemon.workspace.stores import owned
+from daemon.workspace.vector_index import Embedding
 from state.scratch import Note
-from state.stores.embeddings import Unavailable
-from state.stores.segments import Segments
-from state.stores.system import System
-from state.stores.workspace import Workspace
-from tests.daemon.running import Caller, alone
-from tests.journeys import lived
-from tests.journeys.keeping import copied, one_line
-from tests.journeys.serving import Home
+from state.stores.disk.syscalls import System
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from state.stores.vectors.embedder import Unavailable
 from tests.journeys.test_full_disk import filled, limited
-from tests.long_variants import variants
-from tests.stores import archives
+from tests.support import archives, lived
+from tests.support.keeping import copied, one_line
+from tests.support.long_variants import variants
+from tests.support.running import Caller, alone
+from tests.support.serving import Home
 
 _WRITERS = 8
 _WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from daemon.absorbing import absorb_transcripts
-from daemon.adoption import open_workspace
-from daemon.compose import clock, owned
-from daemon.config import Config
+from daemon.config.settings import Config
+from daemon.ingest.notes import absorb_transcripts
+from daemon.workspace.adoption import open_workspace
+from daemon.workspace.stores import clock, owned
 from state.scratch import HEADER, decode, parse_notes
-from tests.daemon.running import ROOT, Caller, Ended, alone
-from tests.journeys.keeping import (
+from tests.support.keeping import (
     KNOWN,
     PENDING,
     copied,
@@ -28,6 +27,7 @@ from tests.journeys.keeping import (
     remembering,
     works_again,
 )
+from tests.support.running import ROOT, Caller, Ended, alone
 
 NOISE = random.Random(7).randbytes(4_000) + b"\n"
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from state.stores.workspace import Workspace
-from tests import model_characters as character
-from tests.daemon.running import Caller, alone
-from tests.gallery import KINDS, failing, living, name_of
-from tests.journeys import lived
-from tests.journeys.planted import LINES, NEWS, altered, copied, lost, planted
-from tests.long_variants import variants
-from tests.scripted_model import Reply, Script, ScriptedModel, error, in_turn
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support import model_characters as character
+from tests.support.gallery import KINDS, failing, living, name_of
+from tests.support.long_variants import variants
+from tests.support.planted import LINES, NEWS, altered, copied, lost, planted
+from tests.support.running import Caller, alone
+from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn
 
 Serve = Callable[[Script], ScriptedModel]
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.running import ROOT, Caller, alone
-from tests.journeys.keeping import (
+from tests.support.keeping import (
     KNOWN,
     PENDING,
     copied,
@@ -22,6 +21,7 @@ from tests.journeys.keeping import (
     remembering,
     works_again,
 )
+from tests.support.running import ROOT, Caller, alone
 
 
 @pytest.fixture(scope="module")
@@ -207,9 +207,9 @@ def test_a_file_in_the_place_of_the_state_folder_is_named(dreamd: Caller, tmp_pa
 HOLD = """
 import sys, time
 from pathlib import Path
-from daemon.compose import owned
-from daemon.config import Config
-from daemon.adoption import open_workspace
+from daemon.workspace.stores import owned
+from daemon.config.settings import Config
+from daemon.workspace.adoption import open_workspace
 with owned(open_workspace(Path(sys.argv[1])), Config(), "dreamd dream"):
     print("held", flush=True)
     time.sleep(120)

@@ -9,12 +9,12 @@ from typing import BinaryIO
 import pytest
 
 from benchmarks.big_inputs import conversation, measured, one_line, scratch
-from daemon.adoption import init_workspace
-from daemon.transcripts.reading import readings
+from daemon.ingest.formats.reading import readings
+from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
-from state.stores.workspace import Workspace
-from tests.daemon.running import Caller, alone
-from tests.long_variants import variants
+from state.stores.disk.workspace import Workspace
+from tests.support.long_variants import variants
+from tests.support.running import Caller, alone
 
 # Of the larger one, at most so much more than of the smaller one: one piece of the reading is 16 MiB.
 MOST_GROWTH = 1.25

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adoption import adopt, init_workspace
-from daemon.operations.notes import NOTE, TakeNote
-from daemon.registry import add
+from daemon.api.operations.notes import NOTE, TakeNote
+from daemon.config.registry import add
+from daemon.workspace.adoption import adopt, init_workspace
 from state.errors import DreamdError
-from state.stores.workspace import Workspace
-from tests.journeys import lived
-from tests.journeys.serving import Daemon, Home, noted, repairs
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support.serving import Daemon, Home, noted, repairs
 
 NOTES = repairs(6)
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from daemon.operations.notes import FEEL, Feel
-from state.document import SectionName
-from state.hormones import Feeling
-from state.stores.workspace import Workspace
-from tests.journeys import lived
-from tests.journeys.serving import Daemon, Event, Home, noted, repairs, until
-from tests.model_characters import good
-from tests.scripted_model import Reply, ScriptedModel, error
+from daemon.api.operations.notes import FEEL, Feel
+from state.document.document import SectionName
+from state.signals.hormones import Feeling
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support.model_characters import good
+from tests.support.scripted_model import Reply, ScriptedModel, error
+from tests.support.serving import Daemon, Event, Home, noted, repairs, until
 
 # An interval that is waited for in a test: a second, the shortest that there is.
 SHORT = {"interval_minutes": 1 / 60}

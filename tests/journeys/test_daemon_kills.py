@@ -15,17 +15,17 @@ from typing import Any
 import anyio
 import pytest
 
-from daemon.operations.notes import NOTE, TakeNote
-from daemon.operations.recalling import SEARCH, Search
-from state.document import SectionName, parse
+from daemon.api.operations.notes import NOTE, TakeNote
+from daemon.api.operations.search import SEARCH, Search
+from state.document.document import SectionName, parse
 from state.errors import BusyError, FencedError, StoppedError, StorageError
-from state.stores.workspace import Workspace
-from tests.journeys import lived
-from tests.journeys.serving import Daemon, Home
-from tests.long_variants import variants
-from tests.mcp.agents import over_stdio
-from tests.model_characters import good
-from tests.scripted_model import ScriptedModel
+from state.stores.disk.workspace import Workspace
+from tests.daemon.mcp.agents import over_stdio
+from tests.support import lived
+from tests.support.long_variants import variants
+from tests.support.model_characters import good
+from tests.support.scripted_model import ScriptedModel
+from tests.support.serving import Daemon, Home
 
 _WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
 _DID = "painted repaired sold borrowed measured lost found photographed described counted".split()

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from daemon.registry import exclude
-from state.stores.lock import acquire, holder
-from state.stores.workspace import Workspace
-from tests.journeys import lived
-from tests.journeys.serving import Home, noted, over_tcp, port_of, repairs, until
-from tests.model_characters import good
-from tests.scripted_model import Reply, ScriptedModel
+from daemon.config.registry import exclude
+from state.stores.disk.lock import acquire, holder
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support.model_characters import good
+from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.serving import Home, noted, over_tcp, port_of, repairs, until
 
 # So many that there is a reflection to pay for, and that a workspace without sections dreams at once.
 NOTES = repairs(12)

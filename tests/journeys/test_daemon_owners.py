@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from daemon.operations.notes import FEEL, Feel
+from daemon.api.operations.notes import FEEL, Feel
 from state.errors import BusyError, FencedError
-from state.hormones import Feeling
-from state.stores.lock import acquire, holder
-from state.stores.workspace import Workspace
-from tests.daemon.running import Ended
-from tests.journeys import lived
-from tests.journeys.serving import Home, noted, repairs, until
-from tests.long_variants import variants
-from tests.model_characters import good
-from tests.scripted_model import Reply, ScriptedModel
+from state.signals.hormones import Feeling
+from state.stores.disk.lock import acquire, holder
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support.long_variants import variants
+from tests.support.model_characters import good
+from tests.support.running import Ended
+from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.serving import Home, noted, repairs, until
 
 DAEMON = "dreamd serve"
 

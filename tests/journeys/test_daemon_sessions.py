@@ -7,16 +7,16 @@ from datetime import timedelta
 from typing import Any
 
 from daemon import sessions
-from daemon.compose import clock
-from daemon.operations.session_items import Add, InSession, add, stats
-from daemon.operations.session_minds import Forget, Open, close, forget, open_
-from state.stores.database import open_database
-from state.stores.workspace import Workspace
-from tests.daemon.working import working
-from tests.journeys import lived
-from tests.journeys.serving import Daemon, Home
+from daemon.api.operations.session_items import Add, InSession, add, stats
+from daemon.api.operations.session_memory import Forget, Open, close, forget, open_
+from daemon.workspace.stores import clock
+from state.stores.database.connection import open_database
+from state.stores.disk.workspace import Workspace
+from tests.daemon.mcp.agents import over_stdio, run, told
 from tests.journeys.test_daemon_dreams import SHORT, reasons, with_sections
-from tests.mcp.agents import over_stdio, run, told
+from tests.support import lived
+from tests.support.serving import Daemon, Home
+from tests.support.working import working
 
 SMALL = {"soft_limit": 4, "hard_limit": 6, "batch_size": 2}
 

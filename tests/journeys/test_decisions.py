@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from state.stores.workspace import Workspace
-from tests import model_characters as character
-from tests.crash.committing import added, write
-from tests.daemon.running import Caller, alone
-from tests.journeys import lived
-from tests.journeys.planted import LINES, NEWS, copied, lost, noted, planted
-from tests.scripted_model import ScriptedModel
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support import model_characters as character
+from tests.support.committing import added, write
+from tests.support.planted import LINES, NEWS, copied, lost, noted, planted
+from tests.support.running import Caller, alone
+from tests.support.scripted_model import ScriptedModel
 
 MINE = "The owner wrote this line while a proposal was waiting"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from daemon.cli import COMMANDS
-from daemon.config import Config
-from daemon.metrics import Metrics, Standing
+from daemon.config.settings import Config
+from daemon.observability.metrics import Metrics, Standing
 from state.dream import Reason
-from tests.daemon.running import ROOT
-from tests.journeys.recipes import Follower, blocks, follower, function_call, transcript
-from tests.journeys.serving import Home
-from tests.scripted_model import ScriptedModel, in_turn
+from tests.support.recipes import Follower, blocks, follower, function_call, transcript
+from tests.support.running import ROOT
+from tests.support.scripted_model import ScriptedModel, in_turn
+from tests.support.serving import Home
 
 DOCUMENTS = tuple(
     ROOT / name

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adoption import init_workspace, own_folder
-from daemon.compose import owned
-from daemon.config import Config
-from daemon.hook import link
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
-from tests.daemon.running import Caller, alone
-from tests.journeys.serving import Home, at_home
+from daemon.config.settings import Config
+from daemon.ingest.agent_hooks import link
+from daemon.workspace.adoption import init_workspace, own_folder
+from daemon.workspace.stores import owned
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support.running import Caller, alone
+from tests.support.serving import Home, at_home
 
 OUTSIDE = "The zebra of the other house sleeps in room 7731"
 FOLDERS = (".dreamd", ".dreamd/history", ".dreamd/segments", ".dreamd/checkpoints", ".dreamd/crystals", "memory")

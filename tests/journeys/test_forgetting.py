@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from daemon.operations.forget import FORGET, Forget
-from daemon.operations.session_items import Add, Choice, add, list_
-from daemon.registry import name_of
+from daemon.api.operations.forget import FORGET, Forget
+from daemon.api.operations.session_items import Add, Choice, add, list_
+from daemon.config.registry import name_of
 from state.errors import ConfirmRequiredError
-from tests.daemon.forgettable import assert_gone
-from tests.journeys import lived
-from tests.journeys.serving import PATIENCE_SECONDS, Home, noted
+from tests.support import lived
+from tests.support.forgettable import assert_gone
+from tests.support.serving import PATIENCE_SECONDS, Home, noted
 
 SECRET = "the launch crew is 7731 blue"
 KEPT = "The kettle of house 9 was repaired by Ada"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
-from tests.daemon.running import ROOT, Caller, Ended, alone
-from tests.journeys.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
+from tests.support.running import ROOT, Caller, Ended, alone
 
 FULL = "the disk is full; free some space and try again"
 SIZE = 8 * 1024**2

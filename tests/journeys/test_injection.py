@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from daemon.adoption import init_workspace
-from daemon.compose import clock, visited
-from daemon.config import Config
-from daemon.mcp_replies import findings, findings_text
-from daemon.operations.recalling import Recalled, Recollection
-from state.crystal import Trust
-from state.document import parse
-from state.injection import is_quoted
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
-from tests.daemon.running import Caller, alone
-from tests.journeys import lived
-from tests.journeys.planted import noted
-from tests.long_variants import variants
-from tests.model_characters import inputs_of
-from tests.poison import POISONED, Poisoned, Trick
-from tests.poison.checking import ends_quotation, escapes
-from tests.scripted_model import ScriptedModel
+from daemon.api.operations.search import Recalled, Recollection
+from daemon.config.settings import Config
+from daemon.mcp.replies import findings, findings_text
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import clock, visited
+from state.crystals.crystal import Trust
+from state.document.document import parse
+from state.injection.defang import is_quoted
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support import lived
+from tests.support.long_variants import variants
+from tests.support.model_characters import inputs_of
+from tests.support.planted import noted
+from tests.support.poison import POISONED, Poisoned, Trick
+from tests.support.poison.checking import ends_quotation, escapes
+from tests.support.running import Caller, alone
+from tests.support.scripted_model import ScriptedModel
 
 AT = "2026-03-12T09:00:00Z"
 NOTED = [one for one in POISONED if one.trust is Trust.AGENT] + [

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adoption import init_workspace
+from daemon.workspace.adoption import init_workspace
 from state.scratch import Note
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
-from tests.journeys import lived
-from tests.journeys.killing import Place, dreamd, running, until
-from tests.long_variants import variants
-from tests.model_characters import good
-from tests.scripted_model import Reply, ScriptedModel
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support import lived
+from tests.support.killing import Place, dreamd, running, until
+from tests.support.long_variants import variants
+from tests.support.model_characters import good
+from tests.support.scripted_model import Reply, ScriptedModel
 
 NODES = ("gather", "reflect", "synthesize", "guard", "evict", "commit")
 PLACES = [Place(node, leaving=leaving) for node in NODES for leaving in (False, True)]

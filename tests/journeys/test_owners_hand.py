@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from state.stores.workspace import Workspace
-from tests import model_characters as character
-from tests.crash.committing import added, without, write
-from tests.daemon.running import Caller, alone
-from tests.journeys import lived
-from tests.journeys.planted import LINES, NEWS, copied, lost, noted, planted
-from tests.scripted_model import Script, ScriptedModel
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support import model_characters as character
+from tests.support.committing import added, without, write
+from tests.support.planted import LINES, NEWS, copied, lost, noted, planted
+from tests.support.running import Caller, alone
+from tests.support.scripted_model import Script, ScriptedModel
 
 DELETED = LINES[7]
 IN_OTHER_WORDS = "Under flowerpot 8 Radia always keeps the spare key of the temple"

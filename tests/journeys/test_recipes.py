@@ -15,15 +15,15 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from daemon.registry import name_of
-from daemon.unit import installation
+from daemon.config.registry import name_of
+from daemon.process.systemd_unit import installation
 from state.dream import Reason
-from state.stores.workspace import Workspace
-from tests.daemon.running import ROOT, Ended
-from tests.journeys.recipes import Follower, blocks, commands, follower, function_call, transcript
-from tests.journeys.serving import Daemon, Home, noted
-from tests.mcp.agents import notes, run, shown, told
-from tests.scripted_model import ScriptedModel, in_turn
+from state.stores.disk.workspace import Workspace
+from tests.daemon.mcp.agents import notes, run, shown, told
+from tests.support.recipes import Follower, blocks, commands, follower, function_call, transcript
+from tests.support.running import ROOT, Ended
+from tests.support.scripted_model import ScriptedModel, in_turn
+from tests.support.serving import Daemon, Home, noted
 
 SESSION = "00893aaf-19fa-41d2-8238-13269b9b3ca0"
 TEA = "I prefer tea over coffee in the morning"

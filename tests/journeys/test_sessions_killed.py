@@ -12,8 +12,8 @@ import pytest
 
 from daemon import sessions
 from tests.crash.session_life import lived, moment, perform, state, statements
-from tests.daemon.working import working
-from tests.long_variants import variants
+from tests.support.long_variants import variants
+from tests.support.working import working
 
 OPERATIONS = 500
 

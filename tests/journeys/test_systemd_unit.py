@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon import unit
-from daemon.unit import Sandbox
+from daemon.process import systemd_unit as unit
+from daemon.process.systemd_unit import Sandbox
 
 ANALYZE = shutil.which("systemd-analyze")
 MOST_EXPOSED = 3.0

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from daemon.memory import WorkspaceMemory
+from daemon.dream.memory import WorkspaceMemory
 from graphs import nodes
-from state.stores.workspace import Workspace
-from tests.daemon.running import Caller, alone
-from tests.journeys import lived
-from tests.journeys.planted import LINES, NEWS, copied, noted, planted
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support.planted import LINES, NEWS, copied, noted, planted
+from tests.support.running import Caller, alone
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_of_several_runs_that_were_killed_none_is_said_to_run(
         assert dreamd("dream", workspace.root).status == 1
     assert lived.outcomes(workspace)[-1] == "running"
     with monkeypatch.context() as patch:
-        patch.setattr("daemon.restoring.Store.embed", full)  # after its commit, before its end in the ledger
+        patch.setattr("daemon.dream.restore.Store.embed", full)  # after its commit, before its end in the ledger
         assert dreamd("restore", 1, "-w", workspace.root).status == 1
     assert lived.outcomes(workspace)[-2:] == ["running", "running"]
     assert dreamd("dream", workspace.root).status == 0

@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adoption import init_workspace
-from daemon.compose import Store, owned
-from daemon.config import Config
-from daemon.dreaming import Mode, dream_now
-from daemon.indexing import Embedding
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, dream_now
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, owned
+from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.errors import NothingToDoError
-from state.stores.embeddings import Unavailable
-from state.stores.workspace import Workspace
-from tests.journeys import lived
-from tests.long_variants import variants
+from state.stores.disk.workspace import Workspace
+from state.stores.vectors.embedder import Unavailable
+from tests.support import lived
+from tests.support.long_variants import variants
 
 WRITE = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from state.scratch import Note
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
+from state.stores.history.segments import Segments
+from state.stores.disk.workspace import Workspace
 segments = Segments(Workspace(Path(sys.argv[1])))
 for number in range(int(sys.argv[3])):
     segments.append(Note(f"{sys.argv[2]} saw event {number}", datetime.now(UTC), 0.4))

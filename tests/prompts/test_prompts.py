@@ -11,7 +11,7 @@ from jinja2 import UndefinedError
 
 from graphs.synthesis import request
 from prompts import Prompt, load, quoted, render
-from state.document import SectionName
+from state.document.document import SectionName
 from tests.graphs.world import note, snapshot
 from tests.prompts.rendering import FOLDER, NAMES, POISON, VERSIONS, requests, text_of
 

@@ -18,10 +18,10 @@ from prompts.replies import (
     read_synthesis,
 )
 from state.codec import encode
-from state.document import SectionName, blank, render
+from state.document.document import SectionName, blank, render
+from state.document.operations import Action, Operation
 from state.errors import ReplyError
-from state.update import Action, Operation
-from tests.laws.documents import any_text, memories
+from tests.support.documents import any_text, memories
 
 BOND, CONTEXT = SectionName.BOND, SectionName.CONTEXT
 SECTIONS = {"L1": BOND, "L2": CONTEXT, "L3": CONTEXT}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.redteam.forking import Commands, commands
 from tests.redteam.house import grown
-from tests.scripted_model import ScriptedModel, in_turn
+from tests.support.scripted_model import ScriptedModel, in_turn
 
 
 @pytest.fixture(scope="session")

@@ -20,16 +20,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.daemon.running import ROOT
+from tests.support.running import ROOT
 
 SECONDS = 12.0
 _HEAVY = (
     "daemon.cli.bootstrap daemon.cli.diff daemon.cli.doctor daemon.cli.dream daemon.cli.export daemon.cli.feel"
     " daemon.cli.forget daemon.cli.history daemon.cli.init daemon.cli.ingest daemon.cli.mcp daemon.cli.mood"
     " daemon.cli.note daemon.cli.restore daemon.cli.review daemon.cli.search daemon.cli.session daemon.cli.status"
-    " daemon.cli.why daemon.compose daemon.dreaming daemon.repairing daemon.takeover daemon.mcp_stdio"
-    " daemon.checkpoints daemon.operations graphs.dream state.stores.vectors chromadb"
-    " langgraph.checkpoint.sqlite daemon.model re2 state.secrets.redaction openai httpx tiktoken"
+    " daemon.cli.why daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run"
+    " daemon.upkeep.takeover daemon.mcp.stdio"
+    " daemon.dream.checkpoints daemon.api.operations graphs.dream state.stores.vectors.chroma chromadb"
+    " langgraph.checkpoint.sqlite daemon.models.litellm_model re2 state.secrets.redaction openai httpx tiktoken"
 ).split()
 
 
@@ -85,7 +86,7 @@ def commands() -> Iterator[Commands]:
 def _serve() -> None:
     for name in _HEAVY:
         import_module(name)
-    from daemon.litellm_loading import load_litellm
+    from daemon.models.litellm_import import load_litellm
 
     litellm = load_litellm()
     with suppress(Exception):  # nobody answers there; what the first call loads is loaded

@@ -16,19 +16,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon.absorbing import absorb_transcripts
-from daemon.adoption import init_workspace
-from daemon.compose import clock, owned
-from daemon.config import Config
-from daemon.dreaming import Mode, dream_now
-from daemon.indexing import Embedding
-from daemon.operations.forget import FORGET, Forget
+from daemon.api.operations.forget import FORGET, Forget
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, dream_now
+from daemon.ingest.notes import absorb_transcripts
 from daemon.sessions import add
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import clock, owned
+from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.scratch import Note
-from state.stores.embeddings import Unavailable
-from state.stores.segments import Segments
-from state.stores.workspace import Workspace
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from state.stores.vectors.embedder import Unavailable
 from tests.redteam.forking import Done
 
 OUTSIDE = "zebra-of-the-other-house-7731"
@@ -130,7 +130,7 @@ def grown(folder: Path) -> Workspace:
 
 
 def _forgotten(workspace: Workspace) -> None:
-    from daemon.desk import OwnDesk
+    from daemon.api.access import OwnDesk
 
     with OwnDesk(workspace, Config(), "test", embedding=_WORDS_ONLY) as desk:
         FORGET.run(desk, Forget(text="The password hint was the second ship", confirm=True))

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from daemon.api.operations import OPERATIONS, AnyOperation
 from daemon.http.openapi import document
 from daemon.http.workers import Limits
-from daemon.operations import OPERATIONS, AnyOperation
-from tests.http.house import OwnHouse
-from tests.http.running import TOKEN, Running, running
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import TOKEN, Running, running
 
 # Not positive_data_acceptance: what a request means is more than its schema says (a version that is not there, a note
 # of spaces, one of two fields too many).

@@ -22,26 +22,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from daemon.config import load
-from daemon.importing import import_archive
-from daemon.registry import Listing, known
-from daemon.transcripts.reading import readings
-from state.document import complete, parse, render
+from daemon.config.registry import Listing, known
+from daemon.config.settings import load
+from daemon.ingest.formats.reading import readings
+from daemon.upkeep.import_ import import_archive
+from state.document.document import complete, parse, render
+from state.document.markdown import unfenced, units
 from state.dream import decode_record
 from state.errors import DreamdError
-from state.rows import unfenced, units
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes, render_note
-from state.stores.archive import DATABASE
-from state.stores.database import open_database
-from state.stores.salvage_building import build
-from state.stores.salvage_checking import damage_of, log_of
-from state.stores.salvage_filling import Known
-from state.stores.salvage_pages import read_pages
-from state.stores.workspace import init_workspace
-from tests.daemon.working import working
+from state.stores.backup.manifest import DATABASE
+from state.stores.database.connection import open_database
+from state.stores.disk.workspace import init_workspace
+from state.stores.repair.check import damage_of, log_of
+from state.stores.repair.pages import read_pages
+from state.stores.repair.rebuild import build
+from state.stores.repair.refill import Known
 from tests.redteam.mutating import mutated
-from tests.stores.archives import exported, forged, lived, members
+from tests.support.archives import exported, forged, lived, members
+from tests.support.working import working
 
 REPOSITORY = Path(__file__).parents[2]
 NOW = datetime(2026, 3, 12, tzinfo=UTC)

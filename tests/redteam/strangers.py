@@ -20,15 +20,15 @@ from graphs import reflection
 from graphs.eviction import evict as fade
 from graphs.extractive import condensed, extract
 from graphs.guards import judge
-from graphs.sheet import Sheet
 from graphs.synthesis import read
-from state.crystal import Crystal, Trust
+from graphs.working_copy import Sheet
+from state.crystals.crystal import Crystal, Trust
+from state.document.merge import working
+from state.document.operations import Operation
+from state.document.pointer import parse_pointer
 from state.dream import Draft, Evidence, Kind, Snapshot
-from state.injection import defang, is_quoted, quote, unquoted
-from state.merge import working
-from state.pointer import parse_pointer
-from state.update import Operation
-from state.words import content_terms, normalise
+from state.injection.defang import defang, is_quoted, quote, unquoted
+from state.text.words import content_terms, normalise
 from tests.graphs.world import BOND, CONTEXT, NOW, Library, add, evict, memory, merge, note, revise, snapshot
 
 OWN = ("The weekly report goes out on Friday at noon.", "The test data lives in the folder fixtures.")

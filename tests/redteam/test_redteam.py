@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.house import OwnHouse
-from tests.http.running import running
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import running
 from tests.redteam.http_fuzz import LIMITS, hostile, lived_in
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from state.secrets.redaction import redact
-from tests.long_variants import variants
 from tests.redteam.corpus import CORPORA, entries, is_left
+from tests.support.long_variants import variants
 
 # What is reached on this corpus less what chance takes from it; benchmarks/redaction.py prints the figures.
 LEAST_CAUGHT = {"a": 0.93, "b": 0.92, "c": 0.92}

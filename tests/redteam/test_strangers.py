@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from state.crystal import Trust
+from state.crystals.crystal import Trust
 from state.dream import Snapshot
-from state.injection import unquoted
-from tests.long_variants import variants
+from state.injection.defang import unquoted
 from tests.redteam.strangers import BEHAVIOURS, MIXED, Row, elsewhere, figures, lines_after
+from tests.support.long_variants import variants
 
 CORPORA = Path(__file__).with_name("corpora")
 # Of the lines on which nothing was tuned.

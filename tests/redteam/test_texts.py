@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from state.crystal import Trust
-from state.document import blank, parse, render
-from state.injection import attributed, defang, is_quoted, quote, reads_as_instruction
-from tests.poison.checking import escapes
-from tests.test_structure import elements
+from state.crystals.crystal import Trust
+from state.document.document import blank, parse, render
+from state.injection.defang import attributed, defang, is_quoted, quote, reads_as_instruction
+from tests.state.injection.test_structure import elements
+from tests.support.poison.checking import escapes
 
 _CORPORA = Path(__file__).parent / "corpora"
 MOST_HONEST_QUOTED = 0.02

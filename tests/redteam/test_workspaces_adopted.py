@@ -7,7 +7,7 @@ import pytest
 from tests.redteam.forking import Commands
 from tests.redteam.house import OUTSIDE, Watch, holding, house, put
 from tests.redteam.trying import ADOPTED, TRUST, chosen, kinds, run
-from tests.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.timeout(600)
 

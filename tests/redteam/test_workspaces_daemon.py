@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from daemon.adoption import adopt, own_folder
-from daemon.registry import add
-from state.stores.workspace import Workspace
-from tests.journeys.recipes import free_port
-from tests.journeys.serving import Home, at_home, over_tcp, port_of
+from daemon.config.registry import add
+from daemon.workspace.adoption import adopt, own_folder
+from state.stores.disk.workspace import Workspace
 from tests.redteam.house import OUTSIDE, Watch, changes, everything, house, put
 from tests.redteam.trying import LONG, kinds
+from tests.support.recipes import free_port
+from tests.support.serving import Home, at_home, over_tcp, port_of
 
 pytestmark = pytest.mark.timeout(600)
 # Each in its own workspace; the folders that a builder makes beside its workspace are the house's.

@@ -8,7 +8,7 @@ from tests.redteam.forking import Commands
 from tests.redteam.house import OUTSIDE, Watch, holding, house, put
 from tests.redteam.test_workspaces_adopted import asking
 from tests.redteam.trying import ADOPTED, TRUST, chosen, kinds, run
-from tests.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.timeout(600)
 

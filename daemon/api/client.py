@@ -1,0 +1,207 @@
+"""Client: asks the daemon over its Unix socket, for every command and for an agent's MCP server.
+
+The wire is the daemon's HTTP with newline-delimited JSON as the answer: `{"step": …}` and `{"notice": …}` while it
+works, `{"reply": …}` or `{"error": …}` at the end.
+"""
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+from daemon.api.peer import require_trusted
+from daemon.config.paths import socket_path
+from daemon.config.registry import name_of
+from daemon.dream.progress import Step
+from state.errors import BusyError, DreamdError, StorageError, error_of
+
+if TYPE_CHECKING:
+    from daemon.api.operations.operation import Operation, Request
+
+Asked = TypeVar("Asked", bound="Request")
+Answer = TypeVar("Answer")
+
+NDJSON = "application/x-ndjson"
+# The root of the workspace that is meant, percent-encoded: a name alone might be another one's, too.
+ROOT_HEADER = "Dreamd-Workspace"
+# "yes": the daemon is to take up that workspace, if it does not keep it yet.
+ADOPT_HEADER = "Dreamd-Adopt"
+_CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 30.0
+# A dream says nothing while a model thinks, which may take model.timeout_seconds and tries.
+_LONG_SECONDS = 3_600.0
+
+
+class UnreachableError(BusyError):
+    """No daemon answered: none runs, or it went before it had done anything."""
+
+
+class LostError(StorageError):
+    """The daemon went while it worked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The daemon behind a socket. Each call is a connection of its own, so a restart between two is not noticed.
+
+    `named`: DREAMD_SOCKET leads to it, which lets root ask another account's service. A listener of another user is
+    told nothing: every call raises StorageError.
+    """
+
+    socket: Path
+    named: bool = False
+
+    @classmethod
+    def at(cls, environment: Mapping[str, str]) -> Self:
+        """The daemon that this environment leads to, whether it runs or not."""
+        return cls(socket_path(environment), bool(environment.get("DREAMD_SOCKET")))
+
+    def call(
+        self,
+        root: Path,
+        operation: "Operation[Asked, Answer]",
+        asked: Asked,
+        told: Callable[[Step], None] = lambda _: None,
+        noticed: Callable[[str], None] = lambda _: None,
+        *,
+        adopt: bool = False,
+    ) -> Answer:
+        """What the operation answers for the workspace with this root; `adopt`: the daemon takes it up, if it must.
+
+        Raises what it raises there; UnreachableError when no daemon runs, UnknownWorkspaceError when it does not keep
+        this workspace, LostError when it went meanwhile.
+        """
+        from state.codec import decode
+
+        path = f"/v1/workspaces/{name_of(root)}{operation.path}"
+        fields = asked.model_dump(mode="json", exclude_none=True)
+        headers = {"Accept": NDJSON, **_rooted(root)} | ({ADOPT_HEADER: "yes"} if adopt else {})
+        body = None
+        if operation.method == "GET":
+            path += f"?{urlencode(fields, doseq=True)}" if fields else ""
+        else:
+            body, headers["Content-Type"] = json.dumps(fields).encode(), "application/json"
+        connection = _Connection(self, _LONG_SECONDS if operation.long else _ANSWER_SECONDS)
+        for line in _lines(connection, operation.method, path, body, headers):
+            if "step" in line:
+                told(Step(line["step"]["node"], line["step"]["figures"]))
+            elif "notice" in line:
+                noticed(str(line["notice"]))
+            elif "error" in line:
+                raise _error(line["error"])
+            elif "reply" in line:
+                return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
+        raise LostError("the daemon went while it worked", "see 'dreamd status', and try again")
+
+    def status(self, root: Path, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
+        """The JSON of this workspace's status. Raises as `get` does, and UnknownWorkspaceError."""
+        return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _rooted(root))
+
+    def get(self, path: str, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
+        """The JSON at this path of the daemon's. Raises UnreachableError, or what the daemon says.
+
+        LostError when it does not answer within these seconds.
+        """
+        return self._json("GET", path, None, seconds)
+
+    def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type
+        """What the daemon answers to these fields. Raises UnreachableError, or what the daemon says."""
+        return self._json("POST", path, json.dumps(fields).encode())
+
+    def delete(self, path: str) -> None:
+        """Have the daemon take away what is at this path. Raises UnreachableError, or what the daemon says."""
+        self._json("DELETE", path, None)
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        seconds: float = _ANSWER_SECONDS,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> Any:  # noqa: ANN401
+        with closing(_Connection(self, seconds)) as connection:
+            answer = _sent(connection, method, path, body, {"Content-Type": "application/json", **headers})
+            try:
+                said = json.loads(answer.read())
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                raise LostError("the daemon went while it answered", "try again") from error
+        if answer.status >= http.client.BAD_REQUEST:
+            raise _error(said)
+        return said
+
+
+def daemon() -> Client | None:
+    """The daemon of this user; None when there is no socket."""
+    client = Client.at(os.environ)
+    return client if client.socket.exists() else None
+
+
+def _rooted(root: Path) -> dict[str, str]:
+    return {ROOT_HEADER: quote(os.fsencode(root))}
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, client: Client, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
+        self._client = client
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.sock.settimeout(min(_CONNECT_SECONDS, self.timeout or _CONNECT_SECONDS))
+            self.sock.connect(str(self._client.socket))
+            require_trusted(self.sock, self._client.socket, named=self._client.named)
+            self.sock.settimeout(self.timeout)
+        except (OSError, StorageError):
+            self.sock.close()
+            raise
+
+
+def _lines(
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    with closing(connection):
+        answer = _sent(connection, method, path, body, headers)
+        try:
+            for row in answer:
+                if row.strip():
+                    line = json.loads(row)
+                    # What the daemon refuses before it looks at the workspace is a plain object.
+                    yield {"error": line} if answer.status >= http.client.BAD_REQUEST else line
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
+
+
+def _error(said: dict[str, Any]) -> DreamdError:
+    return error_of(str(said.get("code", "FAILED")), str(said.get("error", said)), said.get("details", {}))
+
+
+def _sent(
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
+) -> http.client.HTTPResponse:
+    try:
+        connection.connect()
+    except (ConnectionRefusedError, FileNotFoundError) as error:
+        raise UnreachableError("no daemon runs", "'dreamd serve' starts one") from error
+    except OSError as error:
+        raise BusyError(f"the daemon does not answer ({error})", "see 'systemctl --user status dreamd'") from error
+    try:
+        connection.request(method, path, body, headers)
+        return connection.getresponse()
+    except ConnectionError as error:  # http.client's RemoteDisconnected is one
+        raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
+    except TimeoutError as error:
+        raise LostError(
+            "the daemon does not answer: it is stopped, or overrun",
+            "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
+        ) from error
+    except OSError as error:
+        raise LostError(f"the daemon does not answer ({error})", "see 'dreamd status', and try again") from error

@@ -1,0 +1,61 @@
+"""Forgetting: erasing a text everywhere, with a receipt; and letting it be learnt again."""
+
+from pydantic import Field
+
+from daemon.api.access import Desk
+from daemon.api.operations.operation import Operation, Request
+from daemon.upkeep.forget import Receipt, Wish, forget, lift, rehearse
+from daemon.workspace.stores import clock
+from state.errors import ConfirmRequiredError
+from state.forgetting.matching import Cut
+from state.stores.database.tombstones_copy import keep_copy
+
+# As JSON escapes them, so many fit into the body of a request, whatever they are.
+MAX_CHARACTERS = 80_000
+
+
+class Forget(Request):
+    """What is to be forgotten, and how much goes with it."""
+
+    text: str = Field(
+        default="",
+        max_length=MAX_CHARACTERS,
+        description="A text, or the id of a crystal, a line (L12) or a memory; empty: what was interrupted",
+    )
+    words: bool = Field(default=False, description="Only the words themselves go, not the sentences that hold them")
+    derived: bool = Field(default=False, description="Also what was made of nothing else, in other words")
+    dry_run: bool = Field(default=False, description="Say what would go, and change nothing")
+    lift: bool = Field(default=False, description="Let it be learnt again; nothing comes back")
+    confirm: bool = Field(default=False, description="It cannot be undone: say true")
+
+
+def _forget(desk: Desk, asked: Forget) -> Receipt:
+    wish = Wish(asked.text, Cut.WORDS if asked.words else Cut.SENTENCES, asked.derived)
+    if asked.lift:
+        with desk.store() as store:
+            receipt = lift(store, asked.text, clock())
+            keep_copy(store.crystals.connection, store.disk, store.workspace.state)
+            return receipt
+    if not asked.dry_run and not asked.confirm:
+        raise ConfirmRequiredError(
+            "what is forgotten cannot be brought back", "say confirm=true, or dry_run=true first"
+        )
+    with desk.alone() as store:
+        if asked.dry_run:
+            return rehearse(store, wish, clock())
+        receipt = forget(store, wish, clock(), desk.told)
+        keep_copy(store.crystals.connection, store.disk, store.workspace.state)
+    desk.noted()
+    return receipt
+
+
+FORGET = Operation(
+    name="forget",
+    method="POST",
+    path="/forget",
+    summary="Erase a text from everything that is remembered, search every byte for it, and say where it was.",
+    request=Forget,
+    reply=Receipt,
+    run=_forget,
+    long=True,
+)

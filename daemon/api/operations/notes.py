@@ -1,0 +1,182 @@
+"""Adding to what is remembered: notes, feelings, transcripts."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import Field
+
+from daemon.api.access import Desk
+from daemon.api.operations.operation import Nothing, Operation, Request
+from daemon.dream.progress import Step
+from daemon.ingest.notes import absorb_transcripts, feel, redacted
+from daemon.workspace.adoption import vouch
+from daemon.workspace.stores import Store, clock
+from state.errors import NothingToDoError, UsageError
+from state.scratch import DEFAULT_IMPORTANCE, Note
+from state.signals.hormones import Feeling, mood
+from state.stores.disk.disk import below
+from state.stores.history.segments import Segments
+
+
+class TakeNote(Request):
+    """A note."""
+
+    note: str = Field(
+        min_length=1,
+        description="What to remember, in a sentence that is clear without its context; 16 KiB at most",
+    )
+    importance: float = Field(default=DEFAULT_IMPORTANCE, ge=0, le=1, description="0 to 1; 0.7 and more is kept")
+
+
+@dataclass(frozen=True, slots=True)
+class NoteTaken:
+    """The note as it stands in the log, durably. `crystal`: pending (of the next search or dream) or stored."""
+
+    at: datetime
+    importance: float
+    text: str
+    crystal: str
+
+
+def _note(desk: Desk, asked: TakeNote) -> NoteTaken:
+    """Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken."""
+    note = Segments(desk.workspace).append(Note(asked.note, clock(), asked.importance), desk.config.secrets.redaction)
+    desk.noted()
+    return NoteTaken(note.at, note.importance, note.text, "pending")
+
+
+NOTE = Operation(
+    name="working_memory_note",
+    method="POST",
+    path="/notes",
+    summary="Append a note to the working memory. It is durable when this returns, and the next search finds it.",
+    request=TakeNote,
+    reply=NoteTaken,
+    run=_note,
+)
+
+
+class Feel(Request):
+    """A hormone event."""
+
+    event: Feeling
+    because: str = Field(default="", max_length=2_000, description="What raised it")
+
+
+@dataclass(frozen=True, slots=True)
+class Mood:
+    """The hormone levels, each in [0, 1], and what they make of the mood."""
+
+    dopamine: float
+    cortisol: float
+    oxytocin: float
+    mood: str
+    at: datetime
+
+
+def _feel(desk: Desk, asked: Feel) -> Mood:
+    with desk.store() as store:
+        now = clock()
+        feel(store, [asked.event], redacted(store, asked.because), now, now)
+        levels = _mood_of(store, now)
+    desk.noted()
+    return levels
+
+
+def _mood(desk: Desk, _: Nothing) -> Mood:
+    with desk.reading() as store:
+        return _mood_of(store, clock())
+
+
+def _mood_of(store: Store, now: datetime) -> Mood:
+    levels = store.feelings.levels(now)
+    return Mood(levels.dopamine, levels.cortisol, levels.oxytocin, mood(levels), levels.at)
+
+
+FEEL = Operation(
+    name="feel",
+    method="POST",
+    path="/feelings",
+    summary="Raise a hormone event: what just happened mattered. Levels weigh what the next dream keeps.",
+    request=Feel,
+    reply=Mood,
+    run=_feel,
+)
+MOOD = Operation(
+    name="mood",
+    method="GET",
+    path="/mood",
+    summary="The hormone levels now.",
+    request=Nothing,
+    reply=Mood,
+    run=_mood,
+)
+
+
+class Ingest(Request):
+    """Transcripts to read."""
+
+    paths: tuple[str, ...] = Field(min_length=1, max_length=10_000, description="Files or folders, absolute")
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What was read. `files` were there, `unread` of them could not be read at all; `crystals` are new."""
+
+    files: int
+    unread: int
+    turns: int
+    crystals: int
+    problems: tuple[str, ...]
+
+
+def _ingest(desk: Desk, asked: Ingest) -> Ingested:
+    paths = [Path(path) for path in asked.paths]
+    for path in paths:
+        if not path.is_absolute():
+            raise UsageError(f"{path} is no absolute path", "name the file from the root on")
+    with desk.alone() as store:
+        return _read(store, paths, desk)
+
+
+def _read(store: Store, paths: list[Path], desk: Desk) -> Ingested:
+    before, files, unread, turns, problems = store.crystals.count(), 0, 0, 0, list[str]()
+    for path in (file for named in paths for file in _files(named)):
+        files += 1
+        if not path.exists():
+            unread += 1
+            problems.append(f"{path} does not exist; check the path")
+            continue
+        vouch(store.workspace, path)
+        found = absorb_transcripts(store, [path], clock(), lambda line: desk.told(Step("ingest", line)))
+        turns += found.turns
+        problems += found.problems
+        unread += bool(found.problems and not found.turns)
+    if not files:
+        raise NothingToDoError("there are no files in these folders", "name the files or another folder")
+    if waiting := store.crystals.vectors.waiting()[0]:
+        desk.told(Step("embed", f"{waiting:,} crystals to embed"))
+        store.embed()
+    return Ingested(files, unread, turns, store.crystals.count() - before, tuple(problems))
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or those below the folder; hidden ones only where they are named."""
+    if not path.is_dir():
+        return [path]
+    found = (file for file in sorted(below(path)) if file.is_file())
+    return [file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+
+
+INGEST = Operation(
+    name="ingest",
+    method="POST",
+    path="/transcripts",
+    summary="Read transcripts of this machine into the long-term memory.",
+    request=Ingest,
+    reply=Ingested,
+    run=_ingest,
+    remote=False,
+    long=True,
+)

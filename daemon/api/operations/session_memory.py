@@ -1,0 +1,273 @@
+"""Sessions as a whole: opening and closing, the tools of the bounded and the token-limited designs, their story."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from daemon import sessions
+from daemon.api.access import Desk
+from daemon.api.operations.operation import Request, operation
+from daemon.api.operations.session_items import Importance, InSession, Listed, OfMemory, Part, Table, Tags, Text, tool
+from daemon.sessions.answers import (
+    Closed,
+    Forgot,
+    Memories,
+    Memorized,
+    Memory,
+    Opened,
+    Preview,
+    Recalled,
+    Restored,
+    SessionSummary,
+    Summary,
+    WorkingContext,
+)
+from daemon.sessions.maintenance import Maintained
+from daemon.upkeep.forget import Wish, rehearse
+from daemon.workspace.stores import Store, clock
+from state.sessions.page import LIMIT, MOST
+from state.sessions.policies.by_name import settings_schema
+from state.sessions.stats import Capacity
+from state.stores.sessions.events import Event
+
+
+class Open(InSession):
+    """A session and its policy."""
+
+    policy: Literal["ttl", "budget", "hybrid", "bounded"] = Field(
+        default="ttl", description="Who leaves: by time, by count, by tokens and importance, or by both limits"
+    )
+    config: Annotated[dict[str, Any], WithJsonSchema(settings_schema())] = Field(default_factory=dict, max_length=100)
+
+
+@tool("session_open")
+def open_(desk: Desk, asked: Open) -> Opened:
+    """Open a session with a policy of its own; one that is never opened is ttl."""
+    with desk.store() as store:
+        return sessions.session_open(store, asked.session_id, clock(), asked.policy, asked.config)
+
+
+@tool("session_close")
+def close(desk: Desk, asked: InSession) -> Closed:
+    """End a session; the next dream takes in what mattered in it."""
+    with desk.store() as store:
+        return sessions.close_session(store, asked.session_id, clock())
+
+
+class Memorize(InSession):
+    """A new memory, and when."""
+
+    content: str = Field(min_length=1, max_length=102_400, description="What to keep in mind")
+    importance: Importance | None = Field(default=None, description="0 to 1, '7/10' or '★★'")
+    step_index: int | None = Field(
+        default=None, ge=0, le=2**53, description="The turn; else the current one, under bounded the next"
+    )
+    priority: Literal["low", "medium", "high", "critical"] = "medium"
+    token_count: int | None = Field(default=None, ge=1, le=10**9, description="Else it is estimated")
+    tags: Tags = ()
+    metadata: Table = Field(default_factory=dict)
+    agent_id: Text = ""
+    source: Text = ""
+
+
+@tool("memory_memorize")
+def memorize(desk: Desk, asked: Memorize) -> Memorized:
+    """Keep something in mind within the session's limits; says what had to leave."""
+    with desk.store() as store:
+        return sessions.memorize(store, now=clock(), **asked.given)
+
+
+class Reassess(OfMemory):
+    """A memory, and how much it matters from now on."""
+
+    importance: Importance = Field(description="0 to 1, '7/10' or '★★'")
+
+
+@tool("memory_reassess")
+def reassess(desk: Desk, asked: Reassess) -> Memory:
+    """Change the importance of a memory."""
+    with desk.store() as store:
+        return sessions.reassess(store, asked.session_id, asked.memory_id, asked.importance, clock())
+
+
+class Filters(Request):
+    """What it must have; of the tags, any one."""
+
+    tags: Tags | None = None
+    priority: Literal["low", "medium", "high", "critical"] | None = None
+    agent_id: Text | None = None
+    source: Text | None = None
+
+
+class Remember(Listed):
+    """What about."""
+
+    prompt: str = Field(default="", max_length=10_000, description="Words; empty: everything")
+    filters: Filters = Field(default_factory=Filters)
+
+
+@tool("memory_remember", reads=True)
+def remember(desk: Desk, asked: Remember) -> Memories:
+    """What the session has in mind about something, the most important and newest first."""
+    with desk.reading() as store:
+        filters = asked.filters.model_dump(exclude_none=True)
+        return sessions.remember(store, asked.session_id, clock(), asked.prompt, filters, asked.wanted)
+
+
+class Forget(InSession):
+    """What to forget, and how."""
+
+    instruction: str = Field(
+        min_length=1,
+        max_length=1_010,
+        description="oldest, least important, position:N, before:step_N or id:MEMORY_ID",
+    )
+    mode: Literal["soft", "hard"] = Field(default="soft", description="soft hides; hard purges for good")
+    confirm: bool = Field(default=False, description="hard needs it")
+
+
+@tool("memory_forget")
+def forget(desk: Desk, asked: Forget) -> Forgot:
+    """Forget by instruction: softly hidden, or purged, with the crystal that it became."""
+    with desk.store() as store:
+        return sessions.forget(store, now=clock(), traces=_traces, **asked.given)
+
+
+def _traces(store: Store, text: str, now: datetime) -> dict[str, int]:
+    """Where a text still stands, and how often: what forgetting it everywhere would erase."""
+    return {trace.place: trace.count for trace in rehearse(store, Wish(text), now).traces}
+
+
+class Summarize(InSession):
+    """Of what, and how long."""
+
+    scope: str = Field(default="all", max_length=2_000, description="all, recent, important or by_tag:x")
+    token_limit: int = Field(default=500, ge=1, le=10**7)
+
+
+@tool("memory_summarize", reads=True)
+def summarize(desk: Desk, asked: Summarize) -> Summary:
+    """A summary of what the session has in mind, with its sources."""
+    with desk.reading() as store:
+        return sessions.summarize(store, asked.session_id, clock(), asked.scope, asked.token_limit)
+
+
+@tool("memory_capacity", reads=True)
+def capacity(desk: Desk, asked: InSession) -> Capacity:
+    """How full the session is."""
+    with desk.reading() as store:
+        return sessions.capacity(store, asked.session_id)
+
+
+class Assemble(InSession):
+    """In which order, and how long."""
+
+    strategy: Literal["recent", "important", "balanced"] = "balanced"
+    max_tokens: int | None = Field(default=None, ge=1, le=10**9, description="Else the session's limit")
+
+
+@tool("memory_context", reads=True)
+def context(desk: Desk, asked: Assemble) -> WorkingContext:
+    """The session's memories as one text for a model's context."""
+    with desk.reading() as store:
+        return sessions.context(store, asked.session_id, clock(), asked.strategy, asked.max_tokens)
+
+
+class Recall(Listed):
+    """What left the session."""
+
+    query: str = Field(default="", max_length=10_000, description="Words of it; empty: the latest")
+    limit: int = Field(default=10, ge=1, le=MOST)
+
+
+@tool("memory_recall")
+def recall(desk: Desk, asked: Recall) -> Recalled:
+    """Find what left the session; under hybrid the best comes back."""
+    with desk.store() as store:
+        return sessions.recall(store, asked.session_id, asked.query, clock(), asked.wanted)
+
+
+@tool("memory_restore")
+def restore(desk: Desk, asked: OfMemory) -> Restored:
+    """Put a memory back that left the session, or was softly forgotten."""
+    with desk.store() as store:
+        return sessions.restore(store, asked.session_id, asked.memory_id, clock())
+
+
+@dataclass(frozen=True, slots=True)
+class SessionList:
+    """The sessions that were ever opened, the latest first."""
+
+    sessions: tuple[SessionSummary, ...]
+    next_cursor: str | None = None
+
+
+@operation("session_list", "/sessions", method="GET")
+def list_(desk: Desk, asked: Part) -> SessionList:
+    """The sessions, the latest first."""
+    with desk.reading() as store:
+        found = sessions.session_list(store, asked.wanted)
+        return SessionList(found.items, found.next_cursor)
+
+
+class Story(InSession):
+    """Of a session, or of one of its memories."""
+
+    memory_id: str | None = Field(default=None, min_length=1, max_length=1_000)
+    limit: int = Field(default=LIMIT, ge=1, le=10_000)
+    cursor: int | None = Field(default=None, ge=0, le=2**53, description="key of the last event that is known")
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What happened: to a session the latest first, to a memory from the beginning."""
+
+    events: tuple[Event, ...]
+
+
+@tool("session_events", reads=True)
+def events(desk: Desk, asked: Story) -> Events:
+    """What entered and left a session, when and why."""
+    with desk.reading() as store:
+        return Events(sessions.session_events(store, asked.session_id, asked.limit, asked.cursor, asked.memory_id))
+
+
+class Next(Listed):
+    """How many."""
+
+    limit: int = Field(default=10, ge=1, le=MOST)
+
+
+@tool("session_preview", reads=True)
+def preview(desk: Desk, asked: Next) -> Preview:
+    """Who would leave next, and why; nothing leaves."""
+    with desk.reading() as store:
+        return sessions.preview(store, asked.session_id, clock(), asked.wanted)
+
+
+@tool("session_sweep")
+def sweep(desk: Desk, asked: InSession) -> Maintained:
+    """Let leave now what has outlived its time, whatever the policy waits for."""
+    with desk.store() as store:
+        return sessions.sweep(store, asked.session_id, clock())
+
+
+SESSION_MINDS = (
+    open_,
+    close,
+    memorize,
+    reassess,
+    remember,
+    forget,
+    summarize,
+    capacity,
+    context,
+    recall,
+    restore,
+    list_,
+    events,
+    preview,
+    sweep,
+)

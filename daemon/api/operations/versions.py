@@ -1,0 +1,216 @@
+"""Versions of MEMORY.md: which there are, what changed, going back, and deciding what was proposed."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from daemon.api.access import Desk
+from daemon.api.diff import unified
+from daemon.api.operations.operation import Operation, Request
+from daemon.dream.restore import restore
+from daemon.dream.run import approve, decline
+from daemon.workspace.stores import Store, clock
+from state.dream import Dream, decode_record
+from state.errors import NotFoundError, NothingToDoError, UsageError
+from state.stores.history.lineage import Version
+
+
+class History(Request):
+    """How many."""
+
+    limit: int = Field(default=20, ge=0, le=100_000, description="At most so many, the newest first")
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Committed versions, the newest first."""
+
+    versions: tuple[Version, ...]
+
+
+def _history(desk: Desk, asked: History) -> Versions:
+    with desk.reading() as store:
+        return Versions(tuple(store.lineage.versions(asked.limit)))
+
+
+HISTORY = Operation(
+    name="history",
+    method="GET",
+    path="/versions",
+    summary="The committed versions of MEMORY.md, the newest first.",
+    request=History,
+    reply=Versions,
+    run=_history,
+)
+
+
+class Compare(Request):
+    """Between which versions: the last two, `new` and the one before, `old` and `new`, or the file as it is."""
+
+    old: int | None = Field(default=None, ge=0, le=10**9, description="A version; 0: what stood before dreamd")
+    new: int | None = Field(default=None, ge=1, le=10**9, description="A version; else the last")
+    file: bool = Field(default=False, description="Between the last version and the file as it is")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A unified diff, empty when there is none; `old` and `new` name what was compared."""
+
+    old: str
+    new: str
+    diff: str
+
+
+def _diff(desk: Desk, asked: Compare) -> Difference:
+    if asked.file and (asked.old is not None or asked.new is not None):
+        raise UsageError("the file is compared with the last version", "name no version beside it")
+    if asked.old is not None and asked.new is None:
+        raise UsageError(f"version {asked.old} is compared with which one? name 'new' too")
+    with desk.reading() as store:
+        last = store.lineage.last_version()
+        if not last:
+            raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
+        if asked.file:
+            content = store.disk.read_if_there(store.workspace.document) or b""
+            old, new = _named(store, last), ("as it is", content.decode(errors="replace"))
+        else:
+            number = last if asked.new is None else asked.new
+            new = _named(store, number)
+            old = _named(store, number - 1 if asked.old is None else asked.old)
+    return Difference(old[0], new[0], unified(old[1], new[1], old[0], new[0]))
+
+
+def _named(store: Store, number: int) -> tuple[str, str]:
+    """A version's name and text."""
+    if number == 0:
+        return "before dreamd", store.journal.record(1).before
+    return f"version {number}", store.journal.text(number)
+
+
+DIFF = Operation(
+    name="diff",
+    method="GET",
+    path="/diff",
+    summary="What changed between two versions of MEMORY.md, as a unified diff.",
+    request=Compare,
+    reply=Difference,
+    run=_diff,
+)
+
+
+class Restore(Request):
+    """Which version."""
+
+    version: int = Field(ge=1, le=10**9, description="Its number")
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The restore, as the dream that it is; `pending` notes are to be dreamt again."""
+
+    dream: Dream
+    pending: int
+
+
+def _restore(desk: Desk, asked: Restore) -> Restored:
+    with desk.alone() as store:
+        dream = restore(store, asked.version)
+        for problem in dream.problems:
+            store.notice(problem)
+        done = Restored(dream, len(store.segments.pending_notes()))
+    desk.noted()
+    return done
+
+
+RESTORE = Operation(
+    name="restore",
+    method="POST",
+    path="/restore",
+    summary="Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again.",
+    request=Restore,
+    reply=Restored,
+    run=_restore,
+    long=True,
+)
+
+
+class Proposals(Request):
+    """Which proposals."""
+
+    dream: str = Field(default="", max_length=100, description="The beginning of an id; empty: all that wait")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The proposals that wait, the oldest first, each a dream that would be committed."""
+
+    dreams: tuple[Dream, ...]
+
+
+def _proposals(desk: Desk, asked: Proposals) -> Waiting:
+    with desk.reading() as store:
+        found = [store.ledger.proposal(asked.dream)] if asked.dream else store.ledger.proposals()
+        return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in found))
+
+
+PROPOSALS = Operation(
+    name="proposals",
+    method="GET",
+    path="/proposals",
+    summary="The proposals that wait for a decision (dream.mode: propose).",
+    request=Proposals,
+    reply=Waiting,
+    run=_proposals,
+)
+
+
+class Decide(Request):
+    """A proposal, and what becomes of it."""
+
+    dream: str = Field(default="", max_length=100, description="The beginning of its id; empty when only one waits")
+    verdict: Literal["approve", "reject"] = Field(description="approve commits it; reject leaves its notes pending")
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The decision. `version` is None for a rejected one."""
+
+    dream: str
+    verdict: str
+    version: int | None
+    at: datetime
+
+
+def _decide(desk: Desk, asked: Decide) -> Decided:
+    with desk.alone() as store:
+        dream = _meant(store, asked.dream)
+        version = approve(store, dream).number if asked.verdict == "approve" else None
+        if version is None:
+            decline(store, dream)
+        verdict = "rejected" if version is None else "approved"
+        return Decided(dream, verdict, version, clock())
+
+
+def _meant(store: Store, wanted: str) -> str:
+    if wanted:
+        return store.ledger.proposal(wanted).dream
+    waiting = [proposal.dream for proposal in store.ledger.proposals()]
+    if not waiting:
+        raise NothingToDoError("no proposal waits", "dreams make them with dream.mode: propose")
+    if len(waiting) > 1:
+        raise UsageError(f"{len(waiting)} proposals wait ({', '.join(waiting)})", "name one")
+    return waiting[0]
+
+
+DECIDE = Operation(
+    name="decide",
+    method="POST",
+    path="/decision",
+    summary="Approve or reject a proposal.",
+    request=Decide,
+    reply=Decided,
+    run=_decide,
+    long=True,
+)

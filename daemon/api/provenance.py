@@ -1,0 +1,208 @@
+"""Where a line of MEMORY.md comes from: the dream and the operation that wrote it, and what it rests on."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from daemon.dream.snapshot import read_document
+from daemon.ingest.notes import redacted
+from daemon.workspace.stores import Store
+from state.crystals.crystal import Crystal
+from state.document.document import parse
+from state.document.operations import Fate
+from state.dream import Dream
+from state.errors import NotFoundError
+from state.stores.history.lineage import LineLife
+from state.text.words import normalise
+
+MAX_LINES = 5
+# A crystal may rest on others (an insight on what was read), and those on others again.
+_GENERATIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A crystal that a line rests on. `sources` are file:lines@hash, or sessions; `parents` other witnesses' ids.
+
+    A crystal that was forgotten has no text.
+    """
+
+    crystal: str
+    text: str
+    trust: str
+    origin: str
+    at: datetime | None
+    sources: tuple[str, ...]
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """The version that wrote a line: its dream, why that ran, and the operation with its cited ids and prompts."""
+
+    version: int
+    at: datetime
+    cause: str
+    reason: str
+    dream: str
+    model: str
+    prompts: tuple[str, ...]
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A line in whose place another one stands."""
+
+    id: str
+    text: str
+    fate: str
+    gone_in: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What became of a line that has left: its successor's text, or the crystal and the pointer that lead to it."""
+
+    version: int
+    fate: str
+    successor: str
+    crystal: str
+    keywords: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineStory:
+    """A line from its writing to its end. `id` is empty for a line that no dream has met; it was written by hand."""
+
+    id: str
+    section: str
+    text: str
+    trust: str
+    writing: Writing | None
+    evidence: tuple[Witness, ...]
+    replaced: tuple[Replaced, ...]
+    ending: Ending | None
+
+
+def why(store: Store, what: str) -> tuple[LineStory, ...]:
+    """The stories of the lines with this id (L12) or this text in them, standing ones first; at most five.
+
+    Raises NotFoundError when there never was such a line.
+    """
+    life = store.lineage.life(what.strip().upper())
+    lives = [life] if life else store.lineage.lives(what, MAX_LINES) if normalise(what) else []
+    stories = tuple(_story(store, life) for life in lives)
+    if not any(story.ending is None for story in stories):
+        stories = (*_by_hand(store, what), *stories)
+    if not stories:
+        raise NotFoundError(f"no line of MEMORY.md has or had {what!r} in it", "give other words of it, or its id")
+    return stories[:MAX_LINES]
+
+
+def _story(store: Store, life: LineLife) -> LineStory:
+    return LineStory(
+        id=life.id,
+        section=life.section.value,
+        text=redacted(store, life.text),
+        trust=life.trust.value,
+        writing=_writing(store, life),
+        evidence=_witnesses(store, life.evidence),
+        replaced=tuple(
+            Replaced(one.id, redacted(store, one.text), one.fate, one.died_in or 0)
+            for one in store.lineage.ancestors(life.id)
+        ),
+        ending=_ending(store, life),
+    )
+
+
+def _by_hand(store: Store, what: str) -> tuple[LineStory, ...]:
+    """Lines that stand in the file and that no dream has met."""
+    text, _ = read_document(store)
+    known = {normalise(line.text) for line in store.lineage.standing()}
+    wanted = normalise(what)
+    found = [
+        (part.name.value if part.name else "", block.text)
+        for part in parse(text).parts
+        for block in part.lines
+        if wanted and wanted in block.key and block.key not in known
+    ]
+    return tuple(
+        LineStory("", section, redacted(store, line), "owner", None, (), (), None) for section, line in found
+    )
+
+
+def _writing(store: Store, life: LineLife) -> Writing:
+    try:
+        record = store.journal.record(life.born_in)
+    except NotFoundError:
+        # The ledger outlives a history folder that was deleted.
+        return Writing(life.born_in, life.born_at, "", "", "", "", (), "")
+    return Writing(
+        version=record.number,
+        at=record.at,
+        cause=record.cause,
+        reason=record.reason,
+        dream=record.id,
+        model=record.usage.model or record.author,
+        prompts=record.usage.prompts,
+        operation=_operation(record, life),
+    )
+
+
+def _operation(record: Dream, life: LineLife) -> str:
+    for operation in record.operations:
+        if operation.section is life.section and normalise(operation.text) == normalise(life.text):
+            on = f" of {', '.join(operation.lines)}" if operation.lines else ""
+            citing = f", citing {', '.join(operation.cites)}" if operation.cites else ""
+            return f"{operation.action.value}{on}{citing}"
+    if any(pointer.crystal in life.evidence for pointer in record.pointers):
+        return "pointer to a line that left"
+    return "restore" if record.cause == "restore" else "by hand"
+
+
+def _ending(store: Store, life: LineLife) -> Ending | None:
+    if life.died_in is None:
+        return None
+    successor = store.lineage.life(life.successor) if life.successor else None
+    pointers = [*store.lineage.pointers(standing=True), *store.lineage.pointers(standing=False)]
+    keywords = next((one.keywords for one in pointers if life.id == one.line or life.crystal == one.crystal), "")
+    return Ending(
+        version=life.died_in,
+        fate=life.fate,
+        successor=redacted(store, successor.text) if successor else "",
+        crystal=life.crystal,
+        keywords=keywords if life.fate == Fate.EVICTED else "",
+    )
+
+
+def _witnesses(store: Store, ids: Iterable[str]) -> tuple[Witness, ...]:
+    """The crystals with these ids, then those that they were made from."""
+    found: dict[str, Witness] = {}
+    wanted = list(dict.fromkeys(ids))
+    for _ in range(_GENERATIONS):
+        known = {crystal.id: crystal for crystal in store.crystals.get(wanted)}
+        for id_ in wanted:
+            crystal = known.get(id_)
+            found[id_] = _witness(store, crystal) if crystal else Witness(id_, "", "", "", None, (), ())
+        wanted = [parent for crystal in known.values() for parent in crystal.parents if parent not in found]
+        if not wanted:
+            break
+    return tuple(found.values())
+
+
+def _witness(store: Store, crystal: Crystal) -> Witness:
+    places = [
+        str(one.source) if one.source else f"session {one.session}"
+        for one in store.crystals.sources(crystal.id)
+        if one.source or one.session
+    ]
+    return Witness(
+        crystal=crystal.id,
+        text=crystal.text,
+        trust=crystal.trust.value,
+        origin=crystal.origin.value,
+        at=crystal.created_at,
+        sources=tuple(dict.fromkeys(places)),
+        parents=crystal.parents,
+    )

@@ -1,0 +1,242 @@
+"""Is everything in order? Each finding says what was looked at, how it is, and what to do."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from daemon.config.layers import user_file
+from daemon.config.settings import Config, load
+from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, look_into
+from daemon.upkeep.repair.run import Mend, survey
+from daemon.workspace.status import present_holder
+from daemon.workspace.stores import folders, owned
+from daemon.workspace.vector_index import Embedding
+from state.errors import BusyError, DreamdError
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from state.stores.repair.check import WRONG_SCHEMA
+
+LITTLE_DISK = 500 * 1024**2
+NO_DISK = 50 * 1024**2
+
+
+# What shows in a workspace that is not open.
+_SEEN_CLOSED = ("state.db", "history", "notes", "checkpoints", "leftovers", "MEMORY.md")
+
+Look = Callable[[], Iterable[Finding]]
+
+
+def examine(
+    workspace: Workspace, config_file: Path | None, environment: Mapping[str, str], look: Look | None = None
+) -> Iterator[Finding]:
+    """Every finding, as it is made. Nothing is asked of the network.
+
+    `look` looks into the stores; without it that is done here, with the workspace's lock: while another process has
+    it they are not looked into. Opening the stores finishes an interrupted commit and builds a torn index anew, and
+    the findings say so.
+    """
+    config, finding = _config(config_file, environment)
+    yield finding
+    yield from _model(config)
+    yield from _legible(_service(workspace, environment), "service")
+    if workspace.foreign:
+        yield Finding(
+            "owner",
+            Level.PROBLEM,
+            f"{workspace.root}: you neither made nor adopted this memory, so it is only read, and not looked into",
+            f"'dreamd init --trust {workspace.root}' shows what it brings and makes it yours",
+        )
+        return
+    closed = list(_files(workspace))
+    yield from closed
+    is_read = all(one.about != "MEMORY.md" or one.level is not Level.PROBLEM for one in closed)
+    broken = [one for one in _broken(workspace, config) if is_read or one.about != "MEMORY.md"]
+    yield from broken
+    is_read = is_read and all(one.about != "MEMORY.md" for one in broken)
+    if not any(finding.about == "state.db" for finding in broken):  # opening it would finish what is torn
+        for finding in _stores(workspace, look or (lambda: _here(workspace, config))):
+            if is_read or finding.about != "MEMORY.md":  # once is enough
+                yield finding
+    yield from _legible(_notes(workspace), "notes")
+
+
+def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
+    """What a repair would mend of a workspace that nobody has open; opening the stores finds the rest."""
+    if present_holder(workspace) is not None:
+        return
+    try:
+        found = survey(workspace, config, lambda: None, Embedding(download=False))
+    except DreamdError as error:
+        about = "state.db" if error.advice.endswith(SEE_DOCTOR) else "stores"
+        yield Finding(about, Level.PROBLEM, error.what, advice_of(error))
+        return
+    yield from [one for one in found.left if not one.what.startswith(_told_of(workspace))]
+    for mend in found.mends:
+        if mend.about in _SEEN_CLOSED:
+            yield Finding(mend.about, Level.PROBLEM, mend.wrong, _rescue(mend))
+
+
+def _rescue(mend: Mend) -> str:
+    if mend.about != "state.db":
+        return REPAIR
+    return f"if a newer dreamd wrote it, upgrade; else {REPAIR}" if WRONG_SCHEMA in mend.wrong else RESCUE
+
+
+def _told_of(workspace: Workspace) -> tuple[str, ...]:
+    """How the findings begin that are made of files which others look at."""
+    return tuple(f"{path} is a symbolic link" for path in (workspace.document, workspace.scratch))
+
+
+def _here(workspace: Workspace, config: Config) -> Iterator[Finding]:
+    with owned(workspace, config, "dreamd doctor") as store:
+        yield from look_into(store)
+
+
+def _config(file: Path | None, environment: Mapping[str, str]) -> tuple[Config, Finding]:
+    try:
+        config = load(file, environment)
+        origin = user_file(file, environment)
+    except DreamdError as error:
+        return Config(), Finding("config", Level.PROBLEM, str(error), "the rest is checked with the defaults")
+    return config, Finding("config", Level.OK, f"valid ({origin or 'defaults'} and DREAMD_… variables)")
+
+
+def _model(config: Config) -> Iterator[Finding]:
+    name = config.model.name
+    if name is None:
+        advice = "set model.name for dreams that a model writes"
+        yield Finding("model", Level.OK, "none configured: dreams are extractive", advice)
+        return
+    from daemon.models.errors import missing_keys
+    from daemon.models.litellm_import import load_litellm
+    from daemon.models.pricing import known_model
+
+    litellm = load_litellm()
+    try:
+        litellm.get_llm_provider(name, api_base=config.model.api_base)
+    except litellm.exceptions.BadRequestError:
+        what = f"litellm knows no provider for {name!r}"
+        yield Finding("model", Level.PROBLEM, what, "write model.name as provider/model, e.g. openai/gpt-5-mini")
+        return
+    missing = missing_keys(litellm, name)
+    if missing and config.model.api_base is None:
+        yield Finding(
+            "model", Level.PROBLEM, f"{name} wants a key", f"set {' and '.join(missing)} in the environment"
+        )
+    elif known_model(litellm, name) is None:
+        what = f"{name}: its price and context window are not known"
+        yield Finding("model", Level.WARNING, what, "the ceilings in dollars do not bind it, those in tokens do")
+    else:
+        yield Finding("model", Level.OK, f"{name} is known" + ("" if missing else ", and so is its key"))
+
+
+def _files(workspace: Workspace) -> Iterator[Finding]:
+    mode = workspace.state.stat().st_mode & 0o777
+    if mode & 0o077:
+        what, advice = f"{workspace.state} is open to other users ({mode:o})", f"run 'chmod 700 {workspace.state}'"
+        yield Finding("permissions", Level.PROBLEM, what, advice)
+    else:
+        yield Finding("permissions", Level.OK, f"{workspace.state} is open to its owner alone")
+    free = shutil.disk_usage(workspace.root).free
+    level = Level.PROBLEM if free < NO_DISK else Level.WARNING if free < LITTLE_DISK else Level.OK
+    yield Finding("disk", level, f"{free / 1024**2:,.0f} MiB free", "" if level is Level.OK else "free some space")
+    yield from _folders(workspace)
+    yield from _legible(_document(workspace), "MEMORY.md")
+
+
+def _folders(workspace: Workspace) -> Iterator[Finding]:
+    for folder in folders(workspace):
+        if not os.path.lexists(folder):
+            yield Finding(
+                "folders", Level.WARNING, f"{folder} is missing", "it is made again as the workspace is opened"
+            )
+        elif not folder.is_dir():
+            advice = "move it away and run 'dreamd init'"
+            yield Finding("folders", Level.PROBLEM, f"{folder} is no folder", advice)
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            what = f"{folder} is not writable by this user"
+            yield Finding("folders", Level.PROBLEM, what, f"run 'chmod u+rwx {folder}' as its owner")
+
+
+def _legible(findings: Iterator[Finding], about: str) -> Iterator[Finding]:
+    """The findings; a file that cannot be read is one."""
+    try:
+        yield from findings
+    except DreamdError as error:
+        advice = " or ".join(filter(None, (error.advice, REPAIR if about == "MEMORY.md" else "")))
+        yield Finding(about, Level.PROBLEM, error.what, advice)
+
+
+def _document(workspace: Workspace) -> Iterator[Finding]:
+    disk = Disk(workspace.root)
+    content = disk.read_if_there(workspace.document)
+    elsewise = f"move it away and run 'dreamd restore', or {REPAIR}"
+    try:
+        text = (content or b"").decode()
+    except UnicodeDecodeError as error:
+        what = f"MEMORY.md: byte {error.start} is not UTF-8"
+        yield Finding("MEMORY.md", Level.PROBLEM, what, f"save it as UTF-8, or {elsewise}")
+        return
+    if "\0" in text:
+        yield Finding("MEMORY.md", Level.PROBLEM, "MEMORY.md holds NUL bytes, so it is no text", elsewise)
+        return
+    yield Finding("MEMORY.md", Level.OK, "not there yet" if content is None else f"{len(text):,} characters")
+    if disk.displaced(workspace.document) is not None and present_holder(workspace) is None:
+        what = "a commit was interrupted while it wrote MEMORY.md"
+        yield Finding("commit", Level.WARNING, what, "it is finished now, as the workspace is opened")
+
+
+def _notes(workspace: Workspace) -> Iterator[Finding]:
+    pending = len(Segments(workspace).pending_notes())
+    scratch = workspace.scratch
+    if scratch.exists() and not os.access(scratch, os.R_OK | os.W_OK):
+        yield Finding(
+            "notes", Level.PROBLEM, f"{scratch} is not writable by this user", f"run 'chmod u+rw {scratch}'"
+        )
+    else:
+        yield Finding("notes", Level.OK, f"{pending:,} pending")
+
+
+def _stores(workspace: Workspace, look: Look) -> Iterator[Finding]:
+    try:
+        yield from look()
+    except BusyError as error:
+        again = "run 'dreamd doctor' again afterwards"
+        advice = f"{error.advice}, then {again}" if error.advice else again
+        yield Finding("stores", Level.WARNING, f"not looked into: {error.what}", advice)
+    except DreamdError as error:
+        yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
+    except sqlite3.Error as error:
+        yield Finding("state.db", Level.PROBLEM, f"{workspace.database}: {error}", RESCUE)
+
+
+def _service(workspace: Workspace, environment: Mapping[str, str]) -> Iterator[Finding]:
+    from daemon.api.client import Client, UnreachableError
+    from daemon.config.paths import home
+    from daemon.process.systemd_unit import SYSTEM_PATH, user_path
+
+    try:
+        household = Client.at(environment).get("/v1/workspaces")
+    except UnreachableError:
+        units = [path for path in (user_path(environment, home(environment)), SYSTEM_PATH) if path.exists()]
+        if units:
+            what, advice = f"{units[0]} is installed, and no daemon runs", "see 'systemctl --user status dreamd'"
+            yield Finding("service", Level.PROBLEM, what, advice)
+        else:
+            what, advice = "no daemon runs: dreams by hand", "'dreamd install-service' has systemd run one"
+            yield Finding("service", Level.OK, what, advice)
+        return
+    kept = next((one for one in household["workspaces"] if one["root"] == str(workspace.root)), None)
+    runs = f"the daemon runs (process {household['pid']}, version {household['version']})"
+    if kept is None:
+        advice = f"'dreamd init {workspace.root}' makes it known"
+        yield Finding("service", Level.WARNING, f"{runs} and does not know this workspace", advice)
+    elif kept["problem"] is not None:
+        yield Finding(
+            "service", Level.PROBLEM, f"{runs} and refuses: {kept['problem']['what']}", kept["problem"]["advice"]
+        )
+    else:
+        yield Finding("service", Level.OK, f"{runs} and keeps this workspace")

@@ -1,0 +1,116 @@
+"""The layers of the configuration as plain data, before they are checked.
+
+Apart from `daemon.config.settings` because `dreamd bootstrap` needs one number of it and has no time to import
+pydantic.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from daemon.config.paths import allowed
+from state.errors import ConfigError
+from state.secrets.policy import Redaction
+
+PREFIX = "DREAMD_"
+# Variables that are not keys of the configuration.
+NOT_KEYS = frozenset(
+    f"DREAMD_{name}" for name in ("CONFIG", "WORKSPACE", "LOCOMO", "DEBUG", "LONG", "SEED", "SOCKET", "TOKEN")
+)
+
+
+def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The merged keys, and for each section and key (`dream`, `dream.mode`) where it was said last."""
+    merged: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    file = user_file(path, environment)
+    if file is not None:
+        for section, keys in _read(file).items():
+            origins[section] = str(file)
+            merged[section] = dict(keys) if isinstance(keys, dict) else keys
+            if isinstance(keys, dict):
+                origins |= {f"{section}.{key}": str(file) for key in keys}
+    for variable, value in sorted(environment.items()):
+        if not variable.startswith(PREFIX) or variable in NOT_KEYS:
+            continue
+        section, _, key = variable[len(PREFIX) :].lower().partition("__")
+        origins[f"{section}.{key}" if key else section] = variable
+        if not key or not isinstance(merged.setdefault(section, {}), dict):
+            merged[section] = _value(value)
+            continue
+        merged[section][key] = _value(value)
+    return merged, origins
+
+
+def user_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
+    """The user's file: the one that was named (it must be there), else the usual one if there is one."""
+    named = path or (Path(environment["DREAMD_CONFIG"]) if environment.get("DREAMD_CONFIG") else None)
+    if named is not None:
+        if not named.is_file():
+            raise ConfigError(f"{named}: no such file", "name the configuration with --config or DREAMD_CONFIG")
+        return named
+    home = environment.get("XDG_CONFIG_HOME") or f"{environment.get('HOME', '~')}/.config"
+    usual = Path(home).expanduser() / "dreamd" / "config.yaml"
+    return usual if usual.is_file() else None
+
+
+def context_window(path: Path | None, environment: Mapping[str, str], default: int) -> int:
+    """`dream.context_window` alone. Raises ConfigError when it is no whole number."""
+    merged, origins = layers(path, environment)
+    section = merged.get("dream")
+    value = section.get("context_window", default) if isinstance(section, dict) else default
+    if isinstance(value, bool) or not isinstance(value, int):
+        origin = origins.get("dream.context_window", "the configuration")
+        raise ConfigError(f"{origin}: dream.context_window is {value!r}, but it is a number of tokens")
+    return value
+
+
+def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
+    """`secrets` alone. Raises ConfigError when it is not what `daemon.config.settings` takes."""
+    merged, origins = layers(path, environment)
+    section = merged.get("secrets", {})
+    on, allow = (section.get("redact", True), section.get("allow", ())) if isinstance(section, dict) else (None, ())
+    if not isinstance(on, bool):
+        origin = origins.get("secrets.redact") or origins.get("secrets", "the configuration")
+        raise ConfigError(f"{origin}: secrets.redact is {on!r}, but it is true or false")
+    if not isinstance(allow, list | tuple) or not all(isinstance(text, str) for text in allow):
+        origin = origins.get("secrets.allow", "the configuration")
+        raise ConfigError(
+            f"{origin}: secrets.allow is {allow!r}, but it is a list of texts", "mend the configuration"
+        )
+    return Redaction(on, (*allow, *allowed(environment)))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {error}", "make it a readable text file") from error
+    except RecursionError:
+        raise ConfigError(f"{file}: its lists and sections are nested too deep", "mend it") from None
+    except ValueError as error:  # a date or a number that there is not
+        raise ConfigError(f"{file}: {error}", "mend it") from error
+    except yaml.YAMLError as error:
+        place = getattr(error, "problem_mark", None)
+        line = f" line {place.line + 1}" if place else ""
+        raise ConfigError(
+            f"{file}{line}: not YAML ({getattr(error, 'problem', None) or error})", "mend it"
+        ) from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}: holds {type(content).__name__}, not sections of keys", "see config.yaml")
+    return {str(key): value if value is not None else {} for key, value in content.items()}
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 - checked by the model of the configuration
+    """A variable's value: a number, true, false, null or a list as YAML has them, else the text itself."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return text
+    return value if isinstance(value, (bool, int, float, list)) or value is None else text

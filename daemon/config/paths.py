@@ -1,0 +1,171 @@
+"""Where the daemon keeps its own things: its socket, its token, its list of workspaces.
+
+From an environment that is given; next to nothing is imported, because `dreamd status` asks here first.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from state.errors import ConfigError, StorageError
+from state.stores.disk.disk import Disk
+from state.stores.disk.syscalls import told
+
+# sun_path holds 108 bytes, and the kernel's clients want the last one to be NUL.
+MAX_SOCKET_BYTES = 107
+MIN_TOKEN_CHARACTERS = 16
+_TOKEN_BYTES = 32
+_LONGEST_TOKEN_FILE = 4096
+
+
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """$XDG_STATE_HOME/dreamd, else ~/.local/state/dreamd. Raises ConfigError when there is no home folder."""
+    named = environment.get("XDG_STATE_HOME", "")
+    return (Path(named) if named.startswith("/") else home(environment) / ".local" / "state") / "dreamd"
+
+
+def socket_path(environment: Mapping[str, str]) -> Path:
+    """$DREAMD_SOCKET, else dreamd/dreamd.sock in $XDG_RUNTIME_DIR (/run/user/UID), else in the state folder.
+
+    Raises ConfigError for a relative $DREAMD_SOCKET and for a path that the kernel would cut.
+    """
+    named = environment.get("DREAMD_SOCKET", "")
+    if named and not named.startswith("/"):
+        raise ConfigError(f"DREAMD_SOCKET is {named!r}, and every folder would have its own", "give an absolute path")
+    path = Path(named) if named else _usual_socket(environment)
+    size = len(os.fsencode(path))
+    if size > MAX_SOCKET_BYTES:
+        raise ConfigError(
+            f"{path}: the socket's path has {size} bytes and the kernel takes {MAX_SOCKET_BYTES}",
+            "set DREAMD_SOCKET to a shorter one, for the daemon and for its clients",
+        )
+    return path
+
+
+def _usual_socket(environment: Mapping[str, str]) -> Path:
+    # Agents start their servers with few variables, and those would look for the daemon elsewhere.
+    runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
+    if runtime.startswith("/") and os.path.isdir(runtime):  # noqa: PTH112 - Path.is_dir may raise here
+        return Path(runtime) / "dreamd" / "dreamd.sock"
+    return state_folder(environment) / "dreamd.sock"
+
+
+def registry_path(environment: Mapping[str, str]) -> Path:
+    """The file that lists the workspaces."""
+    return state_folder(environment) / "workspaces"
+
+
+def spent_folder(environment: Mapping[str, str]) -> Path:
+    """Where it is counted what models cost all workspaces together."""
+    return state_folder(environment) / "spent"
+
+
+def allow_path(environment: Mapping[str, str]) -> Path:
+    """The file of the texts that `dreamd secrets allow` was given: the user's, out of reach of any workspace."""
+    return state_folder(environment) / "allowed.json"
+
+
+def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """These texts; without a file there are none. Raises ConfigError for a file that is no list of texts."""
+    path = allow_path(environment)
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    import json
+
+    try:
+        texts = json.loads(content)
+    except ValueError:
+        texts = None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ConfigError(f"{path} is no list of texts", "move it away, and 'dreamd secrets allow' makes a new one")
+    return tuple(texts)
+
+
+def token_path(environment: Mapping[str, str]) -> Path:
+    """The file of the token that HTTP over TCP asks for."""
+    return state_folder(environment) / "token"
+
+
+def home(environment: Mapping[str, str]) -> Path:
+    """$HOME, else the home folder that the system knows. Raises ConfigError when there is none."""
+    named = environment.get("HOME", "")
+    if named.startswith("/"):
+        return Path(named)
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise ConfigError("there is no home folder", "set HOME, or XDG_STATE_HOME, to an absolute path") from error
+
+
+def token(environment: Mapping[str, str]) -> str:
+    """$DREAMD_TOKEN, else the token of the file, which is made when it is not there."""
+    named = environment.get("DREAMD_TOKEN")
+    if named is not None:
+        return _usable(named, "DREAMD_TOKEN", "unset it, or set a longer one")
+    return read_or_make_token(token_path(environment))
+
+
+def read_or_make_token(path: Path) -> str:
+    """The token in the file; without a file, a new one of 32 random bytes, readable by its owner alone.
+
+    Two processes at once agree on one token, and nobody reads half of one. Raises StorageError for a file that
+    others can read, ConfigError for one without a usable token.
+    """
+    make_private_folder(path.parent)
+    if not path.exists():
+        from base64 import urlsafe_b64encode
+
+        new = urlsafe_b64encode(os.urandom(_TOKEN_BYTES)).rstrip(b"=")
+        with suppress(FileExistsError):  # another process was faster: its token counts
+            Disk(path.parent).write_new(path, new + b"\n")
+    content = _read_private(path)
+    return _usable(content.decode("utf-8", "replace").strip(), str(path), "remove it, and a new one is made")
+
+
+def make_private_folder(path: Path) -> None:
+    """Make the folder, and those above it that are missing, open to their owner alone.
+
+    One that is there is left as it is. Raises StorageError when others could put files of theirs into it.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        with told(folder), suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+    with told(path):
+        if not path.is_dir():
+            raise StorageError(f"{path} is no folder, and the daemon keeps its things in it", "move it away")
+        mode = path.stat().st_mode
+    if mode & 0o022 and not mode & stat.S_ISVTX:
+        raise StorageError(f"{path}: others can write into this folder", f"run: chmod 700 '{path}'")
+
+
+def _read_private(path: Path) -> bytes:
+    with told(path):
+        # Without O_NONBLOCK a FIFO of this name would be waited for.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise StorageError(f"{path} is no regular file, and the token is read from it", "move it away")
+            if status.st_mode & 0o077:
+                raise StorageError(f"{path}: others can read this token", f"run: rm '{path}' (a new one is made)")
+            if status.st_uid != os.geteuid() and os.geteuid() != 0:
+                raise StorageError(f"{path}: this token belongs to another user", "move it away")
+            return os.read(fd, _LONGEST_TOKEN_FILE)
+        finally:
+            os.close(fd)
+
+
+def _usable(value: str, origin: str, advice: str) -> str:
+    if len(value) < MIN_TOKEN_CHARACTERS:
+        raise ConfigError(
+            f"{origin}: the token has {len(value)} characters and needs {MIN_TOKEN_CHARACTERS} or more", advice
+        )
+    # It travels in an HTTP header, as one word.
+    if not value.isascii() or not value.isprintable() or " " in value:
+        raise ConfigError(f"{origin}: the token is not one word of plain ASCII characters", advice)
+    return value

@@ -1,0 +1,198 @@
+"""Configuration: one frozen model, one documented file, the environment above it.
+
+`config.yaml` at the top of the repository lists every key with its default; a test holds the two together. A user's
+file is merged over the defaults, `DREAMD_SECTION__KEY` variables over the file. Keys of model providers are read by
+litellm from the environment and never stand in the file.
+"""
+
+import os
+import reprlib
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from daemon.config.layers import layers
+from daemon.config.paths import allowed
+from state.budget import DayLimits
+from state.errors import ConfigError
+from state.secrets.policy import Redaction
+
+# A list in the file is a tuple here.
+Texts = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class ModelSection(_Section):
+    """Which model synthesizes."""
+
+    name: str | None = None
+    api_base: str | None = None
+    timeout_seconds: float = Field(default=120, gt=0)
+    max_output_tokens: int = Field(default=4000, ge=256)
+    on_failure: Literal["keep", "extractive"] = "keep"
+
+
+class DreamSection(_Section):
+    """When a dream runs, and for which reader it writes."""
+
+    interval_minutes: float = Field(default=120, gt=0)
+    min_chunks: int = Field(default=5, ge=1)
+    context_window: int = Field(default=200_000, ge=1_000)
+    mode: Literal["auto", "propose"] = "auto"
+    idle_minutes: float = Field(default=20, gt=0)
+
+
+class LimitsSection(_Section):
+    """Ceilings; past one, the dream ends cleanly."""
+
+    calls_per_dream: int = Field(default=5, ge=0)
+    tokens_per_dream: int = Field(default=60_000, ge=0)
+    usd_per_dream: float = Field(default=0.50, ge=0)
+    usd_per_day: float = Field(default=5.00, ge=0)
+    tokens_per_day: int = Field(default=1_000_000, ge=0)
+    wall_seconds_per_dream: float = Field(default=900, gt=0)
+
+
+class HormonesSection(_Section):
+    """The levels that hormones fall back to."""
+
+    dopamine_baseline: float = Field(default=0.15, ge=0, le=1)
+    cortisol_baseline: float = Field(default=0.02, ge=0, le=1)
+    oxytocin_baseline: float = Field(default=0.20, ge=0, le=1)
+
+
+class RetentionSection(_Section):
+    """How long the ledger keeps what is over, in days, and how many open questions there may be."""
+
+    ledger_days: int = Field(default=180, ge=2, le=36_500)
+    answers_days: int = Field(default=14, ge=2, le=36_500)
+    gaps: int = Field(default=500, ge=10)
+
+
+class SourcesSection(_Section):
+    """Transcripts that every dream reads, as globs inside the workspace."""
+
+    transcripts: Texts = ("transcripts/**/*",)
+
+
+class EmbeddingsSection(_Section):
+    """Where the vectors come from, and how long the daemon keeps a model that nobody needs. 0: for ever."""
+
+    download: bool = False
+    idle_minutes: int = Field(default=10, ge=0, le=100_000)
+
+
+class SecretsSection(_Section):
+    """Redaction of secrets; `allow` lists texts that only look like one."""
+
+    redact: bool = True
+    allow: Texts = ()
+
+    @property
+    def redaction(self) -> Redaction:
+        """The same, for whoever redacts."""
+        return Redaction(self.redact, self.allow)
+
+
+class DaemonSection(_Section):
+    """`dreamd serve`: for whom, how much at once, how often a pass comes, what all workspaces together may spend."""
+
+    workspaces: Texts = ()
+    concurrent_dreams: int = Field(default=4, ge=1, le=64)
+    pass_minutes: int = Field(default=5, ge=1, le=10_080)
+    usd_per_day: float = Field(default=20.00, ge=0)
+    tokens_per_day: int = Field(default=5_000_000, ge=0)
+
+    @property
+    def limits(self) -> DayLimits:
+        """The ceilings of a day."""
+        return DayLimits(self.usd_per_day, self.tokens_per_day)
+
+
+class HttpSection(_Section):
+    """The port for programs that cannot use the socket. 0: none."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=7349, ge=0, le=65_535)
+    allowed_hosts: Texts = ()
+
+
+Toolset = Literal["memory", "sessions", "working_memory", "session_memory"]
+
+
+class McpSection(_Section):
+    """Which tools an agent sees."""
+
+    toolsets: Annotated[tuple[Toolset, ...], Field(strict=False)] = ("memory",)
+
+
+class LogSection(_Section):
+    """What the daemon says on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    form: Literal["auto", "json", "console"] = "auto"
+
+
+class Config(_Section):
+    """All of the configuration."""
+
+    model: ModelSection = ModelSection()
+    dream: DreamSection = DreamSection()
+    limits: LimitsSection = LimitsSection()
+    hormones: HormonesSection = HormonesSection()
+    retention: RetentionSection = RetentionSection()
+    sources: SourcesSection = SourcesSection()
+    embeddings: EmbeddingsSection = EmbeddingsSection()
+    secrets: SecretsSection = SecretsSection()
+    daemon: DaemonSection = DaemonSection()
+    http: HttpSection = HttpSection()
+    mcp: McpSection = McpSection()
+    log: LogSection = LogSection()
+
+
+def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration: defaults, then the user's file, then the environment.
+
+    `path` is the file named on the command line; without it `DREAMD_CONFIG`, else ~/.config/dreamd/config.yaml if
+    there is one. Raises ConfigError naming the key and what it may be.
+    """
+    environment = os.environ if environment is None else environment
+    merged, origins = layers(path, environment)
+    try:
+        config = Config.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(_explained(error, origins)) from error
+    allow = (*config.secrets.allow, *allowed(environment))  # and what 'dreamd secrets allow' was given
+    return config.model_copy(update={"secrets": config.secrets.model_copy(update={"allow": allow})})
+
+
+def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(step) for step in first["loc"])
+    origin = origins.get(key) or origins.get(key.partition(".")[0]) or "the configuration"
+    if first["type"] == "extra_forbidden":
+        allowed = sorted(_fields(first["loc"][:-1]))
+        return f"{origin}: there is no key '{key}'; here these are known: {', '.join(allowed)}"
+    return f"{origin}: {key} is {reprlib.repr(first['input'])}, but {_lowered(first['msg'])}"
+
+
+def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:
+    section: Any = Config
+    for step in path:
+        section = section.model_fields[str(step)].annotation
+    return tuple(section.model_fields)
+
+
+def _lowered(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def day_start(now: datetime) -> datetime:
+    """When the day of the daily ceilings began: midnight UTC."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -1,0 +1,218 @@
+"""The consolidation pass: what is new is taken in, and memory is put in order. No model is asked.
+
+    absorb ─> embed ─> compare (merge, dispute) ─> age ─> find skills ─> settle questions ─> sweep
+
+Each step takes what waits for it (a queue, a watermark, a moment that has come) in batches. A batch is one short
+transaction that also says that it is done: a kill repeats the batch that it met, and no other. With nothing new a
+pass is a few look-ups, however large the store is.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from daemon.ingest.notes import Absorbed, absorb_notes, absorb_transcripts, transcript_files
+from daemon.sessions import hand_over, maintain
+from daemon.workspace.stores import EMBED_BATCH, Store
+from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO
+from state.crystals.contradiction import disagree
+from state.crystals.crystal import Crystal, Trust
+from state.crystals.duplicates import NEAR_COSINE, same_memory
+from state.errors import ConfigError
+from state.search.answering import answers
+from state.signals.curiosity import disputed
+from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.skills import Skills
+from state.stores.database.connection import transaction
+from state.stores.vectors.chroma import VectorIndex
+
+COMPARE_BATCH = 64
+NEAREST = 8
+# Two texts about the same thing are at least as near as this.
+RELATED_COSINE = 0.5
+# So many open questions are asked again in one pass; those that waited longest first.
+ASKED_AGAIN = 20
+_ANSWERS_LOOKED_AT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """What one pass did. `skills` is how many there are when they were found anew; `problems` are for a person.
+
+    `complete` is false when it was stopped: the rest waits for the next pass.
+    """
+
+    notes: int = 0
+    turns: int = 0
+    working: int = 0
+    vectors: int = 0
+    compared: int = 0
+    merged: int = 0
+    archived: int = 0
+    frozen: int = 0
+    skills: int | None = None
+    raised: int = 0
+    settled: int = 0
+    problems: tuple[str, ...] = ()
+    complete: bool = True
+
+    @property
+    def changed(self) -> bool:
+        """Was anything new, or did anything move?"""
+        counts = (
+            self.notes,
+            self.turns,
+            self.working,
+            self.vectors,
+            self.compared,
+            self.archived,
+            self.frozen,
+            self.settled,
+        )
+        return any(counts) or self.skills is not None
+
+
+def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: False) -> Consolidation:
+    """One pass over a workspace that this process owns; `stop` is asked between batches.
+
+    Transcripts that cannot be read are among the problems. Raises what the stores fail with: what was done until
+    then stays, and the next pass goes on.
+    """
+    found = _absorb(store, now, stop)
+    notes = absorb_notes(store, now)
+    kept = maintain(store, now)
+    working = kept.delivered + hand_over(store, now)
+    vectors = embed(store, stop)
+    compared, merged, raised = _compare(store, now, stop)
+    archived, frozen = _age(store, now, stop)
+    skills = None if stop() else Skills(store.crystals.connection).refresh()
+    settled = 0 if stop() else _settle(store, now)
+    store.sweep(now)
+    return Consolidation(
+        notes=notes,
+        turns=found.turns,
+        working=working,
+        vectors=vectors,
+        compared=compared,
+        merged=merged,
+        archived=archived,
+        frozen=frozen,
+        skills=skills,
+        raised=raised,
+        settled=settled,
+        problems=found.problems,
+        complete=not stop(),
+    )
+
+
+def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
+    try:
+        return absorb_transcripts(store, transcript_files(store), now, stop=stop)
+    except ConfigError as error:
+        return Absorbed(problems=(str(error),))
+
+
+def embed(store: Store, stop: Callable[[], bool]) -> int:
+    """Give vectors to what waits for one, and tell the index, if it is open or needed."""
+    vectors, done = store.crystals.vectors, 0
+    if vectors.wait() and (embedder := store.embedder()) is not None:
+        while not stop() and (count := vectors.embed_pending(embedder, EMBED_BATCH)):
+            done += count
+    index = store.indexing.open_index
+    if done and index is None and store.crystals.newest() > EXACT_SEARCH_UP_TO:
+        index = store.index()
+    while index is not None and not stop() and vectors.index_pending(index, EMBED_BATCH):
+        pass
+    return done
+
+
+def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, int, int]:
+    """Merge what says the same as something near it, and raise what contradicts it.
+
+    Returns how many were compared, merged, and questions raised.
+    """
+    twins = Twins(store.crystals)
+    compared = merged = raised = 0
+    while not stop() and (keys := twins.waiting(COMPARE_BATCH)):
+        alike, opposed = _judged(store, twins, keys)
+        with transaction(store.crystals.connection):
+            store.check()
+            merged += sum(twins.merge(one, other) for one, other in alike)
+            for one, other in opposed:
+                raised += store.questions.dispute(disputed(one.text, other.text), one.id, other.id, now)
+            twins.compared(keys)
+        compared += len(keys)
+    return compared, merged, raised
+
+
+def _judged(
+    store: Store, twins: Twins, keys: list[int]
+) -> tuple[list[tuple[int, int]], list[tuple[Crystal, Crystal]]]:
+    """The pairs of rows that are one memory, and the pairs of crystals, the older first, that contradict each other.
+
+    Outside of any transaction: it takes a while.
+    """
+    near = store.crystals.vectors.neighbours(keys, NEAREST, _index(store))
+    others = {other for cosines in near.values() for other in cosines}
+    stood_for = twins.survivors({*keys, *others})
+    crystals = store.crystals.by_keys({*keys, *others, *stood_for.values()})
+    alike: dict[tuple[int, int], None] = {}
+    opposed: dict[tuple[str, str], tuple[Crystal, Crystal]] = {}
+    for key, cosines in near.items():
+        if key in stood_for or key not in crystals:
+            continue
+        disputes = []
+        for other, cosine in cosines.items():
+            stands = stood_for.get(other, other)  # what is said of a twin is said of its survivor
+            if cosine < RELATED_COSINE or stands == key or stands not in crystals:
+                continue
+            if cosine >= NEAR_COSINE and same_memory(crystals[key], crystals[stands]):
+                alike[min(key, stands), max(key, stands)] = None
+            elif disagree(crystals[key], crystals[stands]):
+                disputes.append(crystals[stands])
+        for nearest in disputes[:1]:  # one question about a crystal is enough
+            older, newer = sorted((crystals[key], nearest), key=lambda crystal: (crystal.created_at, crystal.id))
+            opposed[older.id, newer.id] = (older, newer)
+    return list(alike), list(opposed.values())
+
+
+def _index(store: Store) -> VectorIndex | None:
+    """The open index, or where it is quicker than reading every vector, the index opened now."""
+    index = store.indexing.open_index
+    return store.index() if index is None and store.crystals.newest() > EXACT_SEARCH_UP_TO else index
+
+
+def _age(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, int]:
+    """Archive what has faded; returns how many crystals were archived, and frozen."""
+    archived = frozen = 0
+    while not stop():
+        store.check()
+        faded, kept = store.crystals.archive_faded(now)
+        archived, frozen = archived + faded, frozen + kept
+        if not faded + kept:
+            break
+    return archived, frozen
+
+
+def _settle(store: Store, now: datetime) -> int:
+    """Forget the questions that were answered since they were asked; returns how many."""
+    newest = store.crystals.newest()
+    waiting = store.questions.to_ask(ASKED_AGAIN)
+    answered = {gap.question for gap, after in waiting if _answered(store, gap.question, after, now)}
+    store.check()
+    with transaction(store.crystals.connection):
+        for question in answered:
+            store.questions.settle(question)
+        if waiting:
+            store.questions.asked([gap.question for gap, _ in waiting], newest)
+        return len(answered) + store.questions.settle_disputes()
+
+
+def _answered(store: Store, question: str, after: int, now: datetime) -> bool:
+    """Does a search find something that was written since, by who is trusted, and that answers this?"""
+    hits = store.searcher().search(question, now, limit=_ANSWERS_LOOKED_AT).hits
+    later = store.crystals.later_than(after, [hit.crystal.id for hit in hits])
+    return any(
+        hit.crystal.id in later and hit.crystal.trust.rank >= Trust.AGENT.rank and answers(question, hit.crystal.text)
+        for hit in hits
+    )

@@ -1,0 +1,93 @@
+"""The memory of one workspace as a dream sees it: the port `graphs.ports.Memory` over the stores."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from daemon.dream.snapshot import snapshot
+from daemon.ingest.notes import forget_notes, learnable, note_crystal
+from daemon.workspace.stores import Store, clock
+from graphs.ports import Trial
+from state.crystals.crystal import Crystal
+from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
+from state.stores.crystals.search import Beside, Searcher
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceMemory:
+    """Reads and commits for real."""
+
+    store: Store
+
+    def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
+        """Take the scratch log and read everything a dream needs."""
+        self.store.segments.take()
+        forget_notes(self.store)
+        segments = self.store.segments.pending(clock())
+        notes = learnable(
+            self.store,
+            (note_crystal(self.store, note, segment.file, now) for segment in segments for note in segment.notes),
+        )
+        marks = tuple(SegmentMark(segment.number, segment.end) for segment in segments)
+        return snapshot(self.store, notes, marks, dream, reason, now)
+
+    @contextmanager
+    def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
+        """Search as if these crystals were stored; nothing is written."""
+        buried = self.store.crystals.forgotten.buried()
+        learnt = [spared for crystal in crystals if (spared := buried.spared(crystal)) is not None]
+        with closing(Beside(learnt, self.store.embedder())) as beside:
+            at = crystals[0].created_at if crystals else _EPOCH
+            yield _Trial(self.store.searcher(beside), at)
+
+    def commit(self, dream: Dream) -> Dream:
+        """Make the dream true, then give vectors to what is new."""
+        done = self.store.journal.commit(dream)
+        self.store.embed()
+        return done
+
+    def known_pointers(self) -> tuple[PointerLine, ...]:
+        """Pointers, standing in the file or not, to the lines of the versions that a dream is compared with."""
+        return tuple(self.store.lineage.lately_made())
+
+
+@dataclass(frozen=True, slots=True)
+class DryMemory(WorkspaceMemory):
+    """Reads without taking anything, commits nothing."""
+
+    def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
+        """The same snapshot, the scratch log left where it is."""
+        notes = learnable(
+            self.store, (note_crystal(self.store, note, "", now) for note in self.store.segments.pending_notes())
+        )
+        return snapshot(self.store, notes, (), dream, reason, now)
+
+    def commit(self, dream: Dream) -> Dream:
+        """Nothing: the dream is shown."""
+        return dream
+
+
+@dataclass(frozen=True, slots=True)
+class ProposingMemory(WorkspaceMemory):
+    """Puts the dream aside for a human."""
+
+    def commit(self, dream: Dream) -> Dream:
+        """The proposal waits; its notes stay pending until it is approved."""
+        self.store.ledger.propose(dream)
+        return dream
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    searcher: Searcher
+    at: datetime
+
+    def first(self, keywords: str, limit: int) -> tuple[str, ...]:
+        return tuple(hit.crystal.id for hit in self.searcher.search(keywords, self.at, limit=limit).hits)
+
+    def frequency(self, words: Sequence[str]) -> Mapping[str, int]:
+        return self.searcher.frequency(words)
+
+
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

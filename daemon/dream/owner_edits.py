@@ -1,0 +1,103 @@
+"""What the owner did to MEMORY.md by hand since the last version: wrote, corrected, deleted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from daemon.workspace.stores import Store
+from state.crystals.contradiction import contradicts
+from state.crystals.crystal import Trust
+from state.document.document import Document
+from state.dream import Standing
+from state.stores.history.lineage import match
+from state.text.words import content_terms, jaccard, normalise, numbers
+
+IMPORTANCE = 0.8
+CORRECTED = 0.5
+# So many lines gone at once, and more than half of all: an editor's accident rather than a wish.
+LEAST_ACCIDENT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """The lines as they stand, and the owner's part in them.
+
+    `written` are the ids of new lines, `gone` the ledger's lines that stand there no longer, `corrected` pairs of ids
+    of a gone line and the new one in its place, `graves` the texts that must not be written again.
+    """
+
+    lines: tuple[Standing, ...]
+    written: tuple[str, ...]
+    gone: tuple[Standing, ...]
+    corrected: tuple[tuple[str, str], ...]
+    graves: tuple[str, ...]
+    next_line: int
+    problems: tuple[str, ...]
+
+
+def read_hand(store: Store, document: Document, now: datetime) -> Hand:
+    """Compare the file with the lines of the last version."""
+    standing = store.lineage.standing()
+    blocks = list(document.lines())
+    known = match(standing, [(name, block.text) for name, block in blocks])
+    number = store.lineage.next_line()
+    lines, written = [], []
+    for (name, block), line in zip(blocks, known, strict=True):
+        if line is None:
+            line = Standing(f"L{number}", name, block.text, IMPORTANCE, Trust.OWNER, now)  # noqa: PLW2901
+            written.append(line.id)
+            number += 1
+        lines.append(replace(line, section=name, text=block.text, pinned=block.pinned))
+    there = {line.id for line in lines}
+    gone = [line for line in standing if line.id not in there]
+    corrected = _corrected(gone, [line for line in lines if line.id in written])
+    graves, problems = _graves(document, standing, gone, corrected, lines)
+    return Hand(tuple(lines), tuple(written), tuple(gone), tuple(corrected.items()), graves, number, problems)
+
+
+def _corrected(gone: Sequence[Standing], new: Sequence[Standing]) -> dict[str, str]:
+    """Which new line is a gone one in other words: of the same section, half of the terms in common."""
+    free, pairs = list(new), {}
+    for old in gone:
+        alike = [
+            (jaccard(content_terms(old.text), content_terms(line.text)), at)
+            for at, line in enumerate(free)
+            if line.section is old.section
+        ]
+        best = max(alike, default=(0.0, -1))
+        if best[0] >= CORRECTED:
+            pairs[old.id] = free.pop(best[1]).id
+    return pairs
+
+
+def _graves(
+    document: Document,
+    standing: Sequence[Standing],
+    gone: Sequence[Standing],
+    corrected: dict[str, str],
+    lines: Sequence[Standing],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The texts that the owner does not want again, and what looks like an accident.
+
+    A line that was only worded otherwise may be worded so again; one whose value was corrected may not. A line that
+    stands elsewhere in the file (under a heading that was renamed) was not deleted.
+    """
+    anywhere = {block.key for part in document.parts for block in part.lines}
+    by_id = {line.id: line for line in lines}
+    unwanted = [
+        old
+        for old in gone
+        if normalise(old.text) not in anywhere
+        and (old.id not in corrected or _changes_value(old.text, by_id[corrected[old.id]].text))
+    ]
+    if len(unwanted) >= LEAST_ACCIDENT and 2 * len(unwanted) > len(standing):
+        problem = (
+            f"{len(unwanted)} of {len(standing)} lines are gone from MEMORY.md: taken as an accident, they may be "
+            "written again ('dreamd restore' brings them back)"
+        )
+        return (), (problem,)
+    return tuple(old.text for old in unwanted), ()
+
+
+def _changes_value(old: str, new: str) -> bool:
+    return contradicts(old, new) or set(numbers(old)) != set(numbers(new))

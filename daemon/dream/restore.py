@@ -1,0 +1,158 @@
+"""Going back: an older version becomes the next one, and what was consumed since is pending again."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
+from daemon.dream.snapshot import read_document
+from daemon.workspace.stores import Store, clock
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.document.document import SectionName, parse
+from state.document.markdown import is_stamp
+from state.document.merge import difference
+from state.document.operations import Birth, Death, Fate
+from state.document.pointer import parse_pointer
+from state.dream import Dream, PointerLine, SegmentMark, Standing
+from state.errors import NotFoundError, StorageError
+from state.signals.hormones import mood
+from state.stores.history.journal import RESTORE
+from state.stores.history.lineage import match
+from state.text.words import normalise
+
+RESTORED_IMPORTANCE = 0.7
+
+
+def restore(store: Store, number: int) -> Dream:
+    """Commit MEMORY.md as it was in this version, as a new version.
+
+    Notes and crystals that later versions consumed are input again: their segments are pending, the bootstrap shows
+    them. Lines that leave by it are crystals. Of a later version whose record is gone or damaged, what the crystals
+    say is input again, and the dream's problems name it. Raises NotFoundError for a version that there is none of.
+    """
+    text = store.journal.text(number)
+    before, problems = read_document(store)
+    later, lost = _later(store, number)
+    now = clock()
+    births, deaths, crystals = _lines(store, before, text, now)
+    segments, dreamt = _consumed_by(later)
+    dreamt = tuple(dict.fromkeys((*dreamt, *(one for version in lost for one in store.crystals.dreamt_in(version)))))
+    standing = {normalise(block.text) for _, block in parse(text).lines()}
+    dream = Dream(
+        number=store.lineage.last_version() + 1,
+        id=f"{now:%Y%m%dT%H%M%S%f}Z",
+        at=now,
+        cause=RESTORE,
+        reason=f"version {number}",
+        before=before,
+        after=text,
+        mood=mood(store.feelings.levels(now)),
+        edits=difference(before, text),
+        births=births,
+        deaths=deaths,
+        crystals=crystals,
+        dreamt=dreamt,
+        segments=segments,
+        pointers=_pointers(store, text),
+        tombstones=tuple(death.text for death in deaths if death.fate is Fate.DELETED),
+        lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in standing),
+        problems=(*problems, *lost.values()),
+    )
+    store.ledger.begin(dream.id, f"restore of version {number}", now)
+    done = store.journal.commit(dream)
+    store.embed()
+    store.ledger.end(dream.id, "committed", f"version {number} again", clock(), done.number)
+    return done
+
+
+def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
+    """The records of the versions after this one; and of those that cannot be read, what is wrong, by version."""
+    records, lost = list[Dream](), dict[int, str]()
+    for version in range(number + 1, store.lineage.last_version() + 1):
+        try:
+            records.append(store.journal.record(version))
+        except (NotFoundError, StorageError) as error:
+            lost[version] = (
+                f"version {version} has no record that can be read ({error.what}): "
+                "what its dream took in is input again as crystals, not as pending notes"
+            )
+    return records, lost
+
+
+def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[SegmentMark, ...], tuple[str, ...]]:
+    """The segments and crystals that these versions have taken in, which no version before them had."""
+    segments, crystals = dict[int, SegmentMark](), dict[str, None]()
+    earlier_segments, earlier_crystals = set[int](), set[str]()
+    for record in later:
+        if record.cause == RESTORE:
+            # What a restore gives back and these versions had not taken was consumed before them.
+            earlier_segments |= {mark.number for mark in record.segments} - segments.keys()
+            earlier_crystals |= set(record.dreamt) - crystals.keys()
+        else:
+            segments |= {mark.number: mark for mark in record.segments}
+            crystals |= dict.fromkeys(record.dreamt)
+    return (
+        tuple(mark for number, mark in segments.items() if number not in earlier_segments),
+        tuple(crystal for crystal in crystals if crystal not in earlier_crystals),
+    )
+
+
+def _lines(
+    store: Store, before: str, text: str, now: datetime
+) -> tuple[tuple[Birth, ...], tuple[Death, ...], tuple[Crystal, ...]]:
+    """What comes and what goes, by the ledger; what the owner wrote since the last version goes to a crystal too."""
+    standing = store.lineage.standing()
+    blocks = [(name, block.text) for name, block in parse(text).lines()]
+    known = match(standing, blocks)
+    number = store.lineage.next_line()
+    births = []
+    for (name, line_text), line in zip(blocks, known, strict=True):
+        if line is not None:
+            continue
+        earlier = [life for life in store.lineage.lives(line_text) if normalise(life.text) == normalise(line_text)]
+        evidence = tuple(dict.fromkeys(crystal for life in earlier for crystal in life.evidence))
+        trust = earlier[0].trust if earlier else Trust.OWNER
+        births.append(Birth(f"L{number}", name, line_text, RESTORED_IMPORTANCE, trust, evidence))
+        number += 1
+    kept = {line.id for line in known if line is not None}
+    gone = [line for line in standing if line.id not in kept]
+    told = {block.key for _, block in parse(before).lines()}
+    leaving = [
+        line for line in gone if line.section is not SectionName.POINTERS and normalise(line.text) in told
+    ] + _by_hand(before, {normalise(line.text) for line in standing} | {normalise(one) for _, one in blocks}, now)
+    crystals = [
+        Crystal(
+            line.text, Origin.EVICTED, line.born_at, Kind.GENERAL, line.importance, line.trust,
+            lifecycle=Lifecycle.CONSOLIDATED,
+        )
+        for line in leaving
+    ]  # fmt: skip
+    by_text = {crystal.text: crystal.id for crystal in crystals}
+    deaths = [
+        Death(
+            line.id,
+            line.section,
+            line.text,
+            Fate.EVICTED if normalise(line.text) in told else Fate.DELETED,
+            by_text.get(line.text, ""),
+        )
+        for line in gone
+    ]
+    return tuple(births), tuple(deaths), tuple(crystals)
+
+
+def _by_hand(before: str, known: set[str], now: datetime) -> list[Standing]:
+    """The lines that the owner wrote since the last version, in the sections and around them."""
+    return [
+        Standing("", part.name or SectionName.CONTEXT, block.text, HAND_IMPORTANCE, Trust.OWNER, now)
+        for part in parse(before).parts
+        for block in part.lines
+        if block.key not in known and not is_stamp(block.raw)
+    ]
+
+
+def _pointers(store: Store, text: str) -> tuple[PointerLine, ...]:
+    """The pointers that the restored text has, as the ledger knows them."""
+    part = parse(text).section(SectionName.POINTERS)
+    keywords = {parsed[1] for block in (part.lines if part else ()) if (parsed := parse_pointer(block.text))}
+    known = [*store.lineage.pointers(standing=True), *store.lineage.pointers(standing=False)]
+    return tuple(pointer for pointer in known if pointer.keywords in keywords)

@@ -1,0 +1,220 @@
+"""Reading everything that a dream needs: the file as its owner left it, what is new, and what the ledger knows."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from daemon.dream.owner_edits import read_hand
+from daemon.ingest.notes import redacted
+from daemon.sessions import on_mind
+from daemon.workspace.stores import Store
+from graphs.input_budget import numbered
+from state.attribution.sources import Voice, repeated
+from state.bootstrap import budget_for
+from state.crystals.crystal import Crystal, Origin, Trust, crystal_id, least_trust
+from state.document.document import Document, SectionName
+from state.document.merge import working
+from state.document.pointer import parse_pointer
+from state.document.seed import split_seed
+from state.dream import Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot, Standing
+from state.errors import DocumentError, DreamdError, NotFoundError
+from state.signals import economics
+from state.signals.curiosity import rank_questions
+from state.stores.crystals.skills import Skills
+from state.text.words import normalise
+
+MAX_CRYSTALS = 50
+MAX_GAPS = 5
+# One that was asked explicitly comes before many that were asked often by accident.
+MAX_GAP_SOURCES = 200
+MAX_SKILLS = 8
+MAX_CONSTRAINTS = 50
+MAX_WORKING = 20
+OLD_LINES_PER_DREAM = 20
+# Nobody knows when it was written: whatever is new is newer.
+OLD_TEXT_AGE = timedelta(days=30)
+# What begins an item of a list. A number without its dot belongs to the text.
+_MARKER = re.compile(r"^(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
+# Of these origins a crystal may have the very text of a line.
+_SAYING = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
+
+
+def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
+    """MEMORY.md and what was wrong with it.
+
+    A file that is missing or was emptied is read from the last committed version: an empty file is an accident
+    far more often than a wish. Raises DocumentError for a file that is no text.
+    """
+    path = store.workspace.document
+    content = store.disk.read_if_there(path)
+    try:
+        text = (content or b"").decode()
+    except UnicodeDecodeError as error:
+        raise DocumentError(
+            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
+            "move it away and run 'dreamd dream' (or 'dreamd restore' for an earlier version)",
+        ) from error
+    if "\0" in text:
+        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
+    last = store.lineage.last_version()
+    if text.strip() or not last:
+        return text, ()
+    how = "is missing" if content is None else "is empty"
+    return store.journal.text(last), (f"MEMORY.md {how}; version {last} is taken as the old state",)
+
+
+def snapshot(
+    store: Store, notes: Sequence[Crystal], marks: tuple[SegmentMark, ...], dream: str, reason: Reason, now: datetime
+) -> Snapshot:
+    """Everything that a dream over these notes needs; `marks` say what of the segments they are."""
+    text, problems = read_document(store)
+    document = working(text)
+    hand = read_hand(store, document, now)
+    told = {block.key for _, block in document.lines()}
+    buried = store.lineage.tombstones()
+    lifted = tuple(one for one in buried if normalise(one) in told)
+    old_text = _old_text(store, text, now)
+    feed, feed_problems = _feed(store, now)
+    pointers = [pointer for pointer in store.lineage.pointers(standing=True) if _stands(pointer, document)]
+    evidence = _evidence(store, notes, now)
+    return Snapshot(
+        dream=dream,
+        now=now,
+        reason=reason,
+        text=text,
+        based_on=store.lineage.last_version(),
+        budget=_budget(store, text, document, old_text),
+        next_line=hand.next_line,
+        hormones=store.feelings.levels(now),
+        lines=hand.lines,
+        evidence=(*evidence, *numbered(Kind.FEED, feed), *(_old_piece(store, line) for line in old_text)),
+        seeds=tuple(store.crystals.unseen_seeds()),
+        notes=tuple(notes),
+        segments=marks,
+        pointers=tuple(pointers),
+        pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
+        twins=tuple(store.crystals.get([crystal_id(origin, line.text) for line in hand.lines for origin in _SAYING])),
+        tombstones=tuple(one for one in (*buried, *hand.graves) if one not in lifted),
+        new_tombstones=hand.graves,
+        lifted_tombstones=lifted,
+        by_hand=hand.written,
+        deleted=hand.gone,
+        corrected=hand.corrected,
+        best=store.lineage.best(),
+        genome=_genome(store),
+        old_text=old_text,
+        problems=(*problems, *hand.problems, *feed_problems),
+        redaction=store.config.secrets.redaction,
+        forgotten=store.crystals.forgotten.buried(),
+    )
+
+
+def _piece(crystal: Crystal, kind: Kind) -> Evidence:
+    return Evidence(
+        "", kind, crystal.text, crystal.importance, crystal.trust, crystal.created_at, crystal.id, crystal.kind.value
+    )
+
+
+def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Evidence, ...]:
+    """Notes, new crystals, questions and skills with their ids."""
+    as_notes = {crystal.id for crystal in notes}
+    fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes))
+    pages = [Voice(one.text, one.trust) for one in fresh if one.trust.rank < Trust.AGENT.rank]
+    news = [_heard(_piece(crystal, Kind.CRYSTAL), crystal.origin, pages) for crystal in fresh]
+    news = [piece for piece in news if piece.crystal not in as_notes]
+    return (
+        *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in notes]),
+        *numbered(Kind.CRYSTAL, news[:MAX_CRYSTALS]),
+        *numbered(Kind.GAP, _gaps(store, now)),
+        *numbered(Kind.SKILL, _skills(store, now)),
+        *numbered(Kind.WORKING, [_heard(piece, Origin.WORKING, pages) for piece in _working(store, now)]),
+    )
+
+
+def _heard(piece: Evidence, origin: Origin, pages: Sequence[Voice]) -> Evidence:
+    """An item of a session that says what a page says in this dream is the page's, whatever it names as source."""
+    trust = repeated(piece.text, pages) if origin is Origin.WORKING else None
+    return replace(piece, trust=least_trust([piece.trust, trust])) if trust else piece
+
+
+def _old_piece(store: Store, line: Standing) -> Evidence:
+    return Evidence(line.id, Kind.OLD_TEXT, redacted(store, line.text), line.importance, line.trust, line.born_at)
+
+
+def _gaps(store: Store, now: datetime) -> list[Evidence]:
+    return [
+        Evidence("", Kind.GAP, gap.question, min(0.9, 0.4 + 0.1 * gap.times), Trust.AGENT, gap.last_at)
+        for gap in rank_questions(store.questions.open(MAX_GAP_SOURCES), now)[:MAX_GAPS]
+    ]
+
+
+def _skills(store: Store, now: datetime) -> list[Evidence]:
+    return [
+        Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now)
+        for skill in Skills(store.crystals.connection).known(MAX_SKILLS)
+    ]
+
+
+def _working(store: Store, now: datetime) -> list[Evidence]:
+    """What the agent has in mind in sessions that are open: context for the dream, and no input that asks for one."""
+    return [
+        Evidence("", Kind.WORKING, one.text, one.importance, one.trust, one.created_at)
+        for one in on_mind(store, now, MAX_WORKING)
+    ]
+
+
+def _feed(store: Store, now: datetime) -> tuple[list[Evidence], tuple[str, ...]]:
+    try:
+        content = store.disk.read_bytes(store.workspace.economics)
+        feed = economics.parse_feed(content.decode())
+    except NotFoundError:
+        return [], ()
+    except (DreamdError, UnicodeDecodeError) as error:
+        return [], (f"memory/economics.json is skipped: {error}",)
+    lines = economics.niche_lines(feed)
+    return [Evidence("", Kind.FEED, line, 0.5, Trust.AGENT, now) for line in lines], ()
+
+
+def _genome(store: Store) -> tuple[str, ...]:
+    content = store.disk.read_if_there(store.workspace.genome)
+    if content is None:
+        return ()
+    rows = (_MARKER.sub("", row.strip()) for row in content.decode(errors="replace").split("\n"))
+    return tuple(row for row in rows if row and not row.startswith("#"))[:MAX_CONSTRAINTS]
+
+
+def _old_text(store: Store, text: str, now: datetime) -> tuple[Standing, ...]:
+    """The lines above the rule, from before the first dream; offered from the second dream on."""
+    parts = split_seed(text)
+    if parts is None or not store.lineage.last_version():
+        return ()
+    inside = normalise(parts[0])
+    above = [block for part in working(text).parts if part.name is None for block in part.lines]
+    return tuple(
+        Standing(f"T{number}", SectionName.CONTEXT, block.text, 0.7, Trust.OWNER, now - OLD_TEXT_AGE, block.pinned)
+        for number, block in enumerate(above, 1)
+        if block.key in inside
+    )
+
+
+def _budget(store: Store, text: str, document: Document, old_text: Sequence[Standing]) -> int:
+    """Characters for the whole file: the reader's budget, or more while text from before the first dream is in it.
+
+    The first dream has half a budget of its own below that text; later ones take it over bit by bit. The owner's own
+    text beside the sections takes at most half a budget from them.
+    """
+    budget = budget_for(store.config.dream.context_window)
+    if text.strip() and not store.lineage.last_version():
+        return max(budget, len(text) + budget // 2)
+    if old_text:
+        leaving = sum(len(line.text) for line in old_text[:OLD_LINES_PER_DREAM])
+        return max(budget, len(text) - leaving)
+    owners = sum(len(part.raw) for part in document.parts if part.name is None)
+    return max(budget, owners + budget // 2)
+
+
+def _stands(pointer: PointerLine, document: Document) -> bool:
+    part = document.section(SectionName.POINTERS)
+    parsed = [parse_pointer(block.text) for block in part.lines] if part else []
+    return any(one is not None and one[1] == pointer.keywords for one in parsed)

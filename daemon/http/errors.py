@@ -1,0 +1,124 @@
+"""What went wrong, as an HTTP answer: `{"error": message, "code": CODE, "details": {}}` and a status.
+
+The statuses of errors are those of their classes (`state.errors`); `OF_HTTP` are those that HTTP itself refuses with.
+What may be asked again soon has a Retry-After.
+"""
+
+import errno
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from daemon.observability import logs
+from state.errors import DreamdError, StorageError, UsageError
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+RETRY_SECONDS = 2
+DISK_FULL = 507
+OF_HTTP: Mapping[int, str] = {
+    401: "UNAUTHORIZED: the token is missing or wrong",
+    403: "FORBIDDEN: not from this origin, or not at this door",
+    413: "TOO_LARGE: the body has more than 1 MiB",
+    415: "UNSUPPORTED_MEDIA_TYPE: send application/json, without a Content-Encoding",
+    421: "MISDIRECTED: the Host header does not name this daemon",
+    DISK_FULL: "STORAGE_ERROR: the disk is full",
+}
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_log = logs.get()
+
+
+class FieldsError(UsageError):
+    """Fields of a request are not what they should be: details.fields names each, and what is wrong with it."""
+
+    http_status = 422
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        first, *others = (f"{name}: {problem}" if name else problem for name, problem in fields.items())
+        super().__init__(first + (f" (and {len(others)} more)" if others else ""))
+        self.details = {"fields": dict(fields)}
+
+
+_INVALID_REQUEST = -32600  # JSON-RPC's
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """An answer that is an error; `rpc`: to a request of JSON-RPC, whose id nobody has read."""
+
+    status: int
+    code: str
+    message: str
+    details: Mapping[str, object] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    rpc: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The JSON, on one line; plain ASCII, because a message may hold anything."""
+        told = {"error": self.message, "code": self.code, "details": self.details}
+        if self.rpc:
+            error = {"code": _INVALID_REQUEST, "message": self.message, "data": told}
+            return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+        return json.dumps(told).encode()
+
+    def response(self, headers: tuple[tuple[str, str], ...] = ()) -> "Response":
+        """As Starlette sends it, with more headers."""
+        from starlette.responses import Response
+
+        answer = Response(self.body, self.status, dict(self.headers), "application/json")
+        for name, value in headers:
+            answer.headers.append(name, value)
+        return answer
+
+
+class RefusedError(DreamdError):
+    """A request that HTTP itself refuses; `wrong` is the answer."""
+
+    def __init__(self, answer: Wrong) -> None:
+        super().__init__(answer.message)
+        self.wrong = answer
+
+
+def wrong(error: Exception) -> Wrong:
+    """How this error is told.
+
+    What is no error of dreamd's, its disk's or its database's is a defect: it is logged with its place, and the
+    answer says no more than that.
+    """
+    if isinstance(error, RefusedError):
+        return error.wrong
+    if isinstance(error, OSError | sqlite3.Error):
+        error = _explained(error)
+    if not isinstance(error, DreamdError):
+        _log.error("request_failed", error=error)
+        return Wrong(500, "FAILED", "a defect in dreamd; its log says where, please report it")
+    status = error.http_status
+    if status == 500 and any(isinstance(one, OSError) and one.errno in _FULL for one in _causes(error)):
+        status = DISK_FULL
+    return Wrong(
+        status,
+        error.code,
+        " ".join(str(error).split()),
+        error.details,
+        {"Retry-After": str(RETRY_SECONDS)} if error.passing else {},
+    )
+
+
+def _explained(error: OSError | sqlite3.Error) -> DreamdError:
+    """As the command line tells it."""
+    from daemon.observability.failures import failure
+
+    told = failure(error)
+    explained = StorageError(told.what, told.advice)
+    explained.__cause__ = error
+    return explained
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

@@ -1,0 +1,103 @@
+"""An agent's hooks: what they are told on stdin, and how the transcript of a session comes to be read.
+
+Claude Code and Codex write one JSON object, with more fields than are read here, and others in every version. At a
+session's end they wait a second or three. So a hook reads no transcript: it puts a link to it where dreams look, and
+the daemon, which watches links too, reads it now and whenever it grows.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from daemon.workspace.adoption import vouch, vouched
+from daemon.workspace.scan import files
+from state.errors import UsageError
+from state.stores.disk.disk import Disk, leads_elsewhere
+from state.stores.disk.syscalls import told
+from state.stores.disk.workspace import Workspace
+
+FOLDER = "transcripts"
+_SESSION_END = "SessionEnd"
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    hook_event_name: str
+    transcript_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """An event of an agent's. `transcript` is None when the agent keeps none."""
+
+    event: str
+    transcript: Path | None
+
+    @property
+    def ends_session(self) -> bool:
+        """Whether nothing more will be said in this session."""
+        return self.event == _SESSION_END
+
+
+def parse_hook(said: bytes) -> Hook:
+    """The event. Raises UsageError for what no hook is told."""
+    try:
+        message = _Message.model_validate_json(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "stdin"
+        raise UsageError(
+            "--hook reads the JSON that an agent gives its hooks on stdin", f"{where}: {first['msg'].lower()}"
+        ) from None  # the error holds what was said
+    path = message.transcript_path
+    return Hook(message.hook_event_name, Path(path).expanduser().absolute() if path else None)
+
+
+def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
+    """Put a link to the transcript into the workspace, unless one is there; its path.
+
+    Raises ForeignError in a workspace that somebody else made, UsageError when the transcript is no file, and when
+    none of the globs (sources.transcripts) finds the link; it is there then, for the day on which one does.
+    """
+    workspace.require_own()
+    if not transcript.is_file():
+        raise UsageError(f"{transcript} is no file", "check what the hook was given as transcript_path")
+    folder = workspace.root / FOLDER
+    Disk(workspace.root).make_folder(folder, 0o755)  # one that leads elsewhere is refused
+    # Two agents may have given their sessions one name.
+    digest = hashlib.sha256(os.fsencode(transcript)).hexdigest()[:6]
+    other = f"{transcript.stem}-{digest}{transcript.suffix}"
+    vouch(workspace, transcript)
+    made = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
+    if not any(_finds(workspace.root, glob, made) for glob in globs):
+        raise UsageError(f"sources.transcripts does not find {made}", f"add '{FOLDER}/**/*' to it")
+    return made
+
+
+def is_trusted(workspace: Workspace, path: Path) -> bool:
+    """Whether the file that this leads to is in the workspace, or one that its owner has named."""
+    if "\0" in str(path):
+        return False
+    real = Path(os.path.realpath(path))
+    inside = real.is_relative_to(workspace.root) and not leads_elsewhere(path, workspace.root)
+    return inside or str(real) in vouched(workspace)
+
+
+def _finds(root: Path, glob: str, path: Path) -> bool:
+    """Whether the glob finds the path; one that cannot be meant finds nothing, and is a dream's to complain about."""
+    return path in files(root, glob)
+
+
+def _linked(path: Path, transcript: Path) -> Path | None:
+    """The path, when it is a link to the transcript now; None when something else has the name."""
+    with told(path):
+        try:
+            path.symlink_to(transcript)
+        except FileExistsError:
+            return path if path.resolve() == transcript.resolve() else None
+    return path

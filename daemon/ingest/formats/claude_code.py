@@ -1,0 +1,67 @@
+"""Claude Code's sessions: ~/.claude/projects/<project>/<session>.jsonl, one record a line.
+
+`user` and `assistant` records hold a message as the API has it; everything else is bookkeeping. A subagent's records
+(`isSidechain`) are a conversation of their own, in which the "user" is the agent that started it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from daemon.ingest.formats.cleaning import clean
+from daemon.ingest.formats.noise import spoken
+from daemon.ingest.formats.tool_calls import OpenCalls, text_of
+from daemon.ingest.formats.turn import Record, RecordError, Said, moment
+from state.crystals.crystal import Trust
+
+_SESSION_KEYS = {"sessionId", "leafUuid", "parentUuid", "messageId"}
+_UNSAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+
+
+def recognises(record: Record) -> bool:
+    """Whether this is a line of Claude Code."""
+    return isinstance(record.get("type"), str) and not _SESSION_KEYS.isdisjoint(record)
+
+
+class ClaudeCode:
+    """Reads one session file, record by record."""
+
+    def __init__(self, memory: Record, name: str) -> None:
+        self._name = name
+        self._calls = OpenCalls(memory.get("calls"))
+
+    def carry(self) -> Record:
+        return {"calls": self._calls.carry()}
+
+    def read(self, record: Record, line: int) -> Iterable[Said]:
+        del line
+        kind = record.get("type")
+        if kind not in ("user", "assistant") or any(record.get(key) is True for key in _UNSAID):
+            return
+        message = record.get("message")
+        if not isinstance(message, dict) or not isinstance(message.get("content"), (str, list)):
+            raise RecordError(f"of type '{kind}' has no message with content")
+        side = record.get("isSidechain") is True
+        session = str(record.get("sessionId") or self._name)
+        if side:
+            session += f"/{record.get('agentId') or 'subagent'}"
+        said = self._asked(record, message, side=side) if kind == "user" else self._answered(message)
+        for turn in said:
+            at = moment(record.get("timestamp"))
+            yield replace(turn, at=at, session=session)
+
+    def _asked(self, record: Record, message: Record, *, side: bool) -> Iterator[Said]:
+        content = message["content"]
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and part.get("type") == "tool_result":
+                yield self._calls.close(part.get("tool_use_id"), text_of(part.get("content")))
+        origin = record.get("origin")
+        human = not side and (not isinstance(origin, dict) or origin.get("kind", "human") == "human")
+        text = clean(spoken(text_of(content)))
+        yield Said(text, "user", Trust.OWNER) if human else Said(text, "assistant", Trust.AGENT)
+
+    def _answered(self, message: Record) -> Iterator[Said]:
+        content = message["content"]
+        yield Said(clean(text_of(content)), "assistant", Trust.AGENT)
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and part.get("type") in ("tool_use", "server_tool_use"):
+                yield self._calls.open(part.get("id"), part.get("name"), part.get("input"))

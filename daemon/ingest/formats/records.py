@@ -1,0 +1,48 @@
+"""Files of JSON lines: one record a line, through the adapter of their format."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+from daemon.ingest.formats.detection import record_of
+from daemon.ingest.formats.lines import Line, lines_from
+from daemon.ingest.formats.place import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, Place
+from daemon.ingest.formats.turn import Conversation, Problem, Reading, RecordError, Said, Turn, Watermark
+from state.crystals.crystal import Source
+
+
+def read(place: Place, adapter: Conversation) -> Reading:
+    """The turns of the records from `place` on, up to the end or to about one call's worth."""
+    turns: list[Turn] = []
+    problems: list[Problem] = []
+    start = place.start
+    end, ends, complete = start.resume, start.lines, True
+    for line in lines_from(place.file, start.resume, start.lines + 1):
+        if len(turns) >= CALL_TURNS or len(problems) >= CALL_PROBLEMS or end - start.resume >= CALL_BYTES:
+            complete = False
+            break
+        if line.raw.strip():
+            try:
+                said = list(adapter.read(record_of(line), line.number))
+            except RecordError as error:
+                if not line.ended:  # still being written: left for the next time
+                    break
+                problems.append(Problem(str(place.path), line.number, f"the record {error}"))
+                said = []
+            turns.extend(_turns(place, line, said, start.turns + len(turns)))
+        # A last line without its end counts as a line only when the end has come.
+        end, ends = line.end, ends + line.ended
+    carry = json.dumps(adapter.carry())
+    watermark = Watermark(end, end, ends, start.turns + len(turns), place.digest(end), carry)
+    return Reading(tuple(turns), watermark, tuple(problems), complete)
+
+
+def _turns(place: Place, line: Line, said: Iterable[Said], position: int) -> Iterator[Turn]:
+    source = Source(str(place.path), line.number, line.number, hashlib.sha256(line.raw.strip()).hexdigest())
+    numbers = count(position)
+    for one in said:
+        if one.text:
+            at = one.at or place.file_time
+            number = next(numbers)
+            yield Turn(one.text, one.speaker, one.trust, at, one.session, number, source, call=one.call)

@@ -1,0 +1,105 @@
+"""Speakers: whose word it is in a chat that was written down as plain text or Markdown.
+
+A label such as `User:` is text like any other: what a page says may hold one. So once a tool or a page has spoken,
+nothing further down in the file counts more than a tool's word; and a label that is fenced, indented or quoted never
+is one. Formats with a structure of their own (JSON) need none of this.
+"""
+
+import re
+from dataclasses import dataclass
+
+from daemon.ingest.formats.turn import Record
+from state.crystals.crystal import Trust, least_trust
+
+_AGENTS = {"agent", "ai", "assistant", "bot", "chatgpt", "claude", "codex", "copilot", "gemini", "gpt", "model"}
+_USERS = {"human", "me", "owner", "user", "you"}
+# Whoever has one of these first is no person; the others are words of documents too.
+_TOOLS = {"function", "tool", "tools", "toolresult", "webfetch", "websearch", "observation", "stdout", "stderr"}
+_TOOLS_IN_CHATS = {
+    *("bash", "browser", "console", "email", "fetch", "file", "http", "mail", "output", "page", "response", "result"),
+    *("results", "search", "shell", "site", "snippet", "system", "terminal", "web", "webpage", "website", "document"),
+}
+_BETWEEN = {"call", "content", "from", "the", "of", "output", "read", "text", "article"}
+_PART = re.compile(r"[^\W_]+")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_LABEL = re.compile(
+    r"(?:(#{1,6})\s+)?(?:[-*+]\s+(?=[*_]))?[*_]{0,3}([^\W\d][\w .-]{0,40}?)[*_]{0,3}"
+    r"(?:\s?\([^)\n]{0,60}\))?\s?(?:(:)[*_]{0,3}(?=\s|$)|$)"
+)
+
+
+def trust_of(speaker: str) -> Trust:
+    """Whose word it is: agents and tools by their usual names; people, and a document's own text, are the owner's."""
+    if speaker.casefold() in _AGENTS:
+        return Trust.AGENT
+    return Trust.TOOL if _is_tool(speaker, _TOOLS | _TOOLS_IN_CHATS) else Trust.OWNER
+
+
+def _is_tool(speaker: str, names: set[str]) -> bool:
+    words = _PART.findall(speaker.casefold())
+    if not words or not set(words) & names:
+        return False
+    return words[0] in _TOOLS or set(words) <= names | _BETWEEN
+
+
+@dataclass(slots=True)
+class Floor:
+    """Who has the floor in a file that is read line by line: what its labels say, as far as they can be believed.
+
+    `told`: a tool or a page has spoken.
+    """
+
+    speaker: Trust = Trust.OWNER
+    told: bool = False
+    chat: bool = False
+    fence: str = ""
+
+    @classmethod
+    def remembered(cls, memory: Record) -> "Floor":
+        """As it was at the place where reading goes on."""
+        known = str(memory.get("floor") or Trust.OWNER)
+        speaker = Trust(known) if known in set(Trust) else Trust.OWNER
+        chat, told = memory.get("chat") is True, memory.get("told") is True
+        return cls(speaker, told, chat, str(memory.get("fenced") or ""))
+
+    def memory(self) -> Record:
+        """What to remember of it."""
+        return {"floor": self.speaker.value, "told": self.told, "chat": self.chat, "fenced": self.fence}
+
+    @property
+    def trust(self) -> Trust:
+        """Whose word the next line is."""
+        return least_trust([self.speaker, Trust.TOOL]) if self.told else self.speaker
+
+    def given_to(self, speaker: str) -> None:
+        """Somebody begins to speak."""
+        self.speaker = trust_of(speaker)
+        self.told |= self.speaker.rank < Trust.AGENT.rank
+
+    def is_open(self, text: str) -> bool:
+        """Whether a label on this line would be one; the line is read, call it once for each."""
+        marks = _FENCE.match(text)
+        if self.fence:
+            if marks and marks[1].startswith(self.fence) and text.strip() == marks[1]:
+                self.fence = ""
+            return False
+        if marks:
+            self.fence = marks[1]
+            return False
+        return not text[:1].isspace()
+
+    def heard(self, text: str) -> bool:
+        """Take in a line of a document; True when a role's label on it gives the floor to somebody."""
+        found = _LABEL.match(text[:200]) if self.is_open(text) else None
+        if found is None or not (found[1] or found[3]):
+            return False
+        name = found[2].strip()
+        if name.casefold() in _USERS | _AGENTS:
+            # An agent's name alone may be a field of a document.
+            given = self.chat or name.casefold() in _USERS
+            self.chat |= given
+        else:
+            given = _is_tool(name, _TOOLS | (_TOOLS_IN_CHATS if self.chat else set()))
+        if given:
+            self.given_to(name)
+        return given

@@ -1,0 +1,119 @@
+"""Tool calls in a transcript: one line for the call, and whose words its result is."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from daemon.ingest.formats.cleaning import capped, clean, one_line
+from daemon.ingest.formats.noise import without_passages
+from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
+from daemon.ingest.formats.turn import Record, Said
+from state.crystals.crystal import Trust
+
+RESULT_CHARACTERS = 4_000
+_CALL_CHARACTERS = 160
+_OPEN_CALLS = 256
+_OWN = ""  # in place of the tool's name
+_NOTHING = Said("", "assistant", Trust.TOOL, call=True)
+
+_TELLING_ARGUMENTS = ("command", "cmd", "file_path", "path", "url", "query", "pattern", "prompt", "description")
+# Tools whose results are other people's words: pages, mail, issues.
+_WEB_TOOL = re.compile(
+    r"web|fetch|brows|chrome|playwright|puppeteer|crawl|scrap|tavily|http|url|mail|slack|issue|github|gitlab|jira",
+    re.IGNORECASE,
+)
+_WEB_COMMAND = re.compile(r"(?:^|[\s|;&(\"'])(?:curl|wget|lynx|w3m|https?|xh|gh|glab)\s")
+
+
+class OpenCalls:
+    """Calls whose results have not been read yet: id -> name and trust of the result. The oldest beyond 256 go.
+
+    What cannot be meant of those that are `carried` over, by a watermark that was damaged, is left out.
+    """
+
+    def __init__(self, carried: object = None) -> None:
+        self._calls: dict[str, tuple[str, Trust]] = {}
+        for call, known in carried.items() if isinstance(carried, dict) else ():
+            if isinstance(known, list) and len(known) == 2 and known[1] in set(Trust):
+                self._calls[str(call)] = (str(known[0]), Trust(known[1]))
+
+    def open(self, call: object, name: object, arguments: object) -> Said:
+        """Remember a call; returns the line that stands for it: the tool's name and its telling argument.
+
+        Of a call of dreamd's own nothing is said, neither here nor of what it gave.
+        """
+        tool = one_line(clean(name), 80) if isinstance(name, str) and name.strip() else "tool"
+        argument = telling(arguments)
+        if is_own_call(tool, arguments):
+            tool = _OWN
+        if isinstance(call, str):
+            self._calls[call] = (tool, Trust.WEB if is_web(tool, argument) else Trust.TOOL)
+            while len(self._calls) > _OPEN_CALLS:
+                del self._calls[next(iter(self._calls))]
+        if tool == _OWN:
+            return _NOTHING
+        line = f"{tool}: {one_line(argument, _CALL_CHARACTERS)}" if argument else tool
+        return Said(line, "assistant", Trust.AGENT, call=True)
+
+    def close(self, call: object, result: str, name: str = "tool") -> Said:
+        """What a call gave, capped, under the tool's name; of an unknown call as a tool's."""
+        tool, trust = self._calls.pop(str(call), (name, Trust.WEB if is_web(name, "") else Trust.TOOL))
+        if tool == _OWN or is_own_call(tool, None):
+            return _NOTHING
+        text = clean(without_passages(result))
+        return _NOTHING if is_own_answer(text) else Said(capped(text, RESULT_CHARACTERS), tool, trust)
+
+    def carry(self) -> Record:
+        return {call: [name, trust.value] for call, (name, trust) in self._calls.items()}
+
+
+def is_web(tool: str, argument: str) -> bool:
+    """Whether the result is text that strangers wrote: a web tool, or a command that fetches."""
+    return bool(_WEB_TOOL.search(tool) or _WEB_COMMAND.search(argument))
+
+
+def telling(arguments: object) -> str:
+    """The argument that tells what a call does: a command, a path, a query, else the first text among them."""
+    if isinstance(arguments, str):
+        return telling_json(arguments)
+    if isinstance(arguments, Sequence):
+        return clean(" ".join(part for part in arguments if isinstance(part, str)))
+    if not isinstance(arguments, Mapping):
+        return ""
+    named = [arguments[key] for key in _TELLING_ARGUMENTS if key in arguments]
+    for value in (*named, *arguments.values()):
+        if isinstance(value, str) and value.strip():
+            return clean(value)
+        if isinstance(value, list) and any(isinstance(part, str) for part in value):
+            return telling(value)
+    return ""
+
+
+def telling_json(arguments: str) -> str:
+    """`telling` of arguments that are JSON in a string, as OpenAI's formats have them, or of plain text."""
+    if arguments.lstrip().startswith("{"):
+        try:
+            value = json.loads(arguments)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            return telling(value)
+    return clean(arguments)
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content: a string, or the text parts of a list, one paragraph each.
+
+    Pictures, files, thinking and parts of unknown kinds are left out.
+    """
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = [
+        part if isinstance(part, str) else part.get("text")
+        for part in content
+        if isinstance(part, str)
+        or (isinstance(part, dict) and part.get("type", "text") in ("text", "input_text", "output_text"))
+    ]
+    return "\n\n".join(text for text in texts if isinstance(text, str) and text.strip())

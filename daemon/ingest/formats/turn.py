@@ -1,0 +1,127 @@
+"""What reading a transcript gives: turns, where reading stopped, and what could not be read."""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from state.crystals.crystal import Source, Trust
+
+Record = dict[str, object]
+
+# Outside these a number is no time of a conversation (a counter, a nanosecond clock, zero).
+_EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+_LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One turn as an adapter finds it: `at` and `session` may be unknown to the record itself.
+
+    `call`: a tool call, something done rather than said.
+    """
+
+    text: str
+    speaker: str
+    trust: Trust
+    at: datetime | None = None
+    session: str = ""
+    call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a conversation, or one block of a document.
+
+    `session` is the one that the file names, else the file's path. `position` orders the turns of one file; `heading`
+    is the path of headings above a block of a document; `call` marks a tool call, something done rather than said.
+    """
+
+    text: str
+    speaker: str
+    trust: Trust
+    at: datetime
+    session: str
+    position: int
+    source: Source
+    heading: str = ""
+    call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A line that could not be read. It was skipped; what follows it was read."""
+
+    file: str
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}; the line is skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """How far a file was read, and enough to notice that it is another file now.
+
+    `bytes_read`: everything before it was read. `resume`: the offset where reading goes on (the start of the last
+    block of a document, which may still grow). `lines`, `turns`: how many stand before `resume`. `digest`: SHA-256 of
+    the last bytes before `bytes_read`. `carry`: the adapter's memory (session, open tool calls, headings) as JSON.
+    """
+
+    bytes_read: int = 0
+    resume: int = 0
+    lines: int = 0
+    turns: int = 0
+    digest: str = ""
+    carry: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One call's worth of a transcript. `complete` is False when there is more to read at once."""
+
+    turns: tuple[Turn, ...]
+    watermark: Watermark
+    problems: tuple[Problem, ...] = ()
+    complete: bool = True
+
+
+class Conversation(Protocol):
+    """An adapter of a format whose records are one JSON object each."""
+
+    def read(self, record: Record, line: int) -> Iterable[Said]:
+        """What was said in one record; nothing for bookkeeping. Raises RecordError for a record of broken shape."""
+
+    def carry(self) -> Record:
+        """What the adapter must know to go on after this record."""
+
+
+class RecordError(ValueError):
+    """A record is not what its format says; the message completes "the record ..."."""
+
+
+def moment(value: object) -> datetime | None:
+    """The time that a record gives as ISO 8601 or as seconds, milliseconds or microseconds since 1970, or None.
+
+    A time without a zone is taken as UTC. What is no time between 1990 and 2200 is None.
+    """
+    try:
+        if isinstance(value, str):
+            found = datetime.fromisoformat(value.strip())
+            found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
+            found = datetime.fromtimestamp(value / 1000 ** max(0, (int(math.log10(value)) - 9) // 3), UTC)
+        else:
+            return None
+    except (ValueError, OverflowError, OSError):
+        return None
+    return found if _EARLIEST <= found <= _LATEST else None
+
+
+def memory(carry: str) -> Record:
+    """The adapter's memory out of a watermark; empty when there is none."""
+    value = json.loads(carry)
+    return value if isinstance(value, dict) else {}

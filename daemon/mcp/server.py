@@ -1,0 +1,222 @@
+"""The MCP server: an agent's tools and resources over the table of operations, whoever carries them out.
+
+Made with the SDK's low-level server, because the operations bring their schemas, and because every error has to be an
+answer of ours. Refused: the SDK's decorators (they would read the schemas from signatures, a second table), and
+structured content in errors (some clients hold it against the schema of the good answer, and hide the error).
+"""
+
+import asyncio
+import json
+import math
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server import Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from daemon.api.operations import AnyOperation, Request
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.mcp.tool import Tool, input_schema, output_schema
+from daemon.mcp.tools import PAGES, TOOLSETS, Page, instructions
+from daemon.observability import logs
+from daemon.observability.failures import debugging, failure
+from state.errors import DreamdError, NotFoundError, UsageError
+
+# How an operation is carried out: what it is asked, who hears of its steps, and who of what a person should know.
+# Called in a thread; it blocks until the answer is there, and raises what the operation raises.
+Ask = Callable[[AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], Any]
+
+Context = ServerRequestContext[Any, Any]
+
+# At once for each tool, so that none keeps another from having a thread: a dream has its own for minutes.
+_MOST_CALLS = 8
+_LONGEST_NAME = 100
+_MOST_PROBLEMS = 20
+_log = logs.get()
+
+
+class ArgumentError(UsageError):
+    """Arguments cannot be meant as given: their names, and what is wrong with each."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {problem}" for name, problem in fields.items()))
+        self.details = {"fields": dict(fields)}
+
+
+def server(ask: Ask, config: Config) -> Server[Any]:
+    """A server whose tools are those of the toolsets that the configuration switches on."""
+    limits = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(_MOST_CALLS))
+    toolsets = tuple(dict.fromkeys(config.mcp.toolsets))
+    tools = {tool.name: tool for toolset in toolsets for tool in TOOLSETS[toolset]}
+    pages = {page.uri: page for page in PAGES}
+    listed = [_listed(tool) for tool in tools.values()]
+    resources = [_resource(page) for page in PAGES]
+
+    async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed)
+
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            tool = _meant(tools, params.name)
+            return await _called(tool, params.arguments or {}, ask, context, limits[tool.name])
+        except Exception as error:  # noqa: BLE001 - whatever rises is the agent's answer, and the server goes on
+            return types.CallToolResult(content=[_text(json.dumps(_told(error), ensure_ascii=False))], is_error=True)
+
+    async def list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=resources)
+
+    async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        page = pages.get(str(params.uri))
+        if page is None:
+            message = f"there is no resource {str(params.uri)!r}; there are {', '.join(pages)}"
+            raise MCPError(types.INVALID_PARAMS, message, {"code": NotFoundError.code, "uri": str(params.uri)})
+        try:
+            text = await _read(page, ask, limits[page.uri])
+        except Exception as error:
+            told = _told(error)
+            raise MCPError(types.INTERNAL_ERROR, told["error"], {**told, "uri": page.uri}) from error
+        content = types.TextResourceContents(uri=page.uri, text=text, mime_type="text/markdown")
+        return types.ReadResourceResult(contents=[content])
+
+    return Server(
+        "dreamd",
+        version=_version(),
+        instructions=instructions(toolsets),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_read_resource=read_resource,
+    )
+
+
+def _listed(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=input_schema(tool),
+        output_schema=output_schema(tool),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.reads,
+            destructive_hint=None if tool.reads else tool.destroys,
+            idempotent_hint=tool.repeatable,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _resource(page: Page) -> types.Resource:
+    return types.Resource(uri=page.uri, name=page.name, description=page.description, mime_type="text/markdown")
+
+
+def _meant(tools: Mapping[str, Tool], name: str) -> Tool:
+    tool = tools.get(name)
+    if tool is not None:
+        return tool
+    for toolset, others in TOOLSETS.items():
+        if any(other.name == name for other in others):
+            raise NotFoundError(f"{name} is of the toolset '{toolset}', which is off", "add it to mcp.toolsets")
+    raise NotFoundError(f"there is no tool {name[:100]!r}", f"there are {', '.join(tools)}")
+
+
+async def _called(
+    tool: Tool, arguments: Mapping[str, Any], ask: Ask, context: Context, limit: anyio.CapacityLimiter
+) -> types.CallToolResult:
+    """What the tool answers. A call that the client gives up goes on in its thread: a dream is not lost by it."""
+    asked = _asked(tool, arguments)
+    steps, heard = anyio.create_memory_object_stream[Step](math.inf)
+    loop = asyncio.get_running_loop()
+
+    def told(step: Step) -> None:
+        with suppress(RuntimeError):  # the server has ended; the dream goes on
+            loop.call_soon_threadsafe(_offer, steps, step)
+
+    def answer() -> types.CallToolResult:
+        notices: list[str] = []
+        reply, text = tool.told(ask(tool.operation, asked, told, notices.append))
+        texts = [text, *(f"notice: {notice}" for notice in notices)]
+        return types.CallToolResult(content=[_text(text) for text in texts], structured_content=reply)
+
+    result: types.CallToolResult | Exception
+    with steps, heard:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_report, context, heard)
+            try:
+                result = await anyio.to_thread.run_sync(answer, abandon_on_cancel=True, limiter=limit)
+            except Exception as error:  # noqa: BLE001 - it would rise as a group of one
+                result = error
+            steps.close()
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def _offer(steps: MemoryObjectSendStream[Step], step: Step) -> None:
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody listens any more
+        steps.send_nowait(step)
+
+
+async def _report(context: Context, heard: MemoryObjectReceiveStream[Step]) -> None:
+    done = 0
+    async for step in heard:
+        done += 1
+        await context.session.report_progress(done, message=f"{step.node}: {step.figures}")
+
+
+async def _read(page: Page, ask: Ask, limit: anyio.CapacityLimiter) -> str:
+    asked = page.operation.request()
+
+    def answer() -> str:
+        return str(ask(page.operation, asked, lambda _: None, lambda _: None).text)
+
+    return await anyio.to_thread.run_sync(answer, abandon_on_cancel=True, limiter=limit)
+
+
+def _asked(tool: Tool, arguments: Mapping[str, Any]) -> Request:
+    """The request, taken as strictly as its schema says. Raises ArgumentError that names what cannot be meant."""
+    known = [name for name in tool.operation.request.model_fields if name not in tool.hidden]
+    if unknown := [name[:_LONGEST_NAME] for name in arguments if name not in known]:
+        there = f"there are {', '.join(known)}" if known else "there are none"
+        raise ArgumentError(dict.fromkeys(unknown[:_MOST_PROBLEMS], f"{tool.name} has no such argument; {there}"))
+    try:
+        asked: Request = tool.operation.request.model_validate_json(json.dumps(arguments), strict=True)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
+        problems = {_place(one["loc"]): one["msg"][:1].lower() + one["msg"][1:] for one in reversed(found)}
+        raise ArgumentError(problems) from None  # the error holds what was sent
+    return asked
+
+
+def _place(steps: tuple[int | str, ...]) -> str:
+    """The argument, and where in it. Nothing is said of JSON that cannot be read at all."""
+    return ".".join(str(step) for step in steps)[:_LONGEST_NAME] or "arguments"
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    """The error as the specification has it; nothing is printed but where a defect is looked for."""
+    if debugging():
+        traceback.print_exception(error)
+    failed = failure(error)
+    if failed.code == DreamdError.code:
+        _log.error("mcp_call_failed", error=error)
+    return {"error": failed.message, "code": failed.code, "details": failed.details}
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(type="text", text=text)
+
+
+def _version() -> str:
+    try:
+        return version("dreamd")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,111 @@
+"""A model behind ceilings: every try is checked before, recorded after, and none is paid twice."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from daemon.models.errors import PassingError, UnusableReplyError
+from graphs.ports import Answer, Model, Request
+from state.budget import Limits, Spend, check
+
+
+class PricedModel(Model, Protocol):
+    """A model that knows what a call may cost at most."""
+
+    def worst_case(self, request: Request) -> Spend:
+        """The most that one try may cost."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One try that was paid for, or may have been. Only a `usable` one may be replayed."""
+
+    digest: str
+    answer: Answer
+    usable: bool
+
+    @property
+    def spend(self) -> Spend:
+        """What it cost."""
+        return Spend(calls=1, tokens=self.answer.tokens_in + self.answer.tokens_out, usd=self.answer.usd)
+
+
+def digest(model: str, request: Request) -> str:
+    """SHA-256 (hex) of what is said and to which model: equal requests have equal digests in any process."""
+    said = [model, request.system, request.user, request.schema, request.schema_name]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+class Metered:
+    """The calls of one dream to one model; build one for each dream.
+
+    `record` makes a call durable and is called before the answer is returned, so that a kill after it costs
+    nothing; `replay` gives back a usable answer recorded for the same dream. A request that differs in nothing is
+    thus never made twice: who wants another answer must say something else. `before` is what the dream had spent
+    when it was killed, `today` reads what the day has cost, everything that was recorded included; `allow` raises
+    CeilingError when a call could cost more than other workspaces have left of what all may spend. A connection
+    that fails is free and counts as no call; a try that timed out is charged as if it had been answered at length.
+    """
+
+    def __init__(
+        self,
+        model: PricedModel,
+        limits: Limits,
+        *,
+        record: Callable[[Call], None],
+        replay: Callable[[str], Answer | None],
+        today: Callable[[], Spend],
+        before: Spend = Spend(),  # noqa: B008 - a frozen value
+        allow: Callable[[Spend], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = model.name
+        self.spent = before
+        self._model = model
+        self._limits = limits
+        self._record = record
+        self._replay = replay
+        self._today = today
+        self._allow = allow
+        self._clock = clock
+        self._started = clock()
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that the model reads at once."""
+        return self._model.context_window
+
+    def count(self, text: str) -> int:
+        """Tokens of a text, about."""
+        return self._model.count(text)
+
+    def ask(self, request: Request) -> Answer:
+        """The recorded answer to the same request, else a new one, recorded. CeilingError: it could cost too much."""
+        key = digest(self.name, request)
+        if (known := self._replay(key)) is not None:
+            return known
+        about_to = self._model.worst_case(request)
+        check(
+            self._limits,
+            dream=self.spent,
+            today=self._today(),
+            seconds=self._clock() - self._started,
+            about_to=about_to,
+        )
+        self._allow(about_to)
+        try:
+            answer = self._model.ask(request)
+        except (PassingError, UnusableReplyError) as error:
+            if error.answer is not None:
+                self._charge(Call(key, error.answer, usable=False))
+            raise
+        self._charge(Call(key, answer, usable=True))
+        return answer
+
+    def _charge(self, call: Call) -> None:
+        self.spent += call.spend
+        self._record(call)

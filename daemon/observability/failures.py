@@ -1,0 +1,72 @@
+"""What went wrong, as one line that says what to do, and as an exit status."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from daemon.cli.terminal import safe
+from state.errors import DreamdError, UsageError
+from state.stores.disk.syscalls import told
+
+_DEBUG = "DREAMD_DEBUG"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The end of a command that did not do what it was asked for."""
+
+    what: str
+    advice: str
+    code: str
+    exit_status: int
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """What happened and what to do, in one line."""
+        return f"{self.what}; {self.advice}" if self.advice else self.what
+
+
+def debugging() -> bool:
+    """Whether tracebacks are wanted."""
+    return os.environ.get(_DEBUG, "") not in ("", "0")
+
+
+def failure(error: Exception) -> Failure:
+    """How this error is told."""
+    if not isinstance(error, DreamdError):
+        error = _understood(error)
+    from state.secrets.redaction import redact  # whoever failed may have quoted what it was given
+
+    what, advice = (redact(" ".join(text.split())).text for text in (error.what, error.advice))
+    return Failure(what, advice, error.code, error.exit_status, error.details)
+
+
+def report(failed: Failure, *, as_json: bool) -> int:
+    """Tell it; returns the exit status."""
+    sys.stderr.write(f"dreamd: {safe(failed.message)}\n")
+    if as_json:
+        error = {"error": failed.message, "code": failed.code, "details": failed.details}
+        sys.stdout.write(json.dumps(error, ensure_ascii=False) + "\n")
+    return failed.exit_status
+
+
+def _understood(error: Exception) -> DreamdError:
+    import sqlite3
+
+    if isinstance(error, OSError):
+        try:
+            with told(Path(os.fsdecode(error.filename or "the disk"))):
+                raise error
+        except DreamdError as known:
+            return known
+    if isinstance(error, sqlite3.Error):
+        from state.stores.database.connection import explained
+
+        return explained(error, Path("a database in .dreamd"))
+    if isinstance(error, UnicodeDecodeError):
+        return UsageError(f"byte {error.start} of what was read is not UTF-8", "give UTF-8 text")
+    return DreamdError(f"a defect: {type(error).__name__}: {error}", f"{_DEBUG}=1 shows where, please report it")

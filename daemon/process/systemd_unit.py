@@ -1,0 +1,340 @@
+"""The systemd unit: what it says for a user or for the system, and how it is put in its place.
+
+A user's unit must let a workspace be added later without being written anew: the user's home is writable, all else is
+read-only, and what in a home is worth stealing or is run at a login is out of reach. The system's unit has the
+workspaces that were named, and no home at all.
+
+What a user's manager can do depends on the machine: capabilities and mounts need a user namespace, and where those
+are forbidden (Ubuntu since 23.10, hardened kernels) the service would end with 217/USER or 218/CAPABILITIES before it
+began. There the unit is written without these lines (`Sandbox.REDUCED`); what seccomp can do remains.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from string import Template
+
+from state.errors import UsageError
+from state.stores.disk.disk import Disk
+from state.stores.disk.syscalls import told
+
+NAME = "dreamd.service"
+SYSTEM_PATH = Path("/etc/systemd/system") / NAME
+_TEMPLATE = Path(__file__).with_name(NAME)
+_SEAL = "# dreamd install-service, seal: "
+_HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))  # what ProtectHome= covers
+_PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp")))  # noqa: S108 - PrivateTmp= gives the service its own
+# Of the variables at installation, those that decide where the daemon and its clients meet.
+_CARRIED = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET")
+
+# Keys and other agents' logins, and doors out of the sandbox: whoever can talk to the user's manager runs anything.
+_OUT_OF_REACH = (
+    *(
+        f"%h/{name}"
+        for name in (
+            ".ssh .gnupg .pki .password-store .aws .azure .kube .docker .netrc .git-credentials .npmrc .pypirc"
+            " .config/gcloud .config/gh .config/op .config/systemd .config/google-chrome .config/chromium .mozilla"
+            " .local/share/keyrings .claude/.credentials.json .codex/auth.json"
+        ).split()
+    ),
+    *(f"%t/{name}" for name in "bus systemd/private keyring gnupg docker.sock podman".split()),
+)
+# What a shell, a session or the daemon itself runs.
+_READ_ONLY = tuple(
+    f"%h/{name}"
+    for name in (
+        ".profile .bash_profile .bash_login .bashrc .bash_logout .zshenv .zprofile .zshrc .zlogin .config/fish"
+        " .config/autostart .config/dreamd .local/bin"
+    ).split()
+)
+# Directives that a user's manager carries out in a user namespace alone.
+_NAMESPACED = frozenset(
+    "ProtectSystem ProtectHome ReadWritePaths ReadOnlyPaths InaccessiblePaths PrivateTmp PrivateDevices PrivateUsers"
+    " ProtectProc ProtectClock ProtectControlGroups ProtectHostname ProtectKernelLogs ProtectKernelModules"
+    " ProtectKernelTunables CapabilityBoundingSet AmbientCapabilities".split()
+)
+
+
+class Sandbox(StrEnum):
+    """Whether the manager can give the service namespaces of its own."""
+
+    FULL = "full"
+    REDUCED = "reduced"
+
+
+class Placed(StrEnum):
+    """What became of the file."""
+
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"
+    REPLACED = "replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The command that is this dreamd, the folders of its Python, and the one of its source."""
+
+    command: tuple[str, ...]
+    runtime: tuple[Path, ...]
+    source: Path
+
+
+def installation() -> Installation:
+    """This one: the script beside its Python, else the module run by it."""
+    script = Path(sys.prefix) / "bin" / "dreamd"
+    command = (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-m", "daemon")
+    # The interpreter is in a virtual environment's base; a link on the way to it has to be there as well.
+    folders = {Path(sys.prefix), Path(sys.base_prefix)}
+    real = {Path(os.path.realpath(folder)) for folder in folders}
+    return Installation(command, tuple(sorted(folders | real)), Path(__file__).parents[2])
+
+
+def user_path(environment: Mapping[str, str], home: Path) -> Path:
+    """Where a user's units are."""
+    named = environment.get("XDG_CONFIG_HOME", "")
+    config = Path(named) if named.startswith("/") else home / ".config"
+    return config / "systemd" / "user" / NAME
+
+
+def user_unit(
+    installed: Installation,
+    workspaces: Iterable[Path] = (),
+    environment: Mapping[str, str] | None = None,
+    home: Path | None = None,
+    sandbox: Sandbox = Sandbox.FULL,
+) -> str:
+    """The unit of a user. `workspaces` are folders outside of the home that it may write in and looks after as well.
+
+    Raises UsageError for a folder that the service cannot see.
+    """
+    carried = {name: path for name in _CARRIED if (path := (environment or {}).get(name, "")).startswith("/")}
+    folders = [_visible(folder) for folder in workspaces]
+    elsewhere = [*folders]
+    elsewhere += [Path(carried[name]) for name in ("XDG_STATE_HOME",) if name in carried]
+    elsewhere += [Path(carried[name]).parent for name in ("DREAMD_SOCKET",) if name in carried]
+    paths = [
+        "ProtectHome=read-only",
+        "ReadWritePaths=%h",
+        *(f"ReadWritePaths={_optional(one)}" for one in elsewhere if home is None or not one.is_relative_to(home)),
+        "# Keys, logins, and sockets through which anything could be run outside of this sandbox.",
+        *_list("InaccessiblePaths", _OUT_OF_REACH),
+        "# What a shell or a session runs, and dreamd itself.",
+        *_list("ReadOnlyPaths", _READ_ONLY),
+        *(f"ReadOnlyPaths={_optional(one)}" for one in installed.runtime if home and one.is_relative_to(home)),
+    ]
+    text = _filled(
+        scope="--user ",
+        command=_command(installed.command),
+        folders=_folders(folders),
+        environment="\n".join(f"Environment={_word(f'{name}={value}')}" for name, value in carried.items()),
+        paths="\n".join(paths),
+        target="default.target",
+    )
+    return _sealed(text if sandbox is Sandbox.FULL else _reduced(text))
+
+
+def system_unit(installed: Installation, account: str, workspaces: Iterable[Path]) -> str:
+    """The unit of the system, which runs as this account on these workspaces.
+
+    Raises UsageError for root, for a name that is no account's, and for a folder that the service cannot see.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", account):
+        raise UsageError(f"{account!r} is no account's name", "give one with --user")
+    if account == "root":
+        raise UsageError("as root the service could change every file", "give the account of the agents with --user")
+    folders = [_visible(folder) for folder in workspaces]
+    paths = [
+        "ProtectHome=tmpfs",
+        # A bind mount: the rest of the home is not there. A folder that has gone must not stop the others.
+        *(f"BindPaths={_optional(one, ':')}" for one in folders if _in_home(one)),
+        *(f"BindReadOnlyPaths={_optional(one, ':')}" for one in _run_from(installed) if _in_home(one)),
+        *(f"ReadWritePaths={_optional(one)}" for one in folders if not _in_home(one)),
+    ]
+    return _sealed(
+        _filled(
+            scope="",
+            unit="After=network.target",
+            command=_command(installed.command),
+            folders=_folders(folders),
+            account=f"User={account}\nRemoveIPC=yes\nStateDirectory=dreamd\nStateDirectoryMode=0700",
+            environment="Environment=HOME=%S/dreamd XDG_STATE_HOME=%S XDG_CONFIG_HOME=%E"
+            " DREAMD_SOCKET=%t/dreamd/dreamd.sock",
+            paths="\n".join(paths),
+            target="multi-user.target",
+        )
+    )
+
+
+def place(path: Path, text: str) -> Placed:
+    """Put the unit there, at once and for good. Raises UsageError when the one that is there was changed by hand."""
+    standing = _standing(path)
+    if standing is not None and standing != text and not is_ours(standing):
+        raise UsageError(
+            f"{path} was changed by hand",
+            "put the changes into a drop-in ('systemctl edit', with --user for a user's"
+            " unit) and run this again with --force, which keeps the old file beside the new one",
+        )
+    if standing == text:
+        return Placed.UNCHANGED
+    _write(path, text)
+    return Placed.WRITTEN if standing is None else Placed.REPLACED
+
+
+def replace_by_force(path: Path, text: str) -> Placed:
+    """Like `place`, but what was changed by hand is replaced too, and kept beside it."""
+    standing = _standing(path)
+    if standing is not None and standing != text and not is_ours(standing):
+        digest = hashlib.sha256(standing.encode(errors="surrogateescape")).hexdigest()[:8]
+        _write(path.with_name(f"{path.name}.by-hand-{digest}"), standing)
+        _write(path, text)
+        return Placed.REPLACED
+    return place(path, text)
+
+
+def named_in(path: Path) -> tuple[Path, ...]:
+    """The workspaces that the unit there names; none without a unit, or in one that was changed by hand."""
+    text = _standing(path) or ""
+    lines = text.splitlines() if is_ours(text) else []
+    command = next((line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart=")), "")
+    _, _, named = command.partition(" serve ")
+    return tuple(Path(word.replace("$$", "$").replace("%%", "%")) for word in shlex.split(named))
+
+
+def is_ours(text: str) -> bool:
+    """Whether this is a unit as dreamd (of any version) wrote it."""
+    seal, _, rest = text.partition("\n")
+    return seal == _SEAL + _digest(rest)
+
+
+def sandbox_here() -> Sandbox:
+    """What a user's manager can do on this machine, found by doing it in a process that ends at once."""
+    import subprocess
+
+    tried = subprocess.run(  # noqa: S603 - our own Python
+        [sys.executable, "-I", "-c", _TRIAL], capture_output=True, check=False, timeout=30
+    )
+    return Sandbox.FULL if tried.returncode == 0 else Sandbox.REDUCED
+
+
+# unshare(CLONE_NEWUSER), its map, unshare(CLONE_NEWNS), mount(/, MS_REC | MS_SLAVE), prctl(PR_CAPBSET_DROP,
+# CAP_SYS_MODULE): what systemd does first. As another user than root, whom nothing of it is forbidden.
+_TRIAL = """
+import ctypes, os
+if os.geteuid() == 0:
+    os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: else /proc/self is root's
+uid, gid = os.geteuid(), os.getegid()
+libc = ctypes.CDLL(None, use_errno=True)
+def done(result):
+    if result:
+        os._exit(1)
+done(libc.unshare(0x10000000))
+for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+    with open(f"/proc/self/{name}", "w") as file:
+        file.write(line)
+done(libc.unshare(0x00020000))
+done(libc.mount(None, b"/", None, 0x4000 | 0x80000, None))
+done(libc.prctl(24, 16, 0, 0, 0))
+"""
+
+
+def _standing(path: Path) -> str | None:
+    content = Disk(path.parent).read_if_there(path)
+    return None if content is None else content.decode("utf-8", "surrogateescape")
+
+
+def _write(path: Path, text: str) -> None:
+    with told(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    Disk(path.parent).write_atomic(path, text.encode("utf-8", "surrogateescape"), 0o644)
+
+
+def _filled(**values: str) -> str:
+    blocks = {"unit": "", "account": "", "environment": "", **values}
+    # A block that is empty leaves no empty line.
+    template = "".join(
+        line
+        for line in _TEMPLATE.read_text(encoding="utf-8").splitlines(keepends=True)
+        if not (line.startswith("${") and blocks[line.strip()[2:-1]] == "")
+    )
+    return Template(template).substitute(blocks)
+
+
+def _reduced(text: str) -> str:
+    kept, comment = ["# Without what needs a user namespace: this machine forbids them to users.\n"], ""
+    for line in text.splitlines(keepends=True):
+        if line.startswith("#"):
+            comment += line
+        elif line.partition("=")[0] in _NAMESPACED:
+            comment = ""  # it was about this line
+        else:
+            kept += [comment, line]
+            comment = ""
+    return "".join(kept)
+
+
+def _sealed(text: str) -> str:
+    return f"{_SEAL}{_digest(text)}\n{text}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+
+def _visible(folder: Path) -> Path:
+    real = Path(os.path.realpath(folder))
+    if any(real.is_relative_to(place) for place in _PRIVATE):
+        raise UsageError(
+            f"{folder}: the service has a {real.parts[1]} folder of its own", "move the workspace elsewhere"
+        )
+    if real == Path("/") or real in _HOMES:
+        raise UsageError(f"{folder}: that opens more than a workspace to the service", "name the workspace itself")
+    return real
+
+
+def _run_from(installed: Installation) -> tuple[Path, ...]:
+    # The source is elsewhere than the rest in an editable installation alone.
+    inside = any(installed.source.is_relative_to(folder) for folder in installed.runtime)
+    return installed.runtime if inside else (*installed.runtime, installed.source)
+
+
+def _in_home(path: Path) -> bool:
+    return any(path.is_relative_to(home) for home in _HOMES)
+
+
+def _list(directive: str, paths: Iterable[str]) -> list[str]:
+    return [f"{directive}=-{path}" for path in paths]
+
+
+def _optional(path: Path, more: str = "") -> str:
+    """The path as a word that may be missing on the disk; `more` are characters that mean something there."""
+    text = str(path)
+    for character in more:
+        text = text.replace(character, "\\" + character)
+    return _word(f"-{text}", bare=more)
+
+
+def _command(words: Iterable[str]) -> str:
+    # In a command line a dollar begins a variable.
+    return " ".join(_word(word.replace("$", "$$")) for word in words)
+
+
+def _folders(folders: Iterable[Path]) -> str:
+    return "".join(f" {_command([str(folder)])}" for folder in folders)
+
+
+def _word(text: str, bare: str = "") -> str:
+    """The text as one word of a unit: quoted when it has to be, specifiers escaped. Raises UsageError."""
+    if any(ord(character) < 0x20 for character in text):
+        raise UsageError(f"{text!r} has a control character, which a unit cannot say", "rename it")
+    escaped = text.replace("%", "%%")
+    if re.fullmatch(r"[\w@%+=:,./$-]+", escaped):
+        return escaped
+    slashed = escaped.replace("\\", "\\\\").replace('"', '\\"') if not bare else escaped.replace('"', '\\"')
+    return f'"{slashed}"'

@@ -1,0 +1,137 @@
+"""A desk at a workspace that the daemon keeps, for the length of one call."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from daemon.api.access import Vacant
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.dream.run import Mode, Outcome
+from daemon.service.keeper import COMMAND, Keeper
+from daemon.workspace.status import Problem
+from daemon.workspace.status import Service as Serving
+from daemon.workspace.stores import Store, visited
+from state.dream import Reason
+from state.errors import BusyError, DreamdError, NotKeptError
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+
+# A pass ends within seconds (`daemon.service.jobs`).
+_PASS_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+_LEAVING_SECONDS = 5.0  # until the last one has let go
+
+
+@dataclass(slots=True)
+class KeeperDesk:
+    """Works through the keeper; `submit` hands a dream to the slots, `wake` makes the daemon look at once."""
+
+    keeper: Keeper
+    config: Config
+    tell: Callable[[Step], None]
+    submit: "Callable[[Keeper, Reason, Mode, Callable[[Step], None] | None], Future[Outcome]]"
+    wake: Callable[[Keeper], None]
+    serving: Callable[[Keeper], Serving]
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The keeper's."""
+        return self.keeper.workspace
+
+    def reading(self) -> AbstractContextManager[Store]:
+        """The same stores: they are open, and a reader takes no longer than a writer. Or beside another owner."""
+        return self._noticing(self.keeper.store() if self.keeper.kept else visited(self.workspace, self.config))
+
+    def store(self) -> AbstractContextManager[Store]:
+        """Beside a dream that runs."""
+        return self._noticing(self._kept().store())
+
+    def alone(self) -> AbstractContextManager[Store]:
+        """Raises BusyError while a dream runs: it may take minutes, and whoever asks is told rather than kept.
+
+        A pass, which takes seconds, is waited for.
+        """
+        keeper = self._kept()
+        self._after_pass(keeper)
+        return self._noticing(keeper.alone(wait=False))
+
+    def in_turn(self) -> AbstractContextManager[Store]:
+        """After the dream that runs. Asking again and again, one would be late whenever dreams follow each other."""
+        return self._noticing(self._kept().alone())
+
+    def vacant(self) -> AbstractContextManager[Vacant]:
+        """The keeper lets it go for so long, and takes it up again."""
+        keeper = self._kept()
+        self._after_pass(keeper)
+        return self._let_go(keeper)
+
+    def dream(self, reason: Reason, mode: Mode) -> Outcome:
+        """In a slot, before those that nobody waits for."""
+        if self.keeper.dreaming:
+            raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
+        return self.submit(self._kept(), reason, mode, self.told).result()
+
+    def dream_soon(self, reason: Reason) -> bool:
+        """When a slot is free; a session that has ended is remembered while another dream runs."""
+        from daemon.workspace.stores import clock
+
+        if reason is Reason.SESSION_END:
+            self._kept().session_ends(clock())
+            self.wake(self.keeper)
+        else:
+            self.submit(self._kept(), reason, Mode(self.config.dream.mode), None)
+        return True
+
+    def service(self) -> Serving:
+        """What the daemon knows of this workspace."""
+        return self.serving(self.keeper)
+
+    def told(self, step: Step) -> None:
+        """To whoever asked."""
+        self.tell(step)
+
+    def noted(self) -> None:
+        """The daemon looks at once."""
+        self.keeper.changed = True
+        self.wake(self.keeper)
+
+    @contextmanager
+    def _let_go(self, keeper: Keeper) -> Iterator[Vacant]:
+        try:
+            with keeper.vacated(), acquire(self.workspace, COMMAND, _LEAVING_SECONDS) as lock:
+                yield Vacant(lock.check, keeper.embedding)
+        finally:
+            with suppress(DreamdError, sqlite3.Error):  # else the next look says what is in the way
+                keeper.enter()
+
+    @staticmethod
+    def _after_pass(keeper: Keeper) -> None:
+        until = time.monotonic() + _PASS_SECONDS
+        while keeper.held_up and not keeper.dreaming and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+
+    def _kept(self) -> Keeper:
+        """The keeper, if it keeps the workspace. Raises NotKeptError, and BusyError while it has let it go."""
+        if self.keeper.lent:
+            raise BusyError(f"{self.workspace.root}: {self.keeper.lent}", "wait for it and try again")
+        if not self.keeper.kept:
+            why = next(iter(self.service().problems), Problem("it is being taken up", "try again"))
+            raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}", why.advice)
+        return self.keeper
+
+    @contextmanager
+    def _noticing(self, using: AbstractContextManager[Store]) -> Iterator[Store]:
+        with using as store:
+            try:
+                yield store
+            finally:
+                self.notices += store.notices

@@ -1,0 +1,195 @@
+"""Taking something in: the item is written, the policy decides who leaves, and all of it is one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from daemon.sessions.answers import Added, Departure, Memorized, added, departure, memory_of
+from daemon.sessions.call import (
+    call,
+    carried,
+    metadata_of,
+    opened,
+    policy,
+    sessions_of,
+    tags_of,
+    whole,
+    without_secret,
+)
+from daemon.sessions.promotion import deliver_soon
+from daemon.workspace.stores import Store
+from state.errors import UsageError
+from state.sessions.content import checked, tokens_of
+from state.sessions.ids import working_id
+from state.sessions.importance import assigned, score
+from state.sessions.item import Item, Priority
+from state.sessions.moments import after
+from state.sessions.policies.bounded import Bounded
+from state.sessions.policies.settings import MAX_COUNT, shown
+from state.stores.database.connection import transaction
+from state.stores.history.originals import Originals
+from state.stores.sessions.apply import Carried
+from state.stores.sessions.rows import Session
+from state.stores.sessions.sessions import Sessions
+
+_NO_METADATA: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is to be remembered. None: the importance that the priority gives, the session's step, counted tokens.
+
+    Under `bounded`, where age is counted in steps, a new item is a step of its own unless one is given.
+    """
+
+    content: str
+    priority: str
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    agent_id: str = ""
+    source: str = ""
+    importance: float | str | None = None
+    step_index: int | None = None
+    token_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    item: Item
+    stored: bool
+    evicted: tuple[Departure, ...]
+    position: int | None
+    session: Session
+
+
+@call
+def add(
+    store: Store,
+    session_id: str,
+    content: str,
+    priority: str,
+    now: datetime,
+    tags: Sequence[str] = (),
+    metadata: Mapping[str, str] = _NO_METADATA,
+    agent_id: str = "",
+    source: str = "",
+    importance: float | str | None = None,
+    step_index: int | None = None,
+    token_count: int | None = None,
+) -> Added:
+    """A new item, durable when this returns, and what left to make room for it. Raises UsageError."""
+    draft = Draft(content, priority, tags, metadata, agent_id, source, importance, step_index, token_count)
+    taken = _take_in(store, session_id, draft, now)
+    return added(taken.item, stored=taken.stored, evicted=taken.evicted)
+
+
+@call
+def memorize(
+    store: Store,
+    session_id: str,
+    content: str,
+    now: datetime,
+    priority: str = Priority.MEDIUM.value,
+    tags: Sequence[str] = (),
+    metadata: Mapping[str, str] = _NO_METADATA,
+    agent_id: str = "",
+    source: str = "",
+    importance: float | str | None = None,
+    step_index: int | None = None,
+    token_count: int | None = None,
+) -> Memorized:
+    """The same, told with the item's position and how full the session is."""
+    draft = Draft(content, priority, tags, metadata, agent_id, source, importance, step_index, token_count)
+    taken = _take_in(store, session_id, draft, now)
+    return Memorized(
+        stored=taken.stored,
+        memory=memory_of(taken.item),
+        position=taken.position,
+        evicted=taken.evicted,
+        count=taken.session.held,
+        token_count=taken.session.tokens,
+    )
+
+
+def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Taken:
+    new = _item(session_id, _clean(store, draft, now), now)
+    sessions = sessions_of(store)
+    without_secret(store, sessions, session_id)
+    with transaction(sessions.connection):
+        session = opened(sessions, session_id, now)
+        decides = policy(session)
+        if reason := decides.fits(new.token_count):
+            raise UsageError(f"content: {reason}", "nothing was evicted for it")
+        lifetime = decides.lifetime(new)
+        if lifetime is not None:
+            new = replace(new, expires_at=after(now, lifetime))
+        if draft.step_index is None:
+            new = replace(new, step_index=session.step + isinstance(decides, Bounded))
+        new = replace(new, importance_score=score(new, now, lifetime))
+        new = sessions.items.add(session, new, lambda taken: working_id(session.id, new.content, now, taken))
+        done = carried(store, sessions, session, decides.admit(new, sessions.shelf(session), now), now)
+        if session.due_at is None and decides.tick_seconds is not None:
+            sessions.set_due(session, after(now, decides.tick_seconds))
+        taken = _taken(sessions, session, new, done)
+    if done.promoted:
+        deliver_soon(store, now)
+    return taken
+
+
+def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
+    """The draft without its secrets, checked: what is long or no text is refused before it is looked through."""
+    secrets, originals = store.config.secrets.redaction, Originals(store.workspace, store.disk)
+    return replace(
+        draft,
+        content=originals.redacted(checked(draft.content), secrets, "session", now),
+        tags=tuple(secrets.of(tag) for tag in tags_of(draft.tags)),
+        metadata=secrets.of_table(metadata_of(draft.metadata)),
+        agent_id=secrets.of(whole("agent_id", draft.agent_id)),
+        source=secrets.of(whole("source", draft.source)),
+    )
+
+
+def _taken(sessions: Sessions, session: Session, new: Item, done: Carried) -> _Taken:
+    gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
+    kept = all(step.item.id != new.id for step in gone)
+    now_so = sessions.find(session.id) or session
+    item = sessions.items.find(session, new.id) or new
+    position = now_so.held - 1 if kept else None  # all others came before it
+    return _Taken(item, kept, tuple(map(departure, gone)), position, now_so)
+
+
+def _item(session_id: str, draft: Draft, now: datetime) -> Item:
+    """The draft, checked, as an item that has no number yet."""
+    content = checked(draft.content)
+    priority = priority_of(draft.priority)
+    count = tokens_of(content) if draft.token_count is None else _whole("token_count", draft.token_count, 1)
+    return Item(
+        id="",
+        session=session_id,
+        seq=-1,
+        content=content,
+        priority=priority,
+        importance=assigned(priority, draft.importance),
+        token_count=count,
+        created_at=now,
+        last_accessed_at=now,
+        step_index=0 if draft.step_index is None else _whole("step_index", draft.step_index, 0),
+        agent=whole("agent_id", draft.agent_id),
+        source=whole("source", draft.source),
+        tags=tags_of(draft.tags),
+        metadata=metadata_of(draft.metadata),
+    )
+
+
+def priority_of(name: str) -> Priority:
+    """The priority of this name. Raises UsageError."""
+    names = [priority.value for priority in Priority]
+    if name not in names:
+        raise UsageError(f"priority: {shown(name)} is none of {', '.join(names)}")
+    return Priority(name)
+
+
+def _whole(key: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
+        raise UsageError(f"{key}: {shown(value)} is not a whole number between {least} and {MAX_COUNT}")
+    return value

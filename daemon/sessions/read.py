@@ -1,0 +1,180 @@
+"""Looking at a session. Only `get` counts as an access; nothing else here writes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from daemon.sessions.add import priority_of
+from daemon.sessions.answers import (
+    Memories,
+    Memory,
+    Pending,
+    Preview,
+    SearchResult,
+    departure,
+    eligible,
+    memories_of,
+    memory_of,
+    page_of,
+    relevant,
+)
+from daemon.sessions.call import call, carried, in_reach, known, looked_at, policy, sessions_of, tags_of, whole
+from daemon.sessions.promotion import deliver_soon
+from daemon.workspace.stores import Store
+from state.errors import ExpiredError
+from state.sessions.importance import score
+from state.sessions.item import Item, State
+from state.sessions.page import ALL, Page, Wanted, page
+from state.sessions.policies.policy import Action
+from state.sessions.policies.settings import shown
+from state.sessions.search import Filters
+from state.sessions.search import search as matching
+from state.sessions.stats import Standing, standing
+from state.stores.database.connection import transaction
+from state.stores.sessions.relations import Relation
+
+_NEXT = Wanted(10)
+
+
+@call
+def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Memory:
+    """One item of the set, its access counted; one that has earned it becomes a long-term record by that.
+
+    Of one that left the set as a long-term record no access is counted. Raises NotFoundError, and ExpiredError
+    without counting.
+    """
+    sessions = sessions_of(store)
+    with transaction(sessions.connection):
+        session, item = in_reach(sessions, session_id, memory_id)
+        if item.state is State.ARCHIVED:
+            return memory_of(item, sessions.relations.of(session, [item]).get(item.seq, ()))
+        if item.expired(now):
+            raise ExpiredError(
+                f"memory {shown(memory_id)} expired at {item.expires_at}", "'working_memory_extend_ttl' revives it"
+            )
+        item = replace(item, access_count=item.access_count + 1, last_accessed_at=now)
+        decides = policy(session)
+        item = replace(item, importance_score=score(item, now, decides.lifetime(item)))
+        sessions.items.accessed(session, item)
+        done = carried(store, sessions, session, decides.on_access(item, now), now)
+    if done.promoted:
+        deliver_soon(store, now)
+    with sessions.steady():
+        relations = sessions.relations.of(session, [item]).get(item.seq, ())
+        return memory_of(sessions.items.find(session, item.id) or item, relations)
+
+
+@call
+def list_memories(
+    store: Store,
+    session_id: str,
+    now: datetime,
+    *,
+    include_expired: bool = False,
+    include_promoted: bool = False,
+    wanted: Wanted = ALL,
+) -> Memories:
+    """The set by age, without what is expired and what is a long-term record unless it is asked for."""
+
+    def asked(item: Item) -> bool:
+        return item.state is not State.ARCHIVED and _shown(item, now, include_expired, include_promoted)
+
+    return _listed(store, session_id, asked, wanted)
+
+
+@call
+def export(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+    """The whole set, and what left it as a long-term record."""
+    return _listed(store, session_id, lambda _: True, wanted)
+
+
+@call
+def list_expired(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Memories:
+    """What is expired and waits to be cleaned."""
+    return _listed(store, session_id, lambda item: item.state is not State.ARCHIVED and item.expired(now), wanted)
+
+
+@call
+def list_promoted(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+    """What is a long-term record too, in the set or no more."""
+    return _listed(store, session_id, lambda item: item.promoted, wanted)
+
+
+@call
+def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Pending:
+    """What would be promoted at its next access or cleanup."""
+    decides = policy(known(sessions_of(store), session_id))
+
+    def pending(item: Item) -> bool:
+        return any(step.action is Action.PROMOTE for step in decides.on_access(item, now).steps)
+
+    found, relations = _sorted(store, session_id, pending, wanted)
+    memories = tuple(eligible(item, relations.get(item.seq, ())) for item in found.items)
+    return Pending(memories, len(memories), session_id, found.next_cursor)
+
+
+@call
+def search(
+    store: Store,
+    session_id: str,
+    now: datetime,
+    query: str = "",
+    tags: Sequence[str] = (),
+    priority: str | None = None,
+    *,
+    include_expired: bool = False,
+    include_promoted: bool = False,
+    wanted: Wanted = ALL,
+) -> SearchResult:
+    """The items whose content holds the query in any case, with any of the tags, the most relevant first."""
+    sessions, any_of = sessions_of(store), tags_of(tags)
+    filters = Filters(tags=any_of, priority=priority_of(priority) if priority is not None else None)
+    with sessions.steady():
+        session = known(sessions, session_id)
+        items = sessions.items.holding(session, whole("query", query), any_of, priority) if session else []
+    seen = [item for item in items if _shown(item, now, include_expired, include_promoted)]
+    part = page(matching(seen, query, filters), wanted, lambda one: one.item.id, lambda one: len(one.item.content))
+    found = tuple(relevant(one.item, one.relevance) for one in part.items)
+    return SearchResult(found, len(found), query, part.next_cursor)
+
+
+@call
+def stats(store: Store, session_id: str, now: datetime) -> Standing:
+    """How a session stands."""
+    sessions = sessions_of(store)
+    with sessions.steady():
+        decides, shelf = looked_at(sessions, session_id)
+        return standing(session_id, decides, shelf, now)
+
+
+@call
+def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT) -> Preview:
+    """Who would leave next, in order, with why; nothing leaves."""
+    sessions = sessions_of(store)
+    with sessions.steady():
+        decides, shelf = looked_at(sessions, session_id)
+        steps = decides.order(shelf, now)
+        part = page(steps, wanted, lambda step: step.item.id, lambda step: len(step.item.content))
+    return Preview(session_id, tuple(map(departure, part.items)), part.next_cursor)
+
+
+def _listed(store: Store, session_id: str, asked: Callable[[Item], bool], wanted: Wanted) -> Memories:
+    found, relations = _sorted(store, session_id, asked, wanted)
+    return memories_of(session_id, found, relations)
+
+
+def _sorted(
+    store: Store, session_id: str, asked: Callable[[Item], bool], wanted: Wanted
+) -> tuple[Page[Item], Mapping[int, Sequence[Relation]]]:
+    """Of the set and the long-term records those that are asked for, by age, and the relations of each."""
+    sessions = sessions_of(store)
+    with sessions.steady():
+        session = known(sessions, session_id)
+        items = [item for item in sessions.items.kept(session) if asked(item)] if session else []
+        items.sort(key=lambda item: (item.created_at, item.id))
+        found = page_of(items, wanted)
+        return found, sessions.relations.of(session, found.items) if session else {}
+
+
+def _shown(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001
+    return (include_expired or not item.expired(now)) and (include_promoted or not item.promoted)

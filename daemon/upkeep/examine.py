@@ -1,0 +1,207 @@
+"""Looking into the stores of a workspace: is everything in them as it should be? For `dreamd doctor`."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+from daemon.workspace.stores import Store, clock
+from state.document.pointer import FIRST
+from state.errors import DreamdError, NotFoundError
+from state.stores.crystals import full_text as lexical
+from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
+from state.stores.repair.check import faults
+from state.stores.vectors.embedder import Unavailable
+
+REPAIR = "run 'dreamd doctor --repair'"
+RESCUE = (
+    f"{REPAIR}: it builds state.db anew and keeps the damaged one; or restore it from a backup, or move it away with "
+    "its -wal and -shm (and keep them): the next command then reads every version from history/ again, only "
+    "transcripts are to be ingested again; MEMORY.md and the notes are unharmed"
+)
+SEE_DOCTOR = "run 'dreamd doctor'"
+
+
+class Level(StrEnum):
+    """How something is. A warning costs something; a problem has to be mended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    about: str
+    level: Level
+    what: str
+    advice: str = ""
+
+
+def advice_of(error: DreamdError) -> str:
+    """What to do about an error, for somebody who asks the doctor already."""
+    return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
+
+
+def look_into(store: Store) -> Iterator[Finding]:
+    """Every finding about the stores of a workspace that this process owns, as it is made.
+
+    A torn index is built anew on the way, and the findings say so.
+    """
+    told = set[str]()
+    for check in (
+        _database,
+        _forgetting,
+        _history,
+        _memory,
+        _embeddings,
+        _word_index,
+        _vector_index,
+        _own_answers,
+        _dreams,
+        _pointers,
+    ):
+        for finding in _watched(check(store), store):
+            told.add(finding.what)
+            yield finding
+    for notice in dict.fromkeys(store.notices):
+        if notice not in told:
+            yield Finding("noticed", Level.WARNING, notice)
+
+
+def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
+    """The findings; a check that breaks off is one, and the next check follows."""
+    try:
+        yield from findings
+    except DreamdError as error:
+        yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
+    except sqlite3.Error as error:
+        yield Finding("state.db", Level.PROBLEM, f"{store.workspace.database}: {error}", RESCUE)
+
+
+def _database(store: Store) -> Iterator[Finding]:
+    connection = store.crystals.connection
+    wrong = list(islice(faults(connection), 3))
+    if wrong:
+        yield Finding("state.db", Level.PROBLEM, f"damaged: {'; '.join(wrong)}", RESCUE)
+        return
+    graves = len(store.lineage.tombstones())
+    figures = f"{store.crystals.count():,} crystals, {store.lineage.last_version()} versions"
+    yield Finding("state.db", Level.OK, f"sound: {figures}, {graves} tombstones (lines that you deleted stay away)")
+
+
+def _forgetting(store: Store) -> Iterator[Finding]:
+    if is_unfinished(store.crystals.connection):
+        yield Finding("forgetting", Level.PROBLEM, f"a {UNFINISHED}", ADVICE)
+
+
+def _history(store: Store) -> Iterator[Finding]:
+    """Every version can be shown and restored, and is the one that state.db knows."""
+    sound = True
+    for version in store.lineage.versions(store.lineage.last_version()):
+        try:
+            record = store.journal.record(version.number)
+        except NotFoundError:
+            what = f"the record of version {version.number} is gone"
+            advice = "put it back from a backup; without it, only this version cannot be shown or restored"
+            yield Finding("history", Level.WARNING, what, advice)
+            sound = False
+            continue
+        except DreamdError as error:
+            what = error.what
+        else:
+            if record.id == version.dream:
+                continue
+            what = f"version {version.number} is dream {record.id}, and {version.dream} in state.db"
+        sound = False
+        advice = "put its record back from a backup; without it, only this version cannot be shown or restored"
+        yield Finding("history", Level.PROBLEM, what, advice)
+    if sound:
+        yield Finding("history", Level.OK, "every version is there")
+
+
+def _memory(store: Store) -> Iterator[Finding]:
+    """MEMORY.md is whole: a version, or what somebody has made of one."""
+    from daemon.upkeep.repair.document import wrong_with
+
+    last = store.lineage.last_version()
+    if not last:
+        return
+    try:
+        wrong = wrong_with(store.disk.read_if_there(store.workspace.document), store.journal.text(last))
+    except DreamdError:
+        return
+    if wrong:
+        yield Finding("MEMORY.md", Level.PROBLEM, f"MEMORY.md {wrong}", f"{REPAIR}, or 'dreamd restore {last}'")
+
+
+def _own_answers(store: Store) -> Iterator[Finding]:
+    """What an earlier dreamd learnt of itself: searches find it before the facts."""
+    from daemon.upkeep.repair.own_answers import own_answers
+
+    for job in own_answers(store):
+        yield Finding("crystals", Level.WARNING, job.wrong, REPAIR)
+
+
+def _embeddings(store: Store) -> Iterator[Finding]:
+    store.embedder()  # what waits is what waits for this model
+    embedder = store.embedding.get()
+    waiting, _ = store.crystals.vectors.waiting()
+    if isinstance(embedder, Unavailable):
+        yield Finding(
+            "embeddings", Level.WARNING, embedder.reason, f"{waiting:,} crystals are found by their words alone"
+        )
+    elif waiting:
+        what = f"{embedder.name}; {waiting:,} crystals wait for a vector"
+        yield Finding("embeddings", Level.WARNING, what, "the next dream embeds them")
+    else:
+        yield Finding("embeddings", Level.OK, f"{embedder.name}, its digest as pinned; no crystal waits")
+
+
+def _word_index(store: Store) -> Iterator[Finding]:
+    if lexical.is_torn(store.crystals.connection):
+        lexical.rebuild(store.crystals.connection)
+        yield Finding("word index", Level.WARNING, "was torn; it is rebuilt from the crystals now")
+    else:
+        yield Finding("word index", Level.OK, "agrees with the crystals")
+
+
+def _vector_index(store: Store) -> Iterator[Finding]:
+    index = store.index()
+    vectors = store.crystals.vectors
+    if index is None:
+        yield Finding("vector index", Level.OK, "nothing to index yet")
+        return
+    held, wanted, (_, untold) = index.count(), vectors.vector_count(), vectors.waiting()
+    level = Level.OK if held + untold >= wanted else Level.PROBLEM
+    what = f"ChromaDB holds {held:,} of {wanted:,} vectors" + (f"; {untold:,} are not told yet" if untold else "")
+    yield Finding("vector index", level, what, "" if level is Level.OK else "run 'dreamd dream'")
+
+
+def _dreams(store: Store) -> Iterator[Finding]:
+    unfinished = store.ledger.unfinished()
+    if unfinished is not None:
+        what = f"dream {unfinished.id} was interrupted"
+        yield Finding("dreams", Level.WARNING, what, "'dreamd dream' goes on with it and pays for nothing twice")
+        return
+    last = store.ledger.last_dream()
+    if last is not None and last.outcome in ("failed", "rejected"):
+        yield Finding(
+            "dreams", Level.WARNING, f"the last one was {last.outcome}: {last.detail}", "run 'dreamd dream'"
+        )
+    else:
+        yield Finding("dreams", Level.OK, f"the last one was {last.outcome}" if last else "none yet")
+
+
+def _pointers(store: Store) -> Iterator[Finding]:
+    now, searcher = clock(), store.searcher()
+    pointers = store.lineage.pointers(standing=True)
+    lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
+    for pointer in lost:
+        what = f"`{pointer.keywords}` does not find {pointer.topic!r} among the first {FIRST}"
+        yield Finding("pointers", Level.WARNING, what, "the next dream mends it")
+    if not lost:
+        yield Finding("pointers", Level.OK, f"all {len(pointers)} resolve")

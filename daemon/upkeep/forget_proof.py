@@ -1,0 +1,205 @@
+"""Proving that something was forgotten: every byte of what is dreamd's is searched, the owner's files are named.
+
+The search knows nothing of how things are erased: it reads every value of every record and every column, and leaves
+out only words that are dreamd's own where one of them is the whole value.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from daemon.ingest.agent_hooks import is_trusted
+from daemon.ingest.notes import transcript_files
+from daemon.workspace.adoption import transcript_list
+from daemon.workspace.stores import Store
+from state.document.document import parse
+from state.errors import DreamdError
+from state.scratch import decode as scratch_text
+from state.scratch import parse_notes
+from state.stores.backup.reading import open_archive
+from state.stores.database.columns import Kind, kind_of
+from state.stores.disk.disk import below
+from state.stores.erasing import files
+from state.stores.erasing.byte_search import Left, Needles, live_count
+from state.stores.erasing.own_words import is_asked_for, is_field, is_own
+from state.stores.erasing.plan import Erasure, erased_document, erased_record
+from state.stores.erasing.tables import tables, texts
+
+_MOST = 100  # places of one file are counted
+# Digests, words in pairs for the index (they go with their text), and the model of the configuration.
+_NO_TEXT = frozenset({"digest", "pairs", "model"})
+_OWNERS = "it is yours: dreamd does not touch it"
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """How much was searched, and what was found all the same."""
+
+    files: int
+    bytes: int
+    left: tuple[Left, ...]
+
+
+def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
+    """Search every file that is dreamd's, byte by byte, and say what is the owner's."""
+    connection, database = store.crystals.connection, store.workspace.database
+    needles = Needles(erasure.targets, surfaces, erasure.renamed)
+    left = [*_left_in_tables(connection, erasure)]
+    count = size = stored = 0
+    for path in all_files(store):
+        is_stored = path in files.database_files(store.workspace)
+        found, length = needles.count_file(path, loose=is_stored)
+        count, size = count + 1, size + length
+        if is_stored:
+            stored += found
+        elif found and (more := _unexplained(store, path, erasure, needles)):
+            left.append(Left(name_of(store, path), more, "it could not be taken out; look at the file"))
+    if stored and stored > live_count(connection, needles):
+        left.append(Left(database.name, stored, "in a page that no table holds; run 'dreamd forget' again"))
+    return Searched(count, size, (*left, *of_the_owner(store, needles)))
+
+
+def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterator[Left]:
+    for table in tables(connection):
+        found, named = 0, 0
+        for column, value in texts(connection, table):
+            if kind_of(table, column) is Kind.FILE:
+                named += erasure.holds(value)
+            elif column not in _NO_TEXT and (table, column) != ("meta", "name"):
+                found += standing(value, erasure) > 0
+        if found:
+            yield Left(f"state.db: {table}", found, "it could not be taken out; run 'dreamd forget' again")
+        if named:
+            yield Left(f"state.db: {table}", named, "a file of yours has it in its name", owners=True)
+
+
+def _unexplained(store: Store, path: Path, erasure: Erasure, needles: Needles) -> int:
+    """How often it stands in a file in words that are not dreamd's own."""
+    content = store.disk.read_bytes(path)
+    text = content.decode("utf-8", "replace")
+    if path in (store.workspace.document, store.workspace.backup):
+        return int(erased_document(text, erasure) != text)
+    if path in files.logs(store.workspace):
+        notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
+        return sum(erasure.holds(note.text) for note in notes) or int(files.blank(content, erasure) != content)
+    return standing(text, erasure) if _parsed(text) is not None else needles.count(content, most=_MOST)
+
+
+def standing(text: str, erasure: Erasure) -> int:
+    """In how many of its values a text holds it, when it is JSON (which may stand in JSON); else whether it does."""
+    value = _parsed(text)
+    if value is None:
+        return int(not is_own(text) and _holds(text, erasure))
+    return sum(_holds(one, erasure) for one in _said(value, is_field))
+
+
+def _holds(text: str, erasure: Erasure) -> bool:
+    if "\n" in text and any(part.name for part in parse(text).parts):  # a MEMORY.md: its headings are dreamd's own
+        return erased_document(text, erasure) != text
+    return erasure.holds(text) or erasure.ids(text) != text
+
+
+def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
+    try:
+        value = json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list) else None
+
+
+def _said(value: object, own: Callable[[str], bool]) -> Iterator[str]:
+    """Every text in JSON that is not dreamd's own: what a model said has the names that it was asked for."""
+    if isinstance(value, dict):
+        yield from (name for name in value if not own(name))
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _said(one, own)
+    elif isinstance(value, str) and not is_own(value):
+        inner = _parsed(value)
+        yield from [value] if inner is None else _said(inner, is_asked_for)
+
+
+def contents(store: Store) -> Iterator[tuple[Path, bytes]]:
+    """Every file in which dreamd writes but state.db, with its bytes."""
+    for path in all_files(store):
+        if path not in files.database_files(store.workspace):
+            yield path, store.disk.read_bytes(path)
+
+
+def changed_in(store: Store, path: Path, content: bytes, erasure: Erasure) -> int:
+    """In how many places forgetting would change this file."""
+    workspace = store.workspace
+    if path in (workspace.document, workspace.backup):
+        text = content.decode(errors="replace")
+        return max(lines_with(content, erasure), int(erased_document(text, erasure) != text))
+    if path in files.logs(workspace):
+        notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
+        return max(sum(erasure.holds(note.text) for note in notes), int(files.blank(content, erasure) != content))
+    record = files.record_in(store.disk, path) if path in files.records(workspace) else None
+    if record is not None:
+        return int(erased_record(record, erasure) != record)
+    return Needles(erasure.targets).count(content, most=_MOST)
+
+
+def lines_with(content: bytes, erasure: Erasure) -> int:
+    """How many lines of a MEMORY.md hold it."""
+    text = content.decode(errors="replace")
+    return sum(
+        erasure.line(block.text) != block.text for part in parse(text).parts for block in part.blocks if block.content
+    )
+
+
+def all_files(store: Store) -> Iterator[Path]:
+    """Every file in which dreamd writes."""
+    workspace = store.workspace
+    for path in (workspace.document, workspace.backup, workspace.scratch, transcript_list(workspace)):
+        if path.is_file():
+            yield path
+    yield from (path for path in sorted(below(workspace.state)) if path.is_file() and not path.is_symlink())
+    for folder in (workspace.root, workspace.scratch.parent):
+        yield from (path for path in folder.glob(f".*{files.TEMPORARY}*") if path.is_file())
+
+
+def of_the_owner(store: Store, needles: Needles) -> Iterator[Left]:
+    """Where it stands in what is the owner's: constraints, transcripts, feeds."""
+    workspace = store.workspace
+    own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
+    try:
+        own |= {path for path in transcript_files(store) if is_trusted(workspace, path)}
+    except DreamdError:
+        store.notice("sources.transcripts cannot be read, so transcripts were not searched")
+    read = store.crystals.connection.execute("SELECT file FROM watermarks").fetchall()
+    named = {workspace.root / row["file"] for row in read} - own
+    own |= {path for path in named if is_trusted(workspace, path)}
+    if elsewhere := sum(path.is_file() for path in named - own):
+        why = "read once; they are yours, and were not searched"
+        yield Left("files outside the workspace", elsewhere, why, owners=True)
+    yield from _exports(store)
+    for path in sorted(own):
+        if path.is_file() and not path.name.startswith("."):
+            try:
+                found, _ = needles.count_file(path, most=_MOST)
+            except OSError as error:
+                yield Left(name_of(store, path), 0, f"it could not be read ({error.strerror})", owners=True)
+                continue
+            if found:
+                yield Left(name_of(store, path), found, _OWNERS, owners=True)
+
+
+def _exports(store: Store) -> Iterator[Left]:
+    """Archives in the workspace itself: each holds all that was remembered when it was made."""
+    for path in sorted(store.workspace.root.glob("*.zip")):
+        with suppress(DreamdError, OSError), open_archive(path):
+            why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
+            yield Left(name_of(store, path), 1, why, owners=True)
+
+
+def name_of(store: Store, path: Path) -> str:
+    """The path as the owner knows it."""
+    root = store.workspace.root
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

@@ -1,0 +1,238 @@
+"""A workspace out of an archive: built aside, checked, and put into its place by one rename, or not at all."""
+
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from daemon.upkeep.export import require_record
+from daemon.workspace.stores import folders
+from state.errors import DreamdError, StorageError, UsageError
+from state.stores.backup.database import rebuilt
+from state.stores.backup.manifest import DATABASE, MAX_RECORD_BYTES, Member, is_private, place, version_of
+from state.stores.backup.reading import Archive, open_archive, refused
+from state.stores.crystals.crystals import Crystals
+from state.stores.database.connection import open_database
+from state.stores.disk.disk import Disk, names
+from state.stores.disk.syscalls import System, told
+from state.stores.disk.workspace import Workspace
+from state.stores.history.lineage import Lineage
+
+_ASIDE = ".dreamd-import-"
+_INCOMING = "incoming.db"
+# state.db is there three times for a moment: as it came, made anew, and with its full-text indexes.
+_COPIES = 3
+_SPARE_BYTES = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A workspace that came out of an archive.
+
+    `at` is when that was made; `missing` versions had no record; of `foreign` transcripts, outside the workspace, it
+    is not known any more how far they were read.
+    """
+
+    workspace: str
+    at: datetime
+    version: int
+    crystals: int
+    missing: tuple[int, ...]
+    foreign: int = 0
+
+
+def import_archive(file: Path, folder: Path, system: System | None = None) -> Imported:
+    """Make the folder, which is new or empty, the workspace that was exported into this file.
+
+    Raises UsageError for a folder that holds something, ArchiveError for a file that is not what `dreamd export`
+    writes, StorageError when the disk fails; the folder is then as it was.
+    """
+    root, mode = _place_for(folder)
+    with open_archive(file) as archive:
+        _require_space(archive, root.parent)
+        with _aside(root.parent, system or System()) as (aside, disk):
+            workspace = Workspace(aside)
+            foreign = _unpack(archive, workspace, disk)
+            imported = replace(_checked(archive, workspace, root), foreign=foreign)
+            _sync(workspace, disk, mode)
+            _publish(disk, aside, root)
+    return imported
+
+
+def _place_for(folder: Path) -> tuple[Path, int]:
+    """Where the workspace will be, free of links, and the mode of its folder. Raises UsageError."""
+    root = Path(os.path.realpath(folder))
+    with told(root):
+        if not root.exists():
+            if not root.parent.is_dir():
+                raise UsageError(f"{root.parent} is no folder", "make it first")
+            mask = os.umask(0)
+            os.umask(mask)
+            return root, 0o777 & ~mask
+        if not root.is_dir():
+            raise UsageError(f"{root} is a file", "name a new folder for the workspace")
+        _require_empty(root)
+        if root.is_mount():
+            raise UsageError(f"{root} is where a disk is mounted", "name a new folder in it")
+        return root, stat.S_IMODE(root.stat().st_mode)
+
+
+def _require_empty(root: Path) -> None:
+    with os.scandir(root) as entries:
+        if next(entries, None) is not None:
+            raise UsageError(
+                f"{root} is not empty, and nothing is overwritten", "name a new folder for the workspace"
+            )
+
+
+def _require_space(archive: Archive, parent: Path) -> None:
+    with told(parent):
+        disk = os.statvfs(parent)
+    free = disk.f_bavail * disk.f_frsize
+    once = sum(-(-member.size // disk.f_frsize) * disk.f_frsize for member in archive.manifest.members)
+    again = sum((_COPIES - 1) * member.size for member in archive.manifest.members if member.name == DATABASE)
+    wanted = once + again + _SPARE_BYTES
+    if wanted > free:
+        raise StorageError(
+            f"{archive.path} needs {wanted:,} bytes in {parent}, and {free:,} are free",
+            "free some space and try again",
+        )
+
+
+@contextmanager
+def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
+    """A new folder beside the workspace that is to be, removed again unless it was renamed.
+
+    Its lock says that somebody is at work in it: what a killed import left has none, and goes now.
+    """
+    _remove_leftovers(parent)
+    while True:
+        aside = parent / f"{_ASIDE}{os.getpid()}-{os.urandom(4).hex()}"
+        try:
+            with told(parent):
+                system.mkdir(aside, 0o700)
+            with _held(aside) as mine:
+                if mine:  # else another one took it for a leftover before it was locked
+                    yield aside, Disk(parent, system)
+                    return
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Whether the folder's lock is this one's now, and the folder still there."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield names(folder, fd)
+    finally:
+        os.close(fd)
+
+
+def _remove_leftovers(parent: Path) -> None:
+    with suppress(OSError):
+        for path in parent.glob(f"{_ASIDE}*"):
+            with _held(path) as dead:
+                if dead:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
+    """Write every member, and state.db as this program makes it; how many transcripts it left out."""
+    for folder in (workspace.state, *folders(workspace)):
+        with told(folder):
+            disk.system.mkdir(folder, 0o700)
+    incoming = workspace.state / _INCOMING
+    for member in archive.manifest.members:
+        path = incoming if member.name == DATABASE else place(workspace, member.name)
+        assert path is not None
+        _write(archive, member, path, disk.system)
+    foreign = rebuilt(incoming, workspace.database, archive.manifest.schema)
+    with told(incoming):
+        disk.system.unlink(incoming)
+        workspace.database.chmod(0o600)
+    return foreign
+
+
+def _write(archive: Archive, member: Member, path: Path, system: System) -> None:
+    with told(path):
+        fd = system.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            for block in archive.blocks(member):
+                written = 0
+                while written < len(block):
+                    written += system.write(fd, block[written:])
+            os.fchmod(fd, 0o600 if is_private(member.name) else 0o644)
+            os.utime(fd, ns=(member.mtime_ns, member.mtime_ns))
+            system.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
+    """What was imported, once state.db and the journal's records agree."""
+    connection = open_database(workspace.database)
+    try:
+        lineage, crystals = Lineage(connection), Crystals(connection).count()
+        dreams = {version.number: version.dream for version in lineage.versions(lineage.last_version())}
+    finally:
+        connection.close()
+    recorded = set()
+    for member in archive.manifest.members:
+        number = version_of(member.name)
+        if number is None:
+            continue
+        # A record that state.db does not know would be committed by the next owner.
+        if number not in dreams:
+            raise refused(archive.path, f"{member.name} is of a version that state.db does not know")
+        try:
+            if member.size > MAX_RECORD_BYTES:
+                raise StorageError(f"{member.name} is longer than any record")
+            require_record(member.name, (workspace.state / member.name).read_bytes(), dreams[number])
+        except DreamdError as error:
+            raise refused(archive.path, error.what) from error
+        recorded.add(number)
+    return Imported(
+        workspace=str(root),
+        at=archive.manifest.at,
+        version=max(dreams, default=0),
+        crystals=crystals,
+        missing=tuple(sorted(dreams.keys() - recorded)),
+    )
+
+
+def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
+    """Make everything last, the folders after what is in them."""
+    with told(workspace.database):
+        fd = disk.system.open(workspace.database, os.O_RDWR)
+        try:
+            disk.system.fsync(fd)
+        finally:
+            os.close(fd)
+    for folder in (*reversed(folders(workspace)), workspace.state):
+        disk.fsync_folder(folder)
+    with told(workspace.root):
+        workspace.root.chmod(mode)
+    disk.fsync_folder(workspace.root)
+
+
+def _publish(disk: Disk, aside: Path, root: Path) -> None:
+    """One rename, which takes the place of nothing but an empty folder."""
+    try:
+        with told(root):
+            disk.system.rename(aside, root)
+    except StorageError:
+        if root.is_dir():
+            _require_empty(root)  # somebody was faster
+        raise
+    disk.fsync_folder(root.parent)

@@ -1,0 +1,193 @@
+"""MEMORY.md: when what stands there is no MEMORY.md any more, the last committed version takes its place.
+
+The file that was found is kept aside. Whole lines that its owner wrote since are taken over from it.
+"""
+
+import difflib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from daemon.upkeep.repair.jobs import Job, Repairing
+from state.document.document import Edit, SectionName, blank, complete, parse, render
+from state.document.editing import edited
+from state.dream import Dream
+from state.errors import DreamdError
+from state.stores.disk.disk import Disk
+from state.stores.history.lineage import Lineage
+from state.stores.repair.check import looked_into
+from state.text.words import normalise
+
+# A line that is so much like one that is missing is that one, damaged.
+_ALIKE = 0.8
+# One that is so much like one of the version's, but for bytes that are no text, is that one.
+_SAME = 0.95
+# So many of its rows may be no UTF-8 in a file that is a text.
+_FEW = 0.1
+_REPLACED = "�"
+
+
+def document(repairing: Repairing) -> Iterator[Job]:
+    """MEMORY.md; one that is a link is somebody's, and left alone."""
+    path, disk = repairing.workspace.document, repairing.disk
+    if path.is_symlink():
+        return
+    is_file = path.is_file() or not os.path.lexists(path)
+    found = disk.read_if_there(path) if is_file else b""
+    wanted = _committed(repairing)
+    wrong = "is no file" if not is_file else wrong_with(found, wanted)
+    if not wrong:
+        return
+    if wanted is None:
+        yield from _without_version(repairing, found, wrong)
+        return
+    if found and (legible := _legible(found, wanted)) is not None and not wanted.startswith(legible):
+        deed = f"all that can be read stays, and what it lacks comes from version {repairing.last}"
+        deed += "; what was found is kept aside"
+        yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, repairing, _filled(legible, wanted)))
+        return
+    text, saved = _with_lines_of(wanted, found or b"")
+    deed = f"version {repairing.last} takes its place"
+    if found:
+        deed += ", and what was found is kept aside"
+    if saved:
+        deed += f"; {len(saved)} lines that were written since are taken over"
+    yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, repairing, text))
+
+
+def wrong_with(found: bytes | None, wanted: str | None) -> str:
+    """Why this is no MEMORY.md; empty when it is one. `wanted` is the last version (None: there is none)."""
+    if found is None or not found.strip():
+        state = "is missing" if found is None else "is empty"
+        return state if wanted is not None else ""
+    try:
+        text = found.decode()
+    except UnicodeDecodeError as error:
+        return f"is no text: byte {error.start} is not UTF-8"
+    if "\0" in text:
+        return "holds NUL bytes"
+    return _torn(text, wanted) if wanted is not None and text != wanted else ""
+
+
+def _torn(text: str, wanted: str) -> str:
+    """How it shows that this is only a part of a MEMORY.md; empty when it does not."""
+    if not text.endswith("\n") and wanted.startswith(text):
+        return "breaks off"
+    missing = parse(text).missing if parse(wanted).has_schema else ()
+    lacking = [name for name in missing if name not in parse(wanted).missing]
+    return f"lacks its sections ({', '.join(lacking)})" if lacking else ""
+
+
+def _committed(repairing: Repairing) -> str | None:
+    """The last version; of one whose record is lost, an earlier one with the lines that state.db knows."""
+    if not repairing.last:
+        return None
+    record = repairing.records.get(repairing.last)
+    if record is not None:
+        return _text(record)
+    earlier = max((number for number in repairing.records if number < repairing.last), default=None)
+    base = parse(_text(repairing.records[earlier])) if earlier is not None else blank()
+    try:
+        with looked_into(repairing.workspace.database) as connection:
+            lines = [(line.section, line.text) for line in Lineage(connection).standing()]
+    except (sqlite3.Error, DreamdError):  # nothing is mended yet, and this is only a survey
+        return render(base)
+    here = {(section, block.key) for section, block in base.lines()}
+    there = {(section, normalise(text)) for section, text in lines}
+    edits = [Edit(section, (block.text,)) for section, block in base.lines() if (section, block.key) not in there]
+    edits += [Edit(section, (), text) for section, text in lines if (section, normalise(text)) not in here]
+    return render(edited(complete(base), edits)[0])
+
+
+def _text(record: Dream) -> str:
+    return record.after if record.merged is None else record.merged
+
+
+def _legible(found: bytes, wanted: str) -> str | None:
+    """The file as text, when it is one but for a few rows; None: it is none.
+
+    A row that is not UTF-8 is a row of the version with a byte that has changed, else it is in an older encoding.
+    """
+    rows = found.split(b"\n")
+    bad = [number for number, row in enumerate(rows) if not _is_text(row)]
+    if b"\0" in found or len(bad) > max(1, len(rows) * _FEW):
+        return None
+    known = wanted.split("\n")
+    read = [row.decode("utf-8", "ignore") for row in rows]
+    for number in bad:
+        same = difflib.get_close_matches(read[number], known, 1, _SAME)
+        read[number] = same[0] if same else rows[number].decode("cp1252", "replace")
+    if not found.endswith(b"\n") and read[-1] and any(row.startswith(read[-1]) for row in known):
+        read[-1] = ""  # it breaks off in a row of the version
+    return "\n".join(read)
+
+
+def _is_text(row: bytes) -> bool:
+    try:
+        row.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _filled(text: str, wanted: str) -> str:
+    """The text with the sections that it lacks, each with the lines of the version that stand nowhere else."""
+    document = parse(text)
+    lacking = document.missing
+    standing = {block.key for part in document.parts for block in part.lines}
+    edits = [
+        Edit(section, (), block.text)
+        for section, block in parse(wanted).lines()
+        if section in lacking and block.key not in standing
+    ]
+    return render(edited(complete(document), edits)[0])
+
+
+def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
+    """The version with the whole lines that only the found file has; and which these are."""
+    base, torn = parse(wanted), parse(found.decode("utf-8", "replace").replace("\0", _REPLACED))
+    standing = {block.key for _, block in base.lines()}
+    blocks = [(section, block) for section, block in torn.lines() if section is not SectionName.POINTERS]
+    if blocks and not found.endswith(b"\n"):
+        blocks.pop()  # it may go on where the file breaks off
+    there = {block.key for _, block in blocks}
+    gone = sorted(standing - there)
+    new = [
+        (section, block.text)
+        for section, block in blocks
+        if block.key not in standing
+        and _REPLACED not in block.text
+        and block.text.isprintable()
+        and not difflib.get_close_matches(block.key, gone, 1, _ALIKE)
+    ]
+    document, _ = edited(base, [Edit(section, (), text) for section, text in new])
+    return render(document), [text for _, text in new]
+
+
+def _replace(repairing: Repairing, text: str) -> tuple[str, ...]:
+    path = repairing.workspace.document
+    if os.path.lexists(path):
+        repairing.aside.keep(path)
+    repairing.check()
+    repairing.disk.write_atomic(path, text.encode(), mode=0o644)
+    if path.stat().st_mode & 0o044 == 0:  # what was kept aside has become its owner's alone, and this copied it
+        path.chmod(0o644)
+    return ()
+
+
+def _without_version(repairing: Repairing, found: bytes | None, wrong: str) -> Iterator[Job]:
+    """Before the first version: the copy from before the first dream, if there is one; else it is the owner's."""
+    backup = _backup(repairing.disk, repairing)
+    if backup is None:
+        return
+    deed = "MEMORY.md.seed-backup takes its place" + (", and what was found is kept aside" if found else "")
+    yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, repairing, backup))
+
+
+def _backup(disk: Disk, repairing: Repairing) -> str | None:
+    try:
+        text = (disk.read_if_there(repairing.workspace.backup) or b"").decode()
+    except (DreamdError, UnicodeDecodeError):
+        return None
+    return text if text.strip() and "\0" not in text else None

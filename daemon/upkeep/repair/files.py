@@ -1,0 +1,130 @@
+"""The files of a workspace as such: links, folders, permissions, owners, leftovers."""
+
+import os
+import stat
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from daemon.upkeep.examine import Finding, Level
+from daemon.upkeep.repair.jobs import Job, Repairing
+from daemon.workspace.stores import folders
+from state.stores.disk.syscalls import told
+from state.stores.disk.workspace import Workspace
+
+_LEFTOVER_SECONDS = 3600.0
+_TEMPORARY = ".*.dreamd-tmp"
+
+
+def links(workspace: Workspace) -> Iterator[Finding]:
+    """Symbolic links where files of ours should be: they are said, and neither followed nor removed."""
+    found = [path for path in _ours(workspace) if path.is_symlink()]
+    others = (workspace.document, workspace.scratch, workspace.scratch.parent)
+    found += [path for path in others if path.is_symlink() and not _is_inside(path, workspace)]
+    for path in found:
+        what = f"{path} is a symbolic link to {os.readlink(path)}; it is not followed"  # noqa: PTH115
+        yield Finding(
+            "links", Level.PROBLEM, what, f"put the file itself in its place, or remove the link: rm '{path}'"
+        )
+
+
+def _is_inside(path: Path, workspace: Workspace) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(workspace.root)
+
+
+def files(repairing: Repairing) -> Iterator[Job]:
+    """Folders that are missing or none, permissions, and what killed writers left."""
+    workspace = repairing.workspace
+    for folder in folders(workspace):
+        if os.path.islink(folder):  # noqa: PTH114 - Path.is_symlink may raise here
+            continue
+        if not os.path.lexists(folder):
+            yield Job("folders", f"{folder} is missing", "it is made again", partial(_make, repairing, folder))
+        elif not folder.is_dir():
+            deed = "it is kept aside, and the folder is made"
+            yield Job("folders", f"{folder} is no folder", deed, partial(_make, repairing, folder))
+    yield from permissions(workspace)
+    yield from _leftovers(repairing)
+
+
+def permissions(workspace: Workspace) -> Iterator[Job]:
+    """What this user cannot read or write of its own, and a state folder that others can enter."""
+    state = workspace.state
+    is_open = bool(stat.S_IMODE(state.stat().st_mode) & 0o077)
+    if is_open or _lacks(state, 0o700):
+        what = f"{state} is {'open to other users' if is_open else 'closed to its owner'}"
+        yield Job("permissions", what, "its permissions are 700 again", partial(_set_mode, state, 0o700))
+    for path in _ours(workspace):
+        if path.is_symlink():
+            continue
+        wanted = 0o700 if path.is_dir() else 0o600
+        too_open = is_open and not path.is_dir() and stat.S_IMODE(path.lstat().st_mode) & 0o077
+        if _lacks(path, wanted) or too_open:
+            what = f"{path} has the permissions {stat.S_IMODE(path.lstat().st_mode):o}"
+            yield Job("permissions", what, f"they are {wanted:o} again", partial(_set_mode, path, wanted))
+    for path in (workspace.document, workspace.scratch):
+        if path.is_file() and not path.is_symlink() and _lacks(path, 0o600):
+            mode = stat.S_IMODE(path.stat().st_mode) | 0o600
+            yield Job("permissions", f"{path} is closed to its owner", f"{mode:o}", partial(_set_mode, path, mode))
+
+
+def owners(workspace: Workspace) -> Iterator[Finding]:
+    """Files of ours that belong to somebody else: only that user, or root, can give them back."""
+    owner = workspace.root.stat().st_uid
+    strange = [path for path in (workspace.state, *_ours(workspace)) if path.lstat().st_uid != owner]
+    if strange:
+        what = f"{strange[0]} belongs to another user than the workspace ({len(strange)} such files and folders)"
+        advice = f"run 'sudo chown -hR {owner} {workspace.state}'"
+        yield Finding("permissions", Level.PROBLEM, what, advice)
+
+
+def _ours(workspace: Workspace) -> Iterator[Path]:
+    """What is in the state folder: what ChromaDB has in its own and what was kept aside left out."""
+    folders_of_ours = (
+        workspace.state,
+        workspace.history,
+        workspace.segments,
+        workspace.retired,
+        workspace.checkpoints,
+    )
+    for folder in folders_of_ours:
+        if folder.is_symlink() or not folder.is_dir():
+            continue
+        try:
+            yield from sorted(folder.iterdir())
+        except OSError:
+            continue  # it is closed to us: that is said of the folder itself
+
+
+def _lacks(path: Path, wanted: int) -> bool:
+    return stat.S_IMODE(path.lstat().st_mode) & wanted != wanted
+
+
+def _set_mode(path: Path, mode: int) -> tuple[str, ...]:
+    with told(path):
+        path.chmod(mode)
+    return ()
+
+
+def _make(repairing: Repairing, folder: Path) -> tuple[str, ...]:
+    if os.path.lexists(folder):
+        repairing.aside.move(folder)
+    repairing.disk.make_folder(folder)
+    return ()
+
+
+def _leftovers(repairing: Repairing) -> Iterator[Job]:
+    workspace = repairing.workspace
+    before = repairing.now.timestamp() - _LEFTOVER_SECONDS
+    for folder in (workspace.root, workspace.scratch.parent, workspace.state, workspace.history, workspace.segments):
+        if not folder.is_dir():
+            continue
+        left = [path for path in folder.glob(_TEMPORARY) if path.lstat().st_mtime < before]
+        if left:
+            what = f"{len(left)} files that killed processes left in {folder}"
+
+            def remove(folder: Path = folder) -> tuple[str, ...]:
+                repairing.disk.remove_leftovers(folder, before)
+                return ()
+
+            yield Job("leftovers", what, "they are removed: nobody was told that they are written", remove)

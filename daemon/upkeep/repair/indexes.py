@@ -1,0 +1,171 @@
+"""What is made of state.db, or can be done without: both indexes, the checkpoints; and opening the stores again."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from daemon.ingest.agent_hooks import is_trusted
+from daemon.ingest.formats.turn import Watermark
+from daemon.ingest.notes import FELT_FOR, absorb_transcripts, transcript_files
+from daemon.upkeep.repair.jobs import Job, Repairing
+from daemon.upkeep.repair.own_answers import own_answers
+from daemon.workspace.stores import Store
+from state.codec import encode
+from state.errors import DreamdError
+from state.stores.crystals import full_text as lexical
+from state.stores.database.connection import require_plain
+from state.stores.disk.syscalls import told
+from state.stores.sessions.cold_archive import ColdArchive
+from state.stores.vectors.chroma import is_whole
+
+_CHECKPOINTS = ("dreams.db", "dreams.db-wal", "dreams.db-shm", "dreams.db-journal")
+
+
+def checkpoints(repairing: Repairing) -> Iterator[Job]:
+    """The checkpoints of dreams under way: what is damaged there costs at most an answer that is paid again."""
+    path = repairing.workspace.checkpoints / _CHECKPOINTS[0]
+    if not os.path.lexists(path) or path.is_symlink() or (wrong := _wrong(path)) is None:
+        return
+    deed = "they are thrown away; a dream that was interrupted begins anew"
+    yield Job("checkpoints", f"{path}: {wrong}", deed, partial(_throw_away, repairing))
+
+
+def _wrong(path: Path) -> str | None:
+    """What SQLite says of a copy: opening the database itself would write its log into it."""
+    try:
+        require_plain(path)
+        with TemporaryDirectory() as folder, told(path):
+            for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")):
+                if file.exists():
+                    shutil.copy(file, folder)
+            with closing(sqlite3.connect(Path(folder) / path.name)) as connection:
+                (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except (sqlite3.DatabaseError, DreamdError) as error:
+        return str(error)
+    return None if said == "ok" else str(said)
+
+
+def _throw_away(repairing: Repairing) -> tuple[str, ...]:
+    for name in _CHECKPOINTS:
+        path = repairing.workspace.checkpoints / name
+        if path.is_dir():
+            repairing.aside.move(path)
+        elif os.path.lexists(path):
+            repairing.disk.remove(path)
+    return ()
+
+
+def vector_folder(repairing: Repairing) -> Iterator[Job]:
+    """ChromaDB's folder, before anybody opens it: it is thrown away unless its files are the sealed ones."""
+    workspace = repairing.workspace
+    folder = workspace.crystals
+    if not folder.is_dir() or folder.is_symlink() or not any(folder.iterdir()):
+        return
+    if repairing.rebuilt:
+        wrong = "the vector index is of the old state.db"
+    elif not is_whole(folder):
+        wrong = "the vector index is torn: its files are not those that were sealed"
+    else:
+        return
+    yield Job("vector index", wrong, "it is thrown away and built anew from state.db", partial(_empty, repairing))
+
+
+def _empty(repairing: Repairing) -> tuple[str, ...]:
+    folder = repairing.workspace.crystals
+    repairing.emptied = True
+    with told(folder):
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+    return ()
+
+
+def indexes(repairing: Repairing, store: Store) -> Iterator[Job]:
+    """Both full-text indexes, what was forgotten of transcripts, vectors, ChromaDB; in a workspace that is open."""
+    connection = store.crystals.connection
+    if lexical.is_torn(connection):
+        yield Job("word index", "the word index is torn", "it is built anew", partial(_again, connection))
+    if _is_torn(connection, "cold_words"):
+        deed = "it is built anew"
+        yield Job("word index", "the word index of the cold archive is torn", deed, _cold(connection))
+    yield from _transcripts(store, repairing)
+    yield from own_answers(store)
+    waiting, _ = store.crystals.vectors.waiting()
+    if waiting and repairing.rebuilt and store.embedder() is not None:
+        deed = "they are embedded anew"
+        yield Job("embeddings", f"{waiting:,} crystals have no vector", deed, partial(_embed, store))
+    yield from _vector_index(store, repairing)
+
+
+def _vector_index(store: Store, repairing: Repairing) -> Iterator[Job]:
+    """Opening it probes it; one that is not whole is built anew by that."""
+    if not store.crystals.vectors.vector_count():
+        return
+    known = set(store.notices)
+    had = any(store.workspace.crystals.iterdir())
+    try:
+        store.index()
+    except DreamdError as error:
+        yield Job("vector index", str(error), "run 'dreamd doctor --repair' again", lambda: ())
+        return
+    for notice in [notice for notice in store.notices if notice not in known]:
+        yield Job("vector index", notice, "it was built anew from state.db", lambda: ())
+    if not had and not repairing.emptied:
+        count = store.crystals.vectors.vector_count()
+        yield Job("vector index", "there was none", f"it was built of {count:,} vectors", lambda: ())
+
+
+def _again(connection: sqlite3.Connection) -> tuple[str, ...]:
+    lexical.rebuild(connection)
+    return ()
+
+
+def _cold(connection: sqlite3.Connection) -> Callable[[], tuple[str, ...]]:
+    def rebuild() -> tuple[str, ...]:
+        ColdArchive(connection).rebuild()
+        return ()
+
+    return rebuild
+
+
+def _is_torn(connection: sqlite3.Connection, index: str) -> bool:
+    try:
+        connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
+            return True
+        raise
+    return False
+
+
+def _embed(store: Store) -> tuple[str, ...]:
+    return (f"{store.embed():,} vectors",)
+
+
+def _transcripts(store: Store, repairing: Repairing) -> Iterator[Job]:
+    """Every transcript that is still there is read from its beginning: what is known already stays as it is.
+
+    state.db names them, and may not be this machine's: outside the workspace only what the owner names is opened.
+    """
+    rows = store.crystals.connection.execute("SELECT file FROM watermarks WHERE record = ?", (encode(Watermark()),))
+    named = {store.workspace.root / row["file"] for row in rows}
+    files = {path for path in named if is_trusted(store.workspace, path) and path.is_file()}
+    if repairing.reread:
+        files |= set(transcript_files(store))
+    if not files:
+        return
+
+    def read() -> tuple[str, ...]:
+        # What was felt then is in the hormones, or long past: nothing of it is felt twice.
+        absorbed = absorb_transcripts(store, sorted(files), repairing.now + FELT_FOR * 2)
+        return (f"{absorbed.turns:,} turns", *absorbed.problems)
+
+    what = f"{len(files)} transcripts may hold crystals that are lost"
+    yield Job("transcripts", what, "they are read again from their beginnings", read)

@@ -1,0 +1,56 @@
+"""What a repair is made of: jobs, each of which says what is wrong and what it does about it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from daemon.config.settings import Config
+from daemon.upkeep.repair.kept_aside import Aside
+from state.crystals.crystal import Crystal
+from state.dream import Dream
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+
+if TYPE_CHECKING:
+    from daemon.workspace.vector_index import Embedding
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One thing that is wrong, and what is done about it. `do` says what came of it, line by line."""
+
+    about: str
+    wrong: str
+    deed: str
+    do: Callable[[], tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class Repairing:
+    """What the jobs of one repair work with. `check` raises when this process owns the workspace no more.
+
+    `records` are the journal's that can be read, `illegible` says of the others why not; `pieces` are crystals that
+    these still show. `last` is the last version that is done. state.db was `rebuilt`, transcripts are to be
+    `reread`, ChromaDB's folder was `emptied`.
+    """
+
+    workspace: Workspace
+    config: Config
+    disk: Disk
+    check: Callable[[], None]
+    embedding: "Embedding"
+    now: datetime
+    aside: Aside
+    records: dict[int, Dream] = field(default_factory=dict)
+    illegible: dict[int, str] = field(default_factory=dict)
+    pieces: dict[int, list[Crystal]] = field(default_factory=dict)
+    last: int = 0
+    rebuilt: bool = False
+    reread: bool = False
+    emptied: bool = False
+
+    @property
+    def every(self) -> Iterator[Dream]:
+        """The records in their order."""
+        return (self.records[number] for number in sorted(self.records))

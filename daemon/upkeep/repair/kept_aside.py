@@ -1,0 +1,76 @@
+"""Where a repair keeps what it takes out of a workspace: .dreamd/broken/TIME/, for its owner alone."""
+
+import os
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from state.stores.disk.disk import Disk
+from state.stores.disk.syscalls import told
+from state.stores.disk.workspace import Workspace
+from state.stores.repair.rebuild import name_again
+
+FOLDER = "broken"
+
+
+@dataclass(slots=True)
+class Aside:
+    """The folder of one repair, made when something first comes into it. `kept` are paths from the root."""
+
+    workspace: Workspace
+    disk: Disk
+    now: datetime
+    kept: list[str] = field(default_factory=list)
+    _folder: Path | None = None
+
+    def move(self, path: Path) -> None:
+        """Take the file or folder away; a crash leaves it in one of the two places."""
+        target = self._place(path)
+        self.disk.rename(path, target)
+        if not target.is_symlink():
+            target.chmod(0o700 if target.is_dir() else 0o600)
+
+    def keep(self, path: Path) -> None:
+        """Keep the file as it is now, also after something else has its name; a folder is taken away."""
+        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir may raise here
+            self.move(path)
+        else:
+            name_again(self.disk, path, self._place(path))
+
+    def keep_content(self, path: Path, content: bytes) -> None:
+        """Keep a copy of what stands in a file that will be changed where it stands."""
+        self.disk.write_new(self._place(path), content)
+
+    @property
+    def folder(self) -> str:
+        """The folder's path from the root; empty when nothing was kept."""
+        return str(self._folder.relative_to(self.workspace.root)) if self._folder is not None else ""
+
+    def _place(self, path: Path) -> Path:
+        """A free place for what is there now, in a folder that is there."""
+        if self._folder is None:
+            self._folder = self._made()
+        inside = path.relative_to(self.workspace.root)
+        parts = inside.parts[1:] if inside.parts[0] == self.workspace.state.name else inside.parts
+        folder = self._folder
+        for part in parts[:-1]:
+            folder /= part
+            self.disk.make_folder(folder)
+        place = folder / parts[-1]
+        while os.path.lexists(place):
+            place = place.with_name(f"{place.name}+")
+        self.kept.append(str(place.relative_to(self.workspace.root)))
+        return place
+
+    def _made(self) -> Path:
+        home = self.workspace.state / FOLDER
+        if os.path.lexists(home) and not home.is_dir():
+            self.disk.rename(home, home.with_name(f"{FOLDER}-was-a-file"))
+        self.disk.make_folder(home)
+        folder = home / f"{self.now:%Y%m%dT%H%M%SZ}"
+        while os.path.lexists(folder):
+            folder = folder.with_name(f"{folder.name}+")
+        self.disk.make_folder(folder)
+        with told(folder):
+            folder.chmod(0o700)
+        return folder

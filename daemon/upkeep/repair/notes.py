@@ -1,0 +1,89 @@
+"""The log of notes: NUL bytes. A copy of the file is kept aside, nothing that can be read is touched.
+
+Agents append to these files meanwhile, perhaps through a descriptor that is open since long. So they are changed
+where they stand, and keep their length.
+"""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from daemon.upkeep.examine import Finding, Level
+from daemon.upkeep.repair.jobs import Job, Repairing
+from state.errors import DreamdError
+from state.stores.disk.disk import LONGEST_LOG, Disk
+from state.stores.disk.syscalls import told
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+
+
+def notes(repairing: Repairing) -> Iterator[Job]:
+    """The files of notes that no dream has consumed; one that is no file is kept aside."""
+    workspace = repairing.workspace
+    scratch = workspace.scratch
+    if os.path.lexists(scratch) and not scratch.is_file() and not scratch.is_symlink():
+        deed = "it is kept aside; the next note makes the file"
+        yield Job("notes", f"{scratch} is no file", deed, partial(_move, repairing, scratch))
+    try:
+        pending = Segments(workspace, repairing.disk).pending_files()
+    except DreamdError:
+        return  # links and permissions are told of by themselves
+    for file in pending:
+        if file.path.is_symlink() or not file.path.is_file():
+            continue
+        bad = list(_bad_rows(repairing.disk.read_bytes(file.path, LONGEST_LOG), file.start))
+        if bad:
+            what = f"{file.path}: {len(bad)} rows hold NUL bytes"
+            deed = "a copy is kept aside; the NUL bytes are taken out"
+            yield Job("notes", what, deed, partial(_blank, repairing, file.path, file.start))
+
+
+def doubtful(workspace: Workspace) -> Iterator[Finding]:
+    """Rows in another encoding: they are read, and are the writer's to mend."""
+    try:
+        pending = Segments(workspace).pending_files()
+    except DreamdError as error:
+        yield Finding("notes", Level.PROBLEM, error.what, error.advice)
+        return
+    for file in pending:
+        content = (Disk(workspace.root).read_if_there(file.path, LONGEST_LOG) or b"")[file.start :]
+        rows = [row for row in content.split(b"\n") if row and row.decode("utf-8", "ignore").encode() != row]
+        if rows:
+            what = f"{file.path}: {len(rows)} rows are not UTF-8; they are read, and what is none shows as \\xe9"
+            yield Finding("notes", Level.WARNING, what, "write notes in UTF-8")
+
+
+def _bad_rows(content: bytes, start: int) -> Iterator[tuple[int, bytes]]:
+    """The rows that are to be changed, from `start` on: where, and what they are to be."""
+    at = 0
+    for row in content.split(b"\n"):
+        if at >= start and (new := _cleaned(row)) != row:
+            yield at, new
+        at += len(row) + 1
+
+
+def _cleaned(row: bytes) -> bytes:
+    """The row in as many bytes without NULs; what is no UTF-8 otherwise is text in another encoding, and is read."""
+    return row.replace(b"\0", b"").ljust(len(row))
+
+
+def _blank(repairing: Repairing, path: Path, start: int) -> tuple[str, ...]:
+    content = repairing.disk.read_bytes(path, LONGEST_LOG)
+    repairing.aside.keep_content(path, content)
+    with told(path):
+        fd = repairing.disk.system.open(repairing.disk.target(path), os.O_WRONLY)
+        try:
+            for at, row in _bad_rows(content, start):
+                written = 0
+                while written < len(row):
+                    written += repairing.disk.system.pwrite(fd, row[written:], at + written)
+            repairing.disk.system.fsync(fd)
+        finally:
+            os.close(fd)
+    return ()
+
+
+def _move(repairing: Repairing, path: Path) -> tuple[str, ...]:
+    repairing.aside.move(path)
+    return ()

@@ -1,0 +1,143 @@
+"""`dreamd doctor --repair`: a broken workspace works again, and nothing that can still be read is lost.
+
+    links, folders, permissions ─> history/ ─> state.db ─> MEMORY.md ─> notes ─> checkpoints ─> indexes ─> a look
+
+Each step finds what is wrong once those before it are done, says it, and mends it. Whatever is replaced is kept aside
+first. A step that was cut off anywhere is done by the next repair; one that finds nothing changes nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.upkeep.examine import Finding, Level, look_into
+from daemon.upkeep.repair.database import database
+from daemon.upkeep.repair.document import document
+from daemon.upkeep.repair.files import files, links, owners
+from daemon.upkeep.repair.history import illegible, read_records
+from daemon.upkeep.repair.indexes import checkpoints, indexes, vector_folder
+from daemon.upkeep.repair.jobs import Job, Repairing
+from daemon.upkeep.repair.kept_aside import Aside
+from daemon.upkeep.repair.notes import doubtful, notes
+from daemon.workspace.stores import Store, clock, open_owned, recover
+from daemon.workspace.vector_index import Embedding, Indexing
+from state.errors import DreamdError
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """One thing that was wrong, what was (or would be) done about it, and what came of that."""
+
+    about: str
+    wrong: str
+    deed: str
+    results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair has done. `left` is what is still wrong; what was replaced is `kept` in the folder `aside`."""
+
+    mends: tuple[Mend, ...] = ()
+    left: tuple[Finding, ...] = ()
+    aside: str = ""
+    kept: tuple[str, ...] = ()
+    dry: bool = False
+
+
+@dataclass(slots=True)
+class _Telling:
+    told: Callable[[Step], None]
+    mends: list[Mend] = field(default_factory=list)
+
+    def done(self, job: Job, results: tuple[str, ...] = ()) -> None:
+        self.mends.append(Mend(job.about, job.wrong, job.deed, results))
+        self.told(Step(job.about, f"{job.wrong}: {job.deed}"))
+
+
+def repair(
+    workspace: Workspace,
+    config: Config,
+    check: Callable[[], None],
+    embedding: Embedding,
+    told: Callable[[Step], None] = lambda _: None,
+    disk: Disk | None = None,
+) -> Repair:
+    """Mend everything that can be mended. The caller owns the workspace and has none of its stores open.
+
+    Raises StorageError when the disk refuses or has no room; what was done until then stands, and may be done again.
+    """
+    repairing = _repairing(workspace, config, check, embedding, disk)
+    telling = _Telling(told)
+    left = [*links(workspace), *owners(workspace)]
+    for job in _jobs(repairing):
+        check()
+        telling.done(job, job.do())
+    left += doubtful(workspace)
+    if workspace.database.is_symlink():
+        left.append(Finding("stores", Level.WARNING, "not looked into: state.db is a link"))
+    else:
+        left += _stores(repairing, telling)
+    return Repair(tuple(telling.mends), tuple(left), repairing.aside.folder, tuple(repairing.aside.kept))
+
+
+def survey(workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding) -> Repair:
+    """What `repair` would do, as far as it shows before anything is done. Nothing is written."""
+    repairing = _repairing(workspace, config, check, embedding, None)
+    telling = _Telling(lambda _: None)
+    left = (*links(workspace), *owners(workspace))
+    for job in _jobs(repairing):
+        telling.done(job)
+    return Repair(tuple(telling.mends), left, dry=True)
+
+
+def _repairing(
+    workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, disk: Disk | None
+) -> Repairing:
+    disk, now = disk or Disk(workspace.root), clock()
+    return Repairing(workspace, config, disk, check, embedding, now, Aside(workspace, disk, now))
+
+
+def _jobs(repairing: Repairing) -> Iterator[Job]:
+    """What is to be done before the stores are opened, each job found when those before it are done."""
+    yield from files(repairing)
+    read_records(repairing)
+    yield from database(repairing)
+    yield from illegible(repairing)
+    yield from document(repairing)
+    yield from notes(repairing)
+    yield from checkpoints(repairing)
+    yield from vector_folder(repairing)
+
+
+def _stores(repairing: Repairing, telling: _Telling) -> Iterator[Finding]:
+    """Open the stores, finish what was interrupted, mend the indexes; yields what is still wrong then."""
+    with _opened(repairing) as store:
+        try:
+            recover(store)
+        except DreamdError as error:
+            yield Finding("commit", Level.PROBLEM, error.what, error.advice)
+        for notice in store.notices:
+            topic = "word index" if "index" in notice else "commit"
+            telling.mends.append(Mend(topic, f"the {topic} was found torn or unfinished", notice))
+        store.notices.clear()
+        for job in indexes(repairing, store):
+            repairing.check()
+            telling.done(job, job.do())
+        store.notices.clear()
+        for finding in look_into(store):
+            if finding.level is Level.PROBLEM or (finding.level is Level.WARNING and finding.about == "history"):
+                yield finding
+
+
+@contextmanager
+def _opened(repairing: Repairing) -> Iterator[Store]:
+    indexing = Indexing(repairing.workspace, repairing.check)
+    with closing(indexing):
+        store = open_owned(repairing.workspace, repairing.config, repairing.check, repairing.embedding, indexing)
+        with closing(store):
+            yield store

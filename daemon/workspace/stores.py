@@ -1,0 +1,269 @@
+"""The one place where concrete things are put together: an owned workspace with its stores open."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from sqlite3 import Connection, OperationalError
+
+from daemon.config.settings import Config
+from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
+from state.crystals.crystal import Crystal
+from state.errors import BusyError
+from state.search.ranking import Findings
+from state.signals.hormones import Baselines
+from state.stores.backup.manifest import remove_unmoved
+from state.stores.crystals import full_text as lexical
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.search import Beside, Searcher
+from state.stores.database.connection import compact, from_text, open_database, to_text, transaction
+from state.stores.database.tombstones_copy import bring_back
+from state.stores.disk.disk import Disk
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+from state.stores.history.journal import Journal
+from state.stores.history.ledger import Ledger
+from state.stores.history.lineage import Lineage
+from state.stores.history.segments import Segments
+from state.stores.vectors.chroma import VectorIndex
+from state.stores.vectors.embedder import Embedder, Unavailable
+
+EMBED_BATCH = 256
+_SWEPT = "swept_at"
+
+
+def clock() -> datetime:
+    """Now, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class Store:
+    """One workspace's stores, open. `notices` are things that a person should know."""
+
+    workspace: Workspace
+    config: Config
+    disk: Disk
+    crystals: Crystals
+    lineage: Lineage
+    ledger: Ledger
+    feelings: Feelings
+    questions: Questions
+    segments: Segments
+    journal: Journal
+    check: Callable[[], None]
+    owned: bool
+    embedding: Embedding
+    indexing: Indexing
+    notices: list[str] = field(default_factory=list)
+    # Of the transcripts, what the last look at all of them could not read; None: nobody has looked.
+    unread: tuple[str, ...] | None = None
+
+    def embedder(self) -> Embedder | None:
+        """The embedding model, loaded at the first call; None when there is none (a notice says so)."""
+        found = self.embedding.get()
+        if isinstance(found, Unavailable):
+            self.notice(found.reason)
+            return None
+        if self.owned:
+            self.crystals.vectors.use_model(found.name)
+        return found
+
+    def index(self) -> VectorIndex | None:
+        """ChromaDB over the vectors, opened (probed, built anew if torn: minutes) at the first call.
+
+        None without vectors, while it is being built, and for who does not own the workspace: state.db answers
+        exactly then.
+        """
+        return self._noticed(self.indexing.get)
+
+    def ready_index(self) -> VectorIndex | None:
+        """Like `index`, for whoever cannot wait: None as well when it has to be built first."""
+        return self._noticed(self.indexing.ready)
+
+    def _noticed(self, asked: Callable[[Crystals], tuple[VectorIndex | None, str]]) -> VectorIndex | None:
+        if not self.owned:
+            return None
+        index, said = asked(self.crystals)
+        if said:
+            self.notice(said)
+        return index
+
+    def notice(self, text: str) -> None:
+        """A person should know this; said once."""
+        if text not in self.notices:
+            self.notices.append(text)
+
+    def searcher(self, beside: Beside | None = None) -> Searcher:
+        """memory_search over what is indexed now, and over what is beside it.
+
+        A small store that has not opened ChromaDB yet is searched exactly: that is quicker than starting it.
+        """
+        index = self.indexing.open_index if self.owned else None
+        if index is None and self.crystals.vectors.vector_count() > EXACT_SEARCH_UP_TO:
+            index = self.ready_index()
+        return Searcher(self.crystals, self.embedder(), index, beside)
+
+    def search(self, query: str, now: datetime, limit: int = 8) -> Findings:
+        """memory_search, coloured by the hormones."""
+        return self.searcher().search(query, now, limit=limit, hormones=self.feelings.levels(now))
+
+    def embed(self) -> int:
+        """Give vectors to the crystals that wait for one, and tell ChromaDB, if it is ready; returns how many."""
+        embedder, done = self.embedder(), 0
+        while embedder and (count := self.crystals.vectors.embed_pending(embedder, EMBED_BATCH)):
+            done += count
+        index = self.ready_index()
+        while index and self.crystals.vectors.index_pending(index, EMBED_BATCH):
+            pass
+        return done
+
+    def sweep(self, now: datetime) -> int:
+        """Delete what the ledger has kept long enough (`retention`), once a day; how many rows were."""
+        keep, connection = self.config.retention, self.crystals.connection
+        row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SWEPT,)).fetchone()
+        if row is not None and abs(now - from_text(row[0])) < timedelta(days=1):
+            return 0
+        before = now - timedelta(days=keep.ledger_days)
+        with transaction(connection):
+            self.check()
+            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_SWEPT, to_text(now)))
+            rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
+            rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
+        try:
+            compact(connection)
+        except OperationalError as error:  # another process reads for long, or there is no room for a second file
+            self.notice(f"state.db was not made smaller ({error}); the next dream tries again")
+        return rows
+
+    def remember(self, crystals: list[Crystal]) -> int:
+        """Write crystals; they are found by their words at once, by their meaning after `embed`."""
+        return self.crystals.upsert(crystals)
+
+    def close(self) -> None:
+        """Close the database. The index is closed by who opened it: stores may share one."""
+        self.crystals.connection.close()
+
+
+@contextmanager
+def owned(
+    workspace: Workspace, config: Config, command: str, wait_seconds: float = 0.0, embedding: Embedding | None = None
+) -> Iterator[Store]:
+    """The workspace, locked for this process, its interrupted commits finished."""
+    with acquire(workspace, command, wait_seconds) as lock, ExitStack() as stack:
+        indexing = Indexing(workspace, lock.check)
+        stack.callback(indexing.close)
+        store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
+        stack.callback(store.close)
+        recover(store)
+        yield store
+
+
+@contextmanager
+def shared(store: Store, config: Config) -> Iterator[Store]:
+    """The same workspace once more, for another thread: under the lock that this store has, with its index."""
+    again = open_owned(store.workspace, config, store.check, store.embedding, store.indexing)
+    try:
+        yield again
+    finally:
+        again.close()
+
+
+@contextmanager
+def visited(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
+    """The workspace for reading, without its lock: beside an owner that may be at work, or one of somebody else's."""
+
+    def not_mine() -> None:
+        raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
+
+    store = _opened(
+        workspace, config, not_mine, embedding or _embedding(config), Indexing(workspace, not_mine), owned=False
+    )
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def open_owned(
+    workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, indexing: Indexing
+) -> Store:
+    """The stores of a workspace whose lock this process holds; `check` raises when it holds it no more.
+
+    Close it after use; `embedding` and `indexing` may be shared with other stores of this workspace.
+    """
+    _make_folders(workspace)
+    return _opened(workspace, config, check, embedding, indexing, owned=True)
+
+
+def recover(store: Store) -> None:
+    """Finish the commits that were interrupted, and remove what a killed export left."""
+    remove_unmoved(store.workspace, store.disk)
+    if store.journal.recover():
+        store.notice(f"an interrupted commit was finished (version {store.lineage.last_version()})")
+
+
+def _embedding(config: Config) -> Embedding:
+    return Embedding(download=config.embeddings.download)
+
+
+def _make_folders(workspace: Workspace) -> None:
+    """What a copy of a workspace may lack: tools that copy or archive leave empty folders out."""
+    disk = Disk(workspace.root)
+    for folder in folders(workspace):
+        disk.make_folder(folder)
+
+
+def folders(workspace: Workspace) -> tuple[Path, ...]:
+    """The folders that an owner writes in, each after the one that it is in."""
+    inside = (workspace.history, workspace.segments, workspace.retired, workspace.crystals, workspace.checkpoints)
+    return (workspace.scratch.parent, *inside)
+
+
+def _database(workspace: Workspace) -> Connection:
+    if not workspace.foreign:
+        return open_database(workspace.database)
+    from state.stores.backup.database import open_untrusted
+
+    return open_untrusted(workspace.database)
+
+
+def _opened(
+    workspace: Workspace,
+    config: Config,
+    check: Callable[[], None],
+    embedding: Embedding,
+    indexing: Indexing,
+    *,
+    owned: bool,
+) -> Store:
+    disk = Disk(workspace.root)
+    connection = _database(workspace)
+    crystals, lineage = Crystals(connection), Lineage(connection)
+    segments = Segments(workspace, disk)
+    levels = config.hormones
+    baselines = Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)
+    store = Store(
+        workspace=workspace,
+        config=config,
+        disk=disk,
+        crystals=crystals,
+        lineage=lineage,
+        ledger=Ledger(connection, config.secrets.redaction),
+        feelings=Feelings(connection, baselines),
+        questions=Questions(connection),
+        segments=segments,
+        journal=Journal(workspace, disk, crystals, lineage, segments, check),
+        check=check,
+        owned=owned,
+        embedding=embedding,
+        indexing=indexing,
+    )
+    if owned and lexical.is_behind(connection):
+        lexical.rebuild(connection)
+        store.notice("the word index was rebuilt from state.db")
+    if owned and (count := bring_back(connection, disk, workspace.state)):
+        store.notice(f"{count} tombstones of what was forgotten were taken from their copy: state.db had lost them")
+    return store

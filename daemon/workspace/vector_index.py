@@ -1,0 +1,218 @@
+"""What the stores of one process share: the embedding model, and the open vector index of a workspace.
+
+The model is loaded once for all workspaces. ChromaDB's folder is opened once in a process, whoever asks: two clients
+of one folder lose hits. An index that has to be built anew and is large is built in the background, where somebody
+waits for answers; until then the vectors of state.db are compared one by one.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Self
+
+from daemon.workspace.cached_embedder import Remembering
+from state.errors import StoppedError
+from state.stores.crystals.crystals import Crystals
+from state.stores.database.connection import open_database
+from state.stores.disk.workspace import Workspace
+from state.stores.vectors.chroma import IndexReport, Truth, VectorIndex, build_index, open_whole
+from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
+EXACT_SEARCH_UP_TO = 5_000
+_RETRY_SECONDS = 60.0
+_COLLECTION = "crystals"
+_NOT_BUILT = "searches compare every vector: the vector index has to be built anew, which the next dream does"
+# So many vectors are some tenths of a second; who closes an index waits for so long at most.
+_BATCH = 200
+_GIVING_UP_SECONDS = 10.0
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Where derived files that can be made again are kept."""
+    named = Path(environment.get("XDG_CACHE_HOME", ""))
+    # Of the XDG specification: a path that is not absolute is ignored.
+    return (named if named.is_absolute() else Path.home() / ".cache") / "dreamd"
+
+
+class Embedding:
+    """The embedding model, loaded when it is asked for; or why there is none. Several threads may use it."""
+
+    def __init__(self, *, download: bool) -> None:
+        self._download = download
+        self._found: Embedder | Unavailable | None = None
+        self._asked_at = 0.0
+        self._again_at = 0.0  # monotonic; one that was not there is looked for again
+        self._loading = Lock()
+
+    @classmethod
+    def given(cls, found: Embedder | Unavailable) -> Self:
+        """One that is there already, or is known not to be."""
+        embedding = cls(download=False)
+        embedding._found, embedding._again_at = found, float("inf")
+        return embedding
+
+    def get(self) -> Embedder | Unavailable:
+        """The model, or why there is none."""
+        with self._loading:
+            self._asked_at = time.monotonic()
+            if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
+                # It may be installed meanwhile. The network is asked once: it may keep everybody waiting.
+                download, self._download = self._download, False
+                found = open_embedder(cache_folder(os.environ), download=download)
+                self._found = found if isinstance(found, Unavailable) else Remembering(found)
+                self._again_at = time.monotonic() + _RETRY_SECONDS
+            return self._found
+
+    def try_again(self, *, download: bool) -> None:
+        """Look for a model anew at the next call, if there was none; with `download` by the network as well."""
+        with self._loading:
+            self._download, self._again_at = download, 0.0
+
+    def forget_texts(self) -> None:
+        """Nothing is known any more of what was embedded."""
+        with self._loading:
+            if isinstance(self._found, Remembering):
+                self._found.forget()
+
+    def rest(self, unused_seconds: float) -> bool:
+        """Let go of a model that nobody has asked for so long; whether there was one. Who uses it still keeps it."""
+        with self._loading:
+            unused = time.monotonic() - self._asked_at
+            if self._found is None or isinstance(self._found, Unavailable) or unused < unused_seconds:
+                return False
+            self._found = None
+            return True
+
+
+class Indexing:
+    """The vector index of one workspace, opened when it is asked for.
+
+    `check` raises when this process owns the workspace no longer. `background`: a large index is built in a thread of
+    its own, and there is none until that has ended.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        check: Callable[[], None],
+        *,
+        background: bool = False,
+        failed: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self._workspace = workspace
+        self._check = check
+        self._background = background
+        self._failed = failed
+        self._index: VectorIndex | None = None
+        self._opening = Lock()
+        self._builder: Thread | None = None
+        self._closed = False
+
+    @property
+    def open_index(self) -> VectorIndex | None:
+        """The index, if it is open."""
+        return self._index
+
+    def ready(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
+        """The index if it has only to be opened, or is soon built; and what a person should know of that.
+
+        None: not now. A large one that has to be built is begun in the background, or left to `get`.
+        """
+        return self._found(crystals, EXACT_SEARCH_UP_TO)
+
+    def get(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
+        """Like `ready`, but a large one, too, is built before this returns, unless that is done in the background."""
+        return self._found(crystals, EXACT_SEARCH_UP_TO if self._background else None)
+
+    def _found(self, crystals: Crystals, build_up_to: int | None) -> tuple[VectorIndex | None, str]:
+        with self._opening:
+            building = self._builder is not None and self._builder.is_alive()
+            count = crystals.vectors.vector_count()
+            if self._index is not None or self._closed or building or not count:
+                return self._index, ""
+            folder, vectors = self._workspace.crystals, crystals.vectors
+            self._index, report = open_whole(folder, _COLLECTION, vectors, self._check)
+            if self._index is not None:
+                return self._index, ""
+            if build_up_to is None or count <= build_up_to:
+                self._index, report = build_index(folder, _COLLECTION, vectors, report, self._check)
+                return self._index, report.reason and f"the vector index was rebuilt from state.db: {report.reason}"
+            if not self._background:
+                return None, _NOT_BUILT
+            self._builder = Thread(target=self._build, args=(report,), name="index", daemon=True)
+            self._builder.start()
+            return None, "the vector index is built anew in the background; searches are exact meanwhile"
+
+    def drop(self) -> None:
+        """Delete the files, whose old pages keep what was in them; the next call of `get` builds the index anew."""
+        from state.stores.disk.disk import Disk
+        from state.stores.erasing.files import empty_folder
+
+        while (builder := self._builder) is not None and builder.is_alive():
+            builder.join()  # it writes into the folder
+        with self._opening:
+            if self._index is not None:
+                self._index.close()
+                self._index = None
+            empty_folder(Disk(self._workspace.root), self._workspace.crystals)
+
+    def close(self) -> None:
+        """Release the files; an index that is being built is given up, and begun anew by who opens it next.
+
+        The builder is waited for: it writes where somebody else may write as soon as this returns.
+        """
+        with self._opening:
+            self._closed = True
+            if self._index is not None:
+                self._index.close()
+                self._index = None
+        if self._builder is not None:
+            self._builder.join(_GIVING_UP_SECONDS)
+
+    def _build(self, missing: IndexReport) -> None:
+        try:
+            with closing(open_database(self._workspace.database)) as connection:
+                truth = _UntilClosed(Crystals(connection).vectors, lambda: self._closed)
+                index, _ = build_index(self._workspace.crystals, _COLLECTION, truth, missing, self._check)
+        except StoppedError:
+            return
+        except Exception as error:
+            # What can be searched without it is; whoever wants to know is told, and the next call tries again.
+            if self._failed is None:
+                raise
+            self._failed(error)
+            return
+        with self._opening:
+            if self._closed:
+                index.close()
+            else:
+                self._index = index
+
+
+@dataclass(frozen=True, slots=True)
+class _UntilClosed:
+    """The vectors of an index that is being built, until it is closed: then StoppedError."""
+
+    truth: Truth
+    closed: Callable[[], bool]
+
+    def vector_count(self) -> int:
+        return self.truth.vector_count()
+
+    def vector_sample(self, n: int) -> "list[tuple[str, NDArray[np.float32]]]":
+        return self.truth.vector_sample(n)
+
+    def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
+        for batch in self.truth.vector_batches(min(size, _BATCH)):
+            if self.closed():
+                raise StoppedError("the index was closed while it was built", "who opens it next builds it")
+            yield batch

@@ -1,0 +1,341 @@
+"""The guards that look at one operation at a time: a bad one is refused alone, the rest applies.
+
+Each check takes an operation in its case (the snapshot, what it cites, what it touches) and answers with a
+refusal, or None. `CHECKS` is the order in which they are asked.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from graphs.evidence_support import one_more, unsupported_addition, unsupported_merge, unsupported_revision
+from graphs.numbers import invented
+from graphs.voices import strangers, trust_of_line, vouchers
+from state.attribution.sources import Foreign, foreign
+from state.crystals.contradiction import contradicts, violates
+from state.crystals.crystal import Trust, least_trust
+from state.document.document import SectionName, is_placeholder
+from state.document.operations import Action, Operation, Refusal
+from state.dream import Evidence, Snapshot, Standing
+from state.injection.defang import attributed, defang, reads_as_instruction, spoken_trust, unquoted
+from state.text.words import content_terms, jaccard, normalise, numbers
+
+MAX_LINE_CHARACTERS = 600
+LEAST_KEPT_BY_REVISION = 0.25
+LEAST_KEPT_BY_MERGE = 0.3
+SAME_AS_DELETED = 0.75
+MAX_EVICTIONS = 20
+LAUNDERED = "attribution"
+FORGOTTEN = "the owner had this forgotten"
+
+_WRITTEN_BY_CODE = {SectionName.POINTERS, SectionName.SKILLS}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One operation with all that a check may look at."""
+
+    operation: Operation
+    snapshot: Snapshot
+    cited: tuple[Evidence, ...]
+    cited_lines: tuple[Standing, ...]
+    touched: tuple[Standing, ...]
+    unknown: tuple[str, ...]
+    taken: frozenset[str]
+    said: frozenset[str]
+    by_code: bool
+    revisions: int
+    foreign: Foreign | None
+
+    @property
+    def sources(self) -> tuple[Trust, ...]:
+        """The trust of everything that is cited or touched."""
+        said: tuple[Evidence | Standing, ...] = (*self.cited, *self.cited_lines, *self.touched)
+        return tuple(spoken_trust(one.text, one.trust) for one in said)
+
+    @property
+    def trust(self) -> Trust:
+        """The least trust of what its words come from."""
+        return least_trust([self.foreign.trust, *self.sources]) if self.foreign else trust_of_line("", self.sources)
+
+    @property
+    def grounds(self) -> frozenset[str]:
+        """The terms and numbers of everything that is cited or touched."""
+        texts = [piece.text for piece in self.cited] + [line.text for line in (*self.cited_lines, *self.touched)]
+        return frozenset().union(*(content_terms(text) for text in texts), *(numbers(text) for text in texts))
+
+
+def scrutinise(
+    snapshot: Snapshot, operations: Sequence[Operation], *, by_code: bool, after: Sequence[Operation] = ()
+) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
+    """The operations that may apply, their texts made safe, and a refusal for each of the others.
+
+    `after` are operations that were let through before: what they change and say is not changed and said again.
+    """
+    accepted: list[Operation] = []
+    refused: list[Refusal] = []
+    pieces = {piece.id: piece for piece in snapshot.evidence}
+    lines = {line.id: line for line in snapshot.lines}
+    taken = {line for operation in after for line in operation.lines}
+    said = {normalise(operation.text) for operation in after if operation.action is not Action.EVICT}
+    cited = Counter(name for one in operations if one.action is Action.REVISE for name in set(one.cites))
+    for operation in operations:
+        if operation.action is Action.EVICT and snapshot.forgotten.found(operation.text):
+            operation = replace(operation, text="")  # noqa: PLW2901 - the line gives its pointer another topic
+        operation = replace(operation, text=defang(operation.text))  # noqa: PLW2901 - the raw text must not be used
+        case = Case(
+            operation,
+            snapshot,
+            tuple(pieces[cite] for cite in operation.cites if cite in pieces),
+            tuple(lines[cite] for cite in operation.cites if cite in lines),
+            tuple(lines[line] for line in operation.lines if line in lines),
+            tuple(name for name in operation.cites if name not in pieces and name not in lines)
+            + tuple(line for line in operation.lines if line not in lines),
+            frozenset(taken),
+            frozenset(said),
+            by_code,
+            max((cited[name] for name in operation.cites if name in pieces), default=0),
+            None if by_code else _foreign(snapshot, operation),
+        )
+        refusal = next((found for check in CHECKS if (found := check(case)) is not None), None)
+        if refusal is not None:
+            refused.append(replace(refusal, operation=operation))
+            continue
+        taken |= set(operation.lines)
+        accepted.append(_quoted(case))
+        said |= {normalise(accepted[-1].text)} if operation.action is not Action.EVICT else set()
+    return tuple(accepted), tuple(refused)
+
+
+def runaway(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
+    """Refuse every eviction of an answer that evicts more than 20 lines, or adds more than 20 pointers.
+
+    Of merges those are refused after which more than 20 lines would be fewer; the ones before apply.
+    """
+    pointers = [one for one in operations if one.action is not Action.EVICT and one.section is SectionName.POINTERS]
+    evictions = [one for one in operations if one.action is Action.EVICT]
+    too_many = [*evictions, *pointers] if max(len(pointers), len(evictions)) > MAX_EVICTIONS else []
+    figures = f"{len(evictions)} evictions and {len(pointers)} new pointers in one answer, at most {MAX_EVICTIONS}"
+    refused = [Refusal("eviction runaway", "operation", figures, one) for one in too_many]
+    merges = [one for one in operations if one.action is Action.MERGE and one not in too_many]
+    fewer = {id(one): max(0, len(one.lines) - 1) for one in merges}
+    figures = f"merges leave {sum(fewer.values())} lines fewer in one answer, at most {MAX_EVICTIONS}"
+    over, room = list[Operation](), MAX_EVICTIONS
+    for one in merges:
+        if fewer[id(one)] > room:
+            over.append(one)
+        else:
+            room -= fewer[id(one)]
+    refused += [Refusal("eviction runaway", "operation", figures, one) for one in over]
+    without = {id(one) for one in (*too_many, *over)}
+    return tuple(one for one in operations if id(one) not in without), tuple(refused)
+
+
+def _foreign(snapshot: Snapshot, operation: Operation) -> Foreign | None:
+    if operation.action is Action.EVICT:
+        return None
+    named = {*operation.cites, *operation.lines}
+    return foreign(unquoted(operation.text)[0], vouchers(snapshot, named), strangers(snapshot, named))
+
+
+def _uncited(case: Case) -> Refusal | None:
+    if not case.operation.cites:
+        return Refusal("citation", "operation", "it cites nothing")
+    if case.unknown:
+        more = f" and {len(case.unknown) - 5} more" if len(case.unknown) > 5 else ""
+        named = ", ".join(name[:20] for name in case.unknown[:5])
+        return Refusal("citation", "operation", f"there is no {named}{more}")
+    return None
+
+
+def _untouchable(case: Case) -> Refusal | None:
+    operation = case.operation
+    pinned = [line.id for line in case.touched if line.pinned]
+    if pinned:
+        return Refusal("pinned", "operation", f"{', '.join(pinned)} is pinned")
+    twice = [line for line in operation.lines if line in case.taken]
+    if twice:
+        return Refusal("shape", "operation", f"{', '.join(twice)} is changed by an earlier operation")
+    if not case.by_code:
+        theirs = {line.section for line in case.touched} | {operation.section}
+        if theirs & _WRITTEN_BY_CODE:
+            return Refusal("shape", "operation", f"{operation.section.value} is written by the program")
+    return None
+
+
+def _empty(case: Case) -> Refusal | None:
+    text = case.operation.text
+    if case.operation.action is Action.EVICT:
+        return None
+    if len(text) > MAX_LINE_CHARACTERS:
+        return Refusal("shape", "operation", f"{len(text):,} characters in one line, at most {MAX_LINE_CHARACTERS}")
+    if not text.strip() or is_placeholder(text):
+        return Refusal("empty synthesis", "operation", "no content")
+    return None
+
+
+def _ungrounded(case: Case) -> Refusal | None:
+    """A line says nothing of what it cites: another language, another topic, an invention."""
+    operation = case.operation
+    if operation.action is Action.EVICT or case.by_code:
+        return None
+    new = content_terms(operation.text) | frozenset(numbers(operation.text))
+    if new and not new & case.grounds:
+        return Refusal("evidence", "operation", f"none of its {len(new)} terms is in what it cites")
+    cited = [(piece.text, piece.at) for piece in case.cited]
+    cited += [(line.text, line.born_at) for line in {*case.cited_lines, *case.touched}]
+    numerals = set(invented(operation.text, cited))
+    if operation.action is Action.REVISE and case.touched:
+        numerals -= one_more(case.touched[0].text, operation.text, [piece.text for piece in case.cited])
+    if numerals:
+        figures = f"the number {', '.join(sorted(numerals))[:80]} is in nothing that it cites"
+        return Refusal("evidence", "operation", figures)
+    return None
+
+
+def _careless(case: Case) -> Refusal | None:
+    """A revision without new evidence or of another subject; a merge that forgets one of its lines."""
+    operation, new = case.operation, content_terms(case.operation.text)
+    if operation.action is Action.REVISE and not case.cited:
+        return Refusal("evidence", "operation", "a revision cites at least one input")
+    if case.by_code or operation.action not in {Action.REVISE, Action.MERGE}:
+        return None
+    least = LEAST_KEPT_BY_REVISION if operation.action is Action.REVISE else LEAST_KEPT_BY_MERGE
+    for line in case.touched:
+        old = content_terms(line.text)
+        kept = len(old & new)
+        if old and kept < least * len(old):
+            figures = f"it keeps {kept} of the {len(old)} terms of {line.id}, at least {least:.0%} wanted"
+            return Refusal("evidence", "operation", figures)
+    return None
+
+
+def _unsupported(case: Case) -> Refusal | None:
+    """A change that what is cited does not bear out: another value, another subject, a line said again otherwise."""
+    operation, inputs = case.operation, [piece.text for piece in case.cited]
+    if case.by_code or operation.action is Action.EVICT:
+        return None
+    text, old = operation.text, [line.text for line in case.touched]
+    standing = [(line.id, line.text) for line in case.snapshot.lines if line.section not in _WRITTEN_BY_CODE]
+    beside = [line.text for line in case.cited_lines if line not in case.touched]
+    if operation.action is Action.REVISE:
+        known = [line for _, line in standing]
+        figures = unsupported_revision(old[0], text, inputs, beside, known, case.revisions)
+    elif operation.action is Action.MERGE:
+        figures = unsupported_merge(old, text, inputs, beside)
+    else:
+        figures = unsupported_addition(text, inputs, standing)
+    return Refusal("evidence", "operation", figures) if figures else None
+
+
+def _vetoed(case: Case) -> Refusal | None:
+    if case.operation.action is Action.EVICT:
+        return None
+    text = case.operation.text
+    for deleted in case.snapshot.tombstones:
+        if same_as_deleted(text, deleted):
+            return Refusal("human veto", "operation", "the owner deleted this line")
+    return None
+
+
+def _forgotten(case: Case) -> Refusal | None:
+    """A text that the owner had erased for good."""
+    if case.operation.action is Action.EVICT or not case.snapshot.forgotten.found(case.operation.text):
+        return None
+    return Refusal("human veto", "operation", FORGOTTEN)
+
+
+def _contradictory(case: Case) -> Refusal | None:
+    if case.operation.action is Action.EVICT:
+        return None
+    text = case.operation.text
+    for line in case.snapshot.lines:
+        if line.pinned and contradicts(line.text, text):
+            return Refusal("pinned", "operation", f"it contradicts the pinned {line.id}")
+    if case.operation.section is SectionName.PHENOTYPE:
+        for constraint in case.snapshot.genome:
+            if violates(text, constraint):
+                return Refusal("genome", "operation", f"it contradicts GENOME.md: {constraint[:80]}")
+    return None
+
+
+def _injected(case: Case) -> Refusal | None:
+    """An order that is not the owner's; in a counted line, which is not quoted, whoever said it."""
+    trust = least_trust([case.trust, *case.sources])
+    if case.operation.action is Action.EVICT or (not case.by_code and trust.rank >= Trust.AGENT.rank):
+        return None
+    text = case.operation.text.partition("→")[0] if case.by_code else case.operation.text
+    found = reads_as_instruction(text)
+    if found is None:
+        return None
+    return Refusal("injection", "operation", f"{found.kind}, from {trust.value}")
+
+
+def _laundered(case: Case) -> Refusal | None:
+    """Words of a page or a program, cited by nobody, among others or in the place of a line of the agent's.
+
+    Quoted as a whole it would put the agent's own words into a stranger's mouth; the inputs are taken in without it.
+    """
+    if case.foreign is None or any(trust.rank < Trust.AGENT.rank for trust in case.sources):
+        return None
+    if case.foreign.all_of_it and not case.touched:
+        return None
+    figures = f"{case.foreign.words!r} is not in what it cites; a page or a program said something in this dream"
+    return Refusal(LAUNDERED, "operation", figures)
+
+
+def _repeated(case: Case) -> Refusal | None:
+    """A text that stands there already, or that this answer has said: each line stands once."""
+    operation = _quoted(case)
+    if operation.action is Action.EVICT:
+        return None
+    key = normalise(operation.text)
+    twin = next((line for line in case.snapshot.lines if normalise(line.text) == key), None)
+    unchanged = operation.action is Action.REVISE and twin is not None and twin.text == operation.text
+    if twin is not None and (twin not in case.touched or unchanged):
+        return Refusal("shape", "operation", f"{twin.id} says so already")
+    if key in case.said:
+        return Refusal("shape", "operation", "an earlier operation says so already")
+    return None
+
+
+CHECKS: tuple[Callable[[Case], Refusal | None], ...] = (
+    _forgotten,
+    _uncited,
+    _untouchable,
+    _empty,
+    _vetoed,
+    _injected,
+    _contradictory,
+    _repeated,
+    _careless,
+    _ungrounded,
+    _unsupported,
+    _laundered,
+)
+
+
+def same_as_deleted(text: str, deleted: str) -> bool:
+    """Whether a line is the one that the owner deleted, perhaps in other words.
+
+    The same folded text; or three quarters of the terms in common, the same numbers, and neither denies the other.
+    """
+    if normalise(text) == normalise(deleted):
+        return True
+    if jaccard(_terms(text), _terms(deleted)) < SAME_AS_DELETED:
+        return False
+    return set(numbers(text)) == set(numbers(deleted)) and not contradicts(text, deleted)
+
+
+@lru_cache(maxsize=1024)
+def _terms(text: str) -> frozenset[str]:
+    return content_terms(text)
+
+
+def _quoted(case: Case) -> Operation:
+    """What a page or a program said stands there as a quotation, and so does an order that an agent noted."""
+    operation = case.operation
+    if operation.action is Action.EVICT or case.by_code:
+        return operation
+    return replace(operation, text=attributed(operation.text, case.trust))

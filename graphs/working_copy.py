@@ -1,0 +1,244 @@
+"""The sheet on which a dream is worked out: the document so far, and what each change means for the ledger."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from graphs.extractive import REPEATS
+from graphs.guards import apply
+from graphs.operation_checks import LEAST_KEPT_BY_MERGE
+from graphs.voices import trust_of_line
+from state.crystals.contradiction import contradicts
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.document.document import Edit, SectionName, render, stamped
+from state.document.editing import edited
+from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
+from state.document.pointer import render_pointer
+from state.document.seed import split_seed
+from state.dream import Dream, Evidence, PointerLine, Snapshot, Standing, Usage
+from state.injection.defang import spoken_trust
+from state.signals.hormones import mood, valence
+from state.text.words import content_terms, jaccard
+
+# Text from before the first dream leaves gradually.
+MAX_OLD_LINES = 20
+
+
+class Sheet:
+    """Begins with the operations that the guards let through; evictions follow; ends as a `Dream`."""
+
+    def __init__(self, snapshot: Snapshot, operations: Sequence[Operation], insights: Sequence[Crystal]) -> None:
+        self._snapshot = snapshot
+        self._operations = tuple(operations)
+        self._next = snapshot.next_line
+        self.document, self.edits = apply(snapshot, [one for one in operations if one.action is not Action.EVICT])
+        self.crystals: list[Crystal] = [*snapshot.notes, *insights]
+        self.pointed: tuple[Crystal, ...] = snapshot.pointed
+        self._twins = {crystal.text: crystal for crystal in (*snapshot.notes, *snapshot.twins)}
+        self.pointers: list[PointerLine] = list(snapshot.pointers)
+        self.retired: list[PointerLine] = []
+        self.births: list[Birth] = []
+        self.deaths: list[Death] = []
+        self._written: list[tuple[Operation, Birth]] = []
+        self.refused: list[Refusal] = []
+        self.unmovable: set[str] = set()
+        self.old_left = 0
+        self.lines: list[Standing] = list(snapshot.lines)
+        self.old_text: list[Standing] = list(snapshot.old_text)
+        self._by_hand()
+        for operation in self._operations:
+            self._carry_out(operation)
+        self._take_in_old_text()
+
+    @property
+    def characters(self) -> int:
+        """Length of the file as it would be written."""
+        return len(render(stamped(self.document, self._snapshot.now, mood(self._snapshot.hormones))))
+
+    def crystal_of(self, line: Standing) -> Crystal:
+        """The crystal that keeps a line once it has left MEMORY.md: one that has its text already, else a new one."""
+        twin = self._twins.get(line.text)
+        return twin or Crystal(
+            text=self._snapshot.redaction.of(line.text),
+            origin=Origin.EVICTED,
+            created_at=line.born_at,
+            kind=Kind.GENERAL,
+            importance=line.importance,
+            trust=line.trust,
+            context=line.section.value if line.id[0] == "L" else "",
+            lifecycle=Lifecycle.CONSOLIDATED,
+            valence=valence(self._snapshot.hormones),
+        )
+
+    def remove(self, line: Standing, fate: Fate, crystal: Crystal, successor: str = "") -> None:
+        """A line leaves; its text is kept as a crystal."""
+        old = line in self.old_text
+        if fate is Fate.EVICTED:
+            self._edit(Edit(None if old else line.section, (line.text,), None))
+        if old:
+            self.old_text.remove(line)
+            self.old_left += 1
+        else:
+            self.lines.remove(line)
+        self.deaths.append(Death(line.id, line.section, line.text, fate, self._kept(crystal), successor))
+
+    def point(self, pointer: PointerLine) -> None:
+        """Write a pointer."""
+        text = render_pointer(pointer.topic, pointer.keywords)
+        if any(other.keywords == pointer.keywords for other in self.pointers):
+            return
+        self._edit(Edit(SectionName.POINTERS, (), text))
+        self.pointers.append(pointer)
+        self._write(SectionName.POINTERS, text, 0.5, Trust.AGENT, (pointer.crystal,), ())
+
+    def retire(self, pointer: PointerLine, line: Standing | None, text: str) -> None:
+        """Take a pointer out of the file; its keywords stay in the ledger."""
+        self.pointers = [other for other in self.pointers if other.keywords != pointer.keywords]
+        self.retired.append(pointer)
+        if line is not None:
+            self._edit(Edit(SectionName.POINTERS, (line.text,), None))
+            self.lines.remove(line)
+            born = [birth for birth in self.births if birth.id == line.id]
+            if born:  # in this dream: the ledger never hears of it
+                self.births.remove(born[0])
+            else:
+                self.deaths.append(Death(line.id, SectionName.POINTERS, text, Fate.EVICTED, pointer.crystal))
+
+    def keep(self, line: Standing, refusal: Refusal) -> None:
+        """A line that was to leave stays."""
+        self.unmovable.add(line.id)
+        self.refuse(refusal)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Something that was wanted is not done."""
+        self.refused.append(refusal)
+
+    def dream(self, refused: Sequence[Refusal], author: str, usage: Usage, seconds: float) -> Dream:
+        """The dream as it will be committed."""
+        snapshot = self._snapshot
+        feeling = mood(snapshot.hormones)
+        return Dream(
+            number=snapshot.based_on + 1,
+            id=snapshot.dream,
+            at=snapshot.now,
+            cause="dream",
+            reason=snapshot.reason.value,
+            before=snapshot.text,
+            after=render(stamped(self.document, snapshot.now, feeling)),
+            mood=feeling,
+            edits=self.edits,
+            operations=self._operations,
+            refused=(*refused, *self.refused),
+            births=tuple(self.births),
+            deaths=tuple(self.deaths),
+            crystals=tuple(self.crystals),
+            dreamt=tuple(
+                dict.fromkeys((*snapshot.seeds, *(piece.crystal for piece in snapshot.evidence if piece.crystal)))
+            ),
+            pointers=tuple(self.pointers),
+            retired_pointers=tuple(self.retired),
+            segments=snapshot.segments,
+            tombstones=snapshot.new_tombstones,
+            lifted_tombstones=snapshot.lifted_tombstones,
+            usage=usage,
+            author=author,
+            notes=sum(piece.id.startswith("N") for piece in snapshot.evidence),
+            seconds=seconds,
+            problems=snapshot.problems,
+        )
+
+    def _edit(self, edit: Edit) -> None:
+        self.document, left_out = edited(self.document, [edit])
+        if not left_out:
+            self.edits = (*self.edits, edit)
+
+    def _by_hand(self) -> None:
+        """What the owner wrote and deleted since the last version enters the ledger with this one."""
+        for line in self.lines:
+            if line.id in self._snapshot.by_hand:
+                self.births.append(Birth(line.id, line.section, line.text, line.importance, line.trust))
+        successors = dict(self._snapshot.corrected)
+        for gone in self._snapshot.deleted:
+            fate = Fate.REVISED if gone.id in successors else Fate.DELETED
+            crystal = self._kept(self.crystal_of(gone))
+            self.deaths.append(Death(gone.id, gone.section, gone.text, fate, crystal, successors.get(gone.id, "")))
+
+    def _carry_out(self, operation: Operation) -> None:
+        if operation.action is Action.EVICT:
+            return
+        pieces, lines = self._cited(operation)
+        touched = [line for line in self.lines if line.id in operation.lines]
+        importance = max([piece.importance for piece in pieces] + [line.importance for line in touched], default=0.5)
+        said: list[Evidence | Standing] = [*pieces, *lines, *touched]
+        trust = trust_of_line(operation.text, [spoken_trust(one.text, one.trust) for one in said])
+        evidence = tuple(dict.fromkeys(piece.crystal for piece in pieces if piece.crystal))
+        born = self._write(operation.section, operation.text, importance, trust, evidence, operation.lines)
+        self._written.append((operation, self.births[-1]))
+        fate = Fate.REVISED if operation.action is Action.REVISE else Fate.MERGED
+        for line in touched:
+            self.remove(line, fate, self.crystal_of(line), born)
+
+    def _take_in_old_text(self) -> None:
+        """Text from before the first dream leaves its old place once a section has it, some lines a dream.
+
+        A line that cites it keeps a share of its terms, or says the same, or says otherwise and is newer. Its own
+        text is a crystal, and the ledger knows where it went. When nothing is left of it, its headings go too.
+        """
+        written = {cite: birth for operation, birth in self._written for cite in operation.cites}
+        for old in tuple(self.old_text):
+            taker = written.get(old.id)
+            if taker is None or not keeps_enough(taker.text, old.text):
+                taker = next((birth for birth in self.births if takes_in(birth.text, old.text)), None)
+            if old.pinned or self.old_left >= MAX_OLD_LINES or taker is None:
+                continue
+            self._edit(Edit(None, (old.text,), None))
+            self.old_text.remove(old)
+            self.old_left += 1
+            name = self._named()
+            self.births.append(Birth(name, old.section, old.text, old.importance, old.trust))
+            crystal = self._kept(self.crystal_of(old))
+            self.deaths.append(Death(name, old.section, old.text, Fate.MERGED, crystal, taker.id))
+        if not self.old_text and self._snapshot.based_on and split_seed(self._snapshot.text) is not None:
+            self._edit(Edit(None))
+
+    def _kept(self, crystal: Crystal) -> str:
+        """The id of a crystal that this dream leaves behind."""
+        if all(crystal.id != other.id for other in self.crystals):
+            self.crystals.append(crystal)
+        return crystal.id
+
+    def _cited(self, operation: Operation) -> tuple[list[Evidence], list[Standing]]:
+        pieces = [piece for piece in self._snapshot.evidence if piece.id in operation.cites]
+        return pieces, [line for line in self._snapshot.lines if line.id in operation.cites]
+
+    def _write(
+        self,
+        section: SectionName,
+        text: str,
+        importance: float,
+        trust: Trust,
+        evidence: tuple[str, ...],
+        replaces: tuple[str, ...],
+    ) -> str:
+        name = self._named()
+        self.births.append(Birth(name, section, text, importance, trust, evidence, replaces))
+        self.lines.append(Standing(name, section, text, importance, trust, self._now))
+        return name
+
+    def _named(self) -> str:
+        self._next += 1
+        return f"L{self._next - 1}"
+
+    @property
+    def _now(self) -> datetime:
+        return self._snapshot.now
+
+
+def takes_in(line: str, old: str) -> bool:
+    """Whether a line of a section makes an old line superfluous: it repeats it, or supersedes it."""
+    return jaccard(content_terms(line), content_terms(old)) >= REPEATS or contradicts(line, old)
+
+
+def keeps_enough(line: str, old: str) -> bool:
+    """Whether a line keeps as much of an old one as a merge has to."""
+    terms = content_terms(old)
+    return len(terms & content_terms(line)) >= LEAST_KEPT_BY_MERGE * len(terms)

@@ -1,0 +1,216 @@
+"""Wording: a text as words in their order, each with what its clause does to it, for telling who said what.
+
+Two texts with the same words may say opposite things: the words of a clause that denies, and those of a sentence
+that only tells what a page says, or of a quotation in it, are marked as such.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cache
+
+from state.attribution.wording_lists import DOUBTED, LIGHT, NEGATORS, SAYING, SOURCES
+from state.injection.decoding import folded
+from state.text.patterns import late_pattern
+from state.text.remembered import remembered
+from state.text.words import STOP_WORDS, stem, terms, visible
+
+# What it costs to leave a word unexplained.
+CONTENT, NAME, NEGATION, STOP = 1.0, 1.75, 1.5, 0.15
+_PAIR, _KANA_PAIR = 0.5, 0.2  # overlapping pairs of characters, of which a word has several
+
+_LONG, _LETTERS = 18, 8
+_DENYING_SIGNS = "未无無不非"
+_DENYING = "un non in im ir il dis mis a de des in не без бес"
+# Any negation is this word.
+NOT = "not"
+_SHORT, _PREFIX = 3, 4
+_SAME_WORD = 0.6
+_MANY_CAPITALS = 0.3
+
+_SENTENCE = late_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n+| · ")
+_CLAUSE = late_pattern(
+    r"(?<=[^\x00-\x7f])[,;:!?]|[,;:!?](?=[^\x00-\x7f])|[,;:!?)\]|][\s\"']|[.,;:!?]$|\.[\s\"']|"
+    r"[(\[|「」『』“”«»\"。！？；：、，—–]| - "
+)
+_QUOTATION = late_pattern(r'"[^"]+"|[“„][^“”„]+[“”]|«[^«»]+»|「[^「」]+」|『[^『』]+』')
+_SPEAKER = late_pattern(r"\W*\w+(?: \w+){0,2}: ?")  # Ada: "…"
+_CONJUNCTION = late_pattern(
+    r"(?<=\s)(?:and|but|or|und|aber|sondern|oder|et|mais|ou|y|e|pero|sino|o|mas|ma|ed|и|а|но|или)(?=\s)"
+)
+# What a clause that denies denies also: "I do not think, that …".
+_SUBORDINATE = late_pattern(r"\s*(?:that|dass|dat|que|qu|che|что|чтобы)\b")
+_INSTEAD = late_pattern(
+    r"\b(?:instead of|rather than|statt|anstatt|plutot que|au lieu d[eu]|en lugar de|en vez de|em vez de|ao inves de|"
+    r"invece di|anziche|al posto di|вместо)\b"
+)
+_OVER = late_pattern(r"(\bprefer\w*\b.{1,60}?) over\b")
+_NAME = late_pattern(r"\w*\d\w*|\w+(?:[.@/_\\-]\w+)+|\w+[A-Z]\w*")
+_CAPITAL = late_pattern(r"(?<=[^\W_] )[^\W\d_][\w'’-]*|(?<=[,;] )[^\W\d_][\w'’-]*")
+
+_UNSPACED_NOT = late_pattern(
+    "不(?!同|过|過|错|錯|断|斷|仅|僅|但|管|如)|[没沒無无勿]|(?<![特区區分])[别別](?!的|の|途|人)|禁止|避免|避け|拒"
+    "|未(?!来|來)|ない|なし|なく|ません|ずに"
+)
+_REPORTED_UNSPACED = (
+    "自称|声称|传言|传闻|谣|據說|据说|假的|不实|噂|冗談|玩笑|うわさ|デマ|嘘|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|"
+    "(?:页面|网页|网站|文章|邮件|ページ|サイト|記事|メール).{0,12}(?:说|称|要求|让|叫|建议|言|求|書|勧)"
+)
+
+
+class Speech(IntEnum):
+    """Who says a word: the text itself, somebody whom it quotes by name, or a page or a rumour."""
+
+    OWN = 0
+    NAMED = 1
+    REPORTED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a text. `sentence`, `clause` and `phrase` number what it stands in; a clause may have two phrases."""
+
+    text: str
+    weight: float
+    sentence: int
+    clause: int
+    phrase: int
+    denied: bool
+    speech: Speech
+
+    def only_reports(self, other: "Word") -> bool:
+        """Whether this only tells what others say, and the other word says it as its own."""
+        return self.speech is Speech.REPORTED and other.speech is Speech.OWN
+
+    @property
+    def meaning(self) -> bool:
+        """Whether it is more than a stop word."""
+        return self.weight > STOP
+
+
+@remembered(300_000)
+def wording(text: str) -> tuple[Word, ...]:
+    """The words of a text, folded to one spelling; equal for look-alike letters, full-width signs and any case."""
+    named, found = _names(text), list[Word]()
+    clause = phrase = begins = 0
+    for number, sentence in enumerate(_SENTENCE.split(unicodedata.normalize("NFKC", visible(text)))):
+        plain, before = folded(sentence), len(found)
+        told = Speech.REPORTED if _reported().search(plain) else Speech.OWN
+        scope = False
+        for part, speech in _clauses(plain):
+            clause += 1
+            scope = scope and bool(_SUBORDINATE.match(part))
+            for said in _CONJUNCTION.split(part):
+                phrase += 1
+                denies = not _negators().isdisjoint(terms(said)) or bool(_UNSPACED_NOT.search(said))
+                denied = denies or scope
+                place, speaks = (number, clause, phrase), max(told, speech)
+                found += [_word(term, named, place, speaks, denied=denied) for term in terms(said)]
+            scope = denied
+        if _only_denies(found[before:]):
+            found[begins:before] = [replace(word, denied=True) for word in found[begins:before]]
+        begins = before
+    return tuple(found)
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two folded words are forms of one another."""
+    if one == other:
+        return True
+    if min(len(one), len(other)) < _PREFIX or not (one.isalpha() and other.isalpha()):
+        short, long = sorted((one, other), key=len)
+        return len(short) == _SHORT and short.isascii() and long.startswith(short) and len(long) <= 2 * _SHORT
+    shared = next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    return shared >= max(_PREFIX, _SAME_WORD * max(len(one), len(other)))
+
+
+def unprefixed(word: Word) -> list[Word]:
+    """What a word denies by the way it begins, in each way to read it: "verified" of "unverified"."""
+    bare = [word.text.removeprefix(one).lstrip("-") for one in _DENYING.split() if word.text.startswith(one)]
+    return [replace(word, text=one) for one in bare if len(one) >= _PREFIX and one.isalpha()]
+
+
+def key_of(word: str) -> str:
+    """What all forms of a word have in common."""
+    return word[:_SHORT] if word.isalpha() else word
+
+
+@cache
+def _negators() -> frozenset[str]:
+    return frozenset(map(folded, NEGATORS.split()))
+
+
+@cache
+def _reported() -> re.Pattern[str]:
+    doubted, sources, saying = (_listed(words) for words in (DOUBTED, SOURCES, SAYING))
+    domain = r"\w+\.(?:example|com|org|net|io|dev|test)"
+    told = rf"\b(?:{sources}|{domain})(?:,? \w+){{0,4}}?,? (?:{saying})\b(?! \d)"  # a display reads 5
+    return re.compile(rf"\b(?:{doubted})\b|{told}|{_REPORTED_UNSPACED}")
+
+
+@cache
+def _sources() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{_listed(SOURCES)})\b")
+
+
+def _listed(words: str) -> str:
+    return "|".join(folded(word).replace("*", r"\w*") for word in words.split())
+
+
+@cache
+def _light() -> frozenset[str]:
+    return frozenset(map(folded, (*STOP_WORDS, *LIGHT.split())))
+
+
+def _only_denies(sentence: Sequence[Word]) -> bool:
+    """Whether a sentence denies the one before it and says no more: "Don't."."""
+    denies = any(word.denied for word in sentence)
+    return denies and sum(word.weight for word in sentence if word.meaning and word.weight != NEGATION) <= CONTENT
+
+
+def _clauses(sentence: str) -> Iterator[tuple[str, Speech]]:
+    """The clauses of a sentence, and who says each."""
+    plain, end = _OVER.sub(r"\1; not ", _INSTEAD.sub("; not ", sentence)), 0
+    for match in _QUOTATION.finditer(plain):
+        yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end : match.start()]))
+        before = plain[: match.start()]
+        named = _SPEAKER.fullmatch(before) and not _sources().search(before)
+        speech = Speech.NAMED if named else Speech.REPORTED
+        yield from ((part, speech) for part in _CLAUSE.split(match.group()))
+        end = match.end()
+    yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end:]))
+
+
+def _word(term: str, named: frozenset[str], place: tuple[int, int, int], speech: Speech, *, denied: bool) -> Word:
+    return Word(NOT if term in _negators() else stem(term), _weight(term, named), *place, denied, speech)
+
+
+def _weight(term: str, named: frozenset[str]) -> float:
+    if term in _negators():
+        return NEGATION
+    if term in _light():
+        return STOP
+    if term[0] in _DENYING_SIGNS and len(term) > 1:
+        return CONTENT
+    if term >= "\u0e00":
+        return _KANA_PAIR if all("\u3040" <= char <= "\u309f" for char in term) else _PAIR
+    if len(term) > _LONG:  # words run together, or encoded
+        return len(term) / _LETTERS
+    return NAME if term in named else CONTENT
+
+
+def _names(text: str) -> frozenset[str]:
+    """The words that name somebody or something: with digits, joined ones, and capital ones within a sentence.
+
+    In a text in which many are capital, as in German or in a title, that tells nothing.
+    """
+    plain = unicodedata.normalize("NFKC", visible(text))
+    inner = _CAPITAL.findall(plain)
+    capital = [word for word in inner if word[0].isupper()]
+    few = len(capital) <= max(2, _MANY_CAPITALS * len(inner))
+    found = [match.group() for match in _NAME.finditer(plain)] + (capital if few else [])
+    return frozenset(term for name in found for term in terms(folded(name)))

@@ -1,0 +1,318 @@
+"""Do two lines say opposite things about the same subject? Precision before recall: a doubt is no contradiction.
+
+A contradiction revises the older line, so a false one loses a truth, and a missed one leaves two lines standing.
+Four cases are seen: the same words with opposite polarity; the same choice the other way round; one value in an
+otherwise equal sentence replaced by another of the same sort; the same named property with another date or number.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+
+from state.crystals.antonyms import DATE_UNITS, UNSPACED_PROPERTIES, are_alternatives, are_opposites, calendar, words
+from state.crystals.crystal import Crystal, Kind, Origin, Trust
+from state.crystals.duplicates import comparable
+from state.injection.defang import reads_as_instruction
+from state.search.query import ends_as_question
+from state.text.words import STOP_WORDS, UNSPACED, jaccard, normalise, stem
+
+MAX_SENTENCES = 12
+MAX_CHARACTERS = 600  # of a sentence; longer ones are not judged
+MAX_TOKENS = 40
+SAME_WORDS = 0.85
+SAME_FRAME = 0.74
+# A number that says what something is stands so many words after the copula, at most.
+_SAID_WITHIN = 3
+_PAST = frozenset(("was", "been", "war"))
+_CLAIMED = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED)
+
+_SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\n+")
+
+_TOKEN = re.compile(
+    rf"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?(?=\W|$|[^\W\d_])|[{UNSPACED}]|c\+\+|[cf]#|"
+    rf"[^\W\d_{UNSPACED}](?:[^\W_{UNSPACED}]|[\u0300-\u036f])*|[=:@]"
+)
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
+
+# Words in which the character for "not" is not one.
+_NOT_NEGATED = re.compile(
+    r"不同|不过|不過|不错|不錯|不断|不斷|不仅|不僅|不但|不管|不如|别的|別的|特别|特別|区别|區別|未来|未來|not only"
+)
+# A dot belongs to a name such as vue.js, and not to the end of a sentence.
+_CHOSEN = r"(\w(?:[\w+#-]|\.(?=\w)){0,40})"
+_QUOTES = re.compile(r"[\"`*“”„«»]")
+_CHOICE = re.compile(
+    rf"(?<![\w+#.-]){_CHOSEN}(?: (?:over|instead of|rather than|statt|anstatt|lieber als|"
+    r"plutôt que(?: des?)?|en lugar de|en vez de|вместо)|(?:,| and| und| et| y) (?:not|nicht|pas|no)) "
+    rf"(?:the |a |des |les |de |den |die |das )?{_CHOSEN}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    tokens: tuple[str, ...]  # stemmed, negators taken out
+    content: frozenset[str]
+    values: frozenset[str]  # numbers and parts of dates
+    negated: bool
+    refusing: bool  # a negation, or a word such as "avoid", stands in it
+    choice: tuple[str, str] | None
+
+
+def contradicts(a: str, b: str) -> bool:
+    """Whether the two texts cannot both hold now; symmetric. Equal texts and added details do not contradict."""
+    if normalise(a) == normalise(b):
+        return False
+    others = _statements(b)
+    return any(_opposed(one, other) for one in _statements(a) for other in others)
+
+
+def supersedes(new: str, old: str) -> bool:
+    """Whether the new text takes the place of the old one: it says otherwise of the same subject."""
+    return contradicts(new, old)
+
+
+def violates(text: str, constraint: str) -> bool:
+    """Whether the text says what the constraint rules out, or does in whatever detail what it forbids.
+
+    Stricter than `contradicts`: the detail ("I push to main when it is urgent") excuses nothing.
+    """
+    rules = _statements(constraint)
+    return contradicts(text, constraint) or any(_does(one, rule) for one in _statements(text) for rule in rules)
+
+
+def _does(one: _Statement, rule: _Statement) -> bool:
+    if not rule.negated or one.refusing:
+        return False
+    forbidden = rule.content - _relations()
+    return len(forbidden) >= 2 and forbidden <= one.content and _in_order(one, rule)
+
+
+def disagree(one: Crystal, other: Crystal) -> bool:
+    """Do two crystals contradict each other, so that somebody should find out which holds? Symmetric.
+
+    Only of what was said or noted, by the owner or the agent: a page raises no doubt about them. Events may go either
+    way on different days, questions say nothing, and what stood in MEMORY.md was weighed by a dream.
+    """
+    if Kind.EPISODE in (one.kind, other.kind) or not comparable(one, other):
+        return False
+    return (
+        all(_is_claim(crystal) for crystal in (one, other))
+        and (contradicts(one.text, other.text) or other_number(one.text, other.text))
+        and not any(reads_as_instruction(crystal.text) for crystal in (one, other))
+    )
+
+
+def other_number(a: str, b: str) -> bool:
+    """Do the texts differ in one number alone, that says what something is? "The office is in room 14", and 15.
+
+    Worth a question, and no contradiction: "the bug is in line 40" may be so of line 52 too. Symmetric.
+    """
+    return any(_other_number(one, other) for one in _statements(a) for other in _statements(b))
+
+
+def _other_number(one: _Statement, other: _Statement) -> bool:
+    if one.negated != other.negated or one.choice or other.choice or len(one.tokens) != len(other.tokens):
+        return False
+    changed = [at for at, (old, new) in enumerate(zip(one.tokens, other.tokens, strict=True)) if old != new]
+    if len(changed) != 1 or not (one.tokens[changed[0]][0].isdigit() and other.tokens[changed[0]][0].isdigit()):
+        return False
+    nearby = range(max(0, changed[0] - _SAID_WITHIN), changed[0])
+    copula = next((at for at in nearby if one.tokens[at] in words("copulas") - _PAST), 0)
+    return any(token in one.content for token in one.tokens[:copula])
+
+
+def _is_claim(crystal: Crystal) -> bool:
+    return (
+        crystal.origin in _CLAIMED
+        and crystal.trust.rank >= Trust.AGENT.rank
+        and len(crystal.text) <= MAX_CHARACTERS
+        and not ends_as_question(crystal.text)
+    )
+
+
+def same_subject(a: str, b: str) -> bool:
+    """Whether the two texts are about the same thing, whatever they say of it.
+
+    True when the words that are no values, negations and relations overlap by more than half, or are all contained.
+    """
+    return any(_same_subject(one, other) for one in _statements(a) for other in _statements(b))
+
+
+@lru_cache(maxsize=1024)
+def _statements(text: str) -> tuple[_Statement, ...]:
+    sentences = [part for part in _SENTENCE.split(text) if part.strip() and len(part) <= MAX_CHARACTERS]
+    statements = (_statement(sentence) for sentence in sentences[:MAX_SENTENCES])
+    return tuple(statement for statement in statements if statement.content and len(statement.tokens) <= MAX_TOKENS)
+
+
+def _statement(sentence: str) -> _Statement:
+    folded = _QUOTES.sub("", _NOT_NEGATED.sub("", normalise(sentence).replace("’", "'")))
+    folded = re.sub(r"\bcan't\b", "can not", re.sub(r"\bwon't\b", "will not", folded))
+    folded = re.sub(r"(?<=[a-z])n't\b", " not", re.sub(r"(?<=\w)'s\b", "", folded))
+    folded = re.sub(r"\b(?:any ?more|any longer|ne)\b|\bn'", " ", folded.replace("no longer", "not"))
+    choice = _CHOICE.search(folded)
+    spoken = [_token(token) for token in _TOKEN.findall(folded)]
+    negations = sum(token in words("negators") for token in spoken)
+    tokens = tuple(token for token in spoken if token not in words("negators") | words("emphasis"))
+    while tokens and tokens[-1] in {":", "="}:
+        tokens = tokens[:-1]
+    values = frozenset(token for token in tokens if _is_value(token))
+    content = frozenset(token for token in tokens if token not in STOP_WORDS and token not in {":", "=", "@"})
+    chosen = (stem(choice[1]), stem(choice[2])) if choice and words("choosing") & set(tokens) else None
+    negated = negations % 2 == 1 and not _is_choice(spoken, chosen)
+    return _Statement(tokens, content, values, negated, bool(negations or content & words("refusing")), chosen)
+
+
+def _token(token: str) -> str:
+    ordinal = _ORDINAL.match(token)
+    return ordinal[1] if ordinal else stem(token)
+
+
+def _is_value(token: str) -> bool:
+    return token[0].isdigit() or token in calendar()
+
+
+def _is_choice(tokens: Sequence[str], chosen: tuple[str, str] | None) -> bool:
+    # In "tabs, not spaces" the negation belongs to the choice.
+    at = tokens.index("not") if "not" in tokens else 0
+    return chosen is not None and at > 0 and tokens[at - 1] == chosen[0]
+
+
+def _opposed(one: _Statement, other: _Statement) -> bool:
+    return (
+        _opposite_polarity(one, other)
+        or _opposite_choice(one, other)
+        or _other_value(one, other)
+        or _other_date(one, other)
+    )
+
+
+def _opposite_polarity(one: _Statement, other: _Statement) -> bool:
+    """The same words, and one is denied; or one word replaced by its opposite."""
+    if one.values != other.values or one.choice or other.choice:
+        return False
+    if one.negated != other.negated:
+        return jaccard(one.content, other.content) >= SAME_WORDS and _in_order(one, other)
+    left, right = one.content - other.content, other.content - one.content
+    if not left and not right:  # the words that say the opposite may be among the commonest: on and off
+        return _is_switched(one.tokens, other.tokens)
+    return len(left) == len(right) == 1 and are_opposites(*left, *right) and _in_order(one, other)
+
+
+def _is_switched(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Is one word replaced by its opposite, and nothing else?"""
+    if len(one) != len(other):
+        return False
+    changed = [(old, new) for old, new in zip(one, other, strict=True) if old != new]
+    return len(changed) == 1 and are_opposites(*changed[0])
+
+
+def _opposite_choice(one: _Statement, other: _Statement) -> bool:
+    """Tabs over spaces, and spaces over tabs; or spaces alone, where tabs were chosen over them."""
+    if one.choice and other.choice:
+        return one.choice == other.choice[::-1] and jaccard(one.content, other.content) >= SAME_WORDS
+    with_choice, plain = (one, other) if one.choice else (other, one)
+    if not with_choice.choice or plain.negated:
+        return False
+    chosen, rejected = with_choice.choice
+    frame = with_choice.content - {chosen, rejected}
+    return (
+        rejected in plain.content
+        and chosen not in plain.content
+        and plain.content - {rejected} == frame
+        and bool(frame)
+    )
+
+
+def _other_value(one: _Statement, other: _Statement) -> bool:
+    """One stretch of an otherwise equal sentence is replaced, and it stands where a value stands."""
+    # What has the value is named before it, and equally.
+    if one.negated != other.negated or one.choice or other.choice or one.tokens[:1] != other.tokens[:1]:
+        return False
+    one, other = sorted((one, other), key=lambda statement: statement.tokens)  # the matcher is not symmetric
+    codes = SequenceMatcher(None, one.tokens, other.tokens, autojunk=False).get_opcodes()
+    changes = [code for code in codes if code[0] != "equal"]
+    if len(changes) != 1 or changes[0][0] != "replace":
+        return False
+    _, start, end, other_start, other_end = changes[0]
+    old, new = one.tokens[start:end], other.tokens[other_start:other_end]
+    before, after = one.tokens[:start], one.tokens[end:]
+    if not any(token not in STOP_WORDS and token not in _relations() for token in before):
+        return False  # nothing is named that could have the value
+    stated = any(token in _relations() for token in before)
+    if all(map(_is_value, old)) and all(map(_is_value, new)):
+        return stated and not _is_detail(old, new) and _measures(before, (*old, *new))
+    if len(old) == len(new) == 1 and are_alternatives(old[0], new[0]):
+        return stated
+    return not after and max(len(old), len(new)) <= 3 and _takes_one_value(before, old, new)
+
+
+def _is_detail(old: Sequence[str], new: Sequence[str]) -> bool:
+    return set(old) <= set(new) or set(new) <= set(old)
+
+
+def _measures(before: Sequence[str], values: Sequence[str]) -> bool:
+    """Do values after these words measure the subject? In line 40, Python 3.12, Monday they name one of many."""
+    last = before[-1]
+    dated = any(value in calendar() for value in (*values, last)) or last in DATE_UNITS
+    if dated:
+        return _names_property(before)
+    named_kind = last not in STOP_WORDS | _relations() | words("properties")
+    return not named_kind or bool(words("needs") & set(before))
+
+
+def _names_property(tokens: Sequence[str]) -> bool:
+    joined = "".join(token for token in tokens if not token.isascii())
+    return any(token in words("properties") for token in tokens) or any(
+        name in joined for name in UNSPACED_PROPERTIES
+    )
+
+
+def _takes_one_value(before: Sequence[str], old: Sequence[str], new: Sequence[str]) -> bool:
+    """Is what follows the only value: "name is …", "lives in …"? A longer value that holds the other is a detail."""
+    same_sort = any(map(_is_value, old)) == any(map(_is_value, new))
+    if not same_sort or _is_detail(old, new) or {old[0], new[0]} & {"a", "an"}:
+        return False
+    if before[-1] in words("copulas") or before[-1] in {"nam", "call"}:
+        return _names_property(before)
+    return len(before) >= 2 and before[-1] in words("places") and before[-2] in words("living")
+
+
+def _other_date(one: _Statement, other: _Statement) -> bool:
+    """The same property of the same thing has, in other words, another date or number."""
+    if not one.values or not other.values or one.negated != other.negated:
+        return False
+    if one.values <= other.values or other.values <= one.values:
+        return False
+    if {token.isalpha() for token in one.values} != {token.isalpha() for token in other.values}:
+        return False
+    if not (_says_value(one) and _says_value(other)):
+        return False
+    noise = words("revision") | _relations() - words("properties")
+    left, right = one.content - one.values - noise, other.content - other.values - noise
+    return bool(left & right & words("properties")) and jaccard(left, right) >= SAME_FRAME
+
+
+def _says_value(statement: _Statement) -> bool:
+    """Do all values stand after a relation? "Release 1.3 is out" names a release, it does not say its number."""
+    first = next(i for i, token in enumerate(statement.tokens) if token in statement.values)
+    return any(token in _relations() | words("revision") for token in statement.tokens[:first])
+
+
+def _same_subject(one: _Statement, other: _Statement) -> bool:
+    noise = (_relations() | words("revision") | words("opinions")) - words("properties")
+    left, right = one.content - one.values - noise, other.content - other.values - noise
+    smaller = min(len(left), len(right))
+    return jaccard(left, right) > 0.5 or (smaller >= 2 and len(left & right) == smaller)
+
+
+def _in_order(one: _Statement, other: _Statement) -> bool:
+    shared = one.content & other.content
+    return [t for t in one.tokens if t in shared] == [t for t in other.tokens if t in shared]
+
+
+@cache
+def _relations() -> frozenset[str]:
+    return words("relations") | words("copulas") | words("living") | words("choosing")

@@ -1,0 +1,165 @@
+"""When two crystals are one memory, which of them stands for both, and what it takes over from the other.
+
+Vectors find candidates; they are no proof: "room 14" and "room 15", "tea over coffee" and "coffee over tea", "was"
+and "is" are nearer to each other than most honest repetitions (.95 to .99). So the words decide. Two texts are one
+memory when they have the same words in the same order, but for grammar, for words that add nothing, and for a clause
+that stands first in one and last in the other. Then nothing is lost when only one of them is shown: neither text is
+changed or deleted, and the twin is still found where its own words are asked for.
+
+Precision before recall: two crystals that say the same cost a place in a list, a merged truth is hard to find.
+Trust is not lowered by an echo. Whoever is trusted more stands for both, and what is trusted less becomes no parent:
+else a page could take the weight from the owner's word by repeating it, or lend itself that weight.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from state.crystals.antonyms import calendar, words
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.search.query import ends_as_question
+from state.text.words import STOP_WORDS, content_terms, normalise, stem, terms
+
+NEAR_COSINE = 0.92
+# What was said and noted; and among themselves, what dreams have found. Lines that left MEMORY.md, and the text from
+# before it, stay what they are: something may lead to them.
+_SAID = frozenset((Origin.SCRATCH, Origin.SESSION, Origin.WORKING))
+# Of the stop words, those that turn what is said.
+_TURNING = frozenset(
+    """only if unless except until till without before after from over under above below against was were been had
+    will would should must may might can could used vor nach bis wenn nur war ohne avant après si sauf était sin
+    antes después si hasta era""".split()
+)
+_ADDS_NOTHING = frozenset(
+    stem(word)
+    for word in """is really strongly definitely certainly clearly simply very quite please actually basically indeed
+    wirklich bitte sehr vraiment realmente muy""".split()
+)
+_ALIKE = {
+    stem(word): stem(group.split()[0])
+    for group in ("prefer like love enjoy", "use utilise utilize employ", "start begin", "big large", "fast quick")
+    for word in group.split()
+}
+_PERSONS = frozenset(
+    """i me my mine myself we us our ours you your yours ich mich mir mein meine wir uns unser du dein je me mon ma
+    mes nous notre tu ton yo mi mis nosotros tú tu я мой мы наш ты твой 我 我们 你 私""".split()
+)
+# These mean another day on another day.
+_RELATIVE = frozenset(
+    """today yesterday tomorrow tonight last next ago soon recently heute gestern morgen hier demain aujourd hoy ayer
+    mañana сегодня вчера завтра 今天 昨天 明天 今日 昨日 明日""".split()
+)
+_ORDINARY = re.compile(r"[\w\s.,;:!?。，、；：！？'\"()\[\]`*_’‘“”„«»…–—-]")
+_MINUS = re.compile(r"(?<!\w)[-−](?=\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    tokens: tuple[str, ...]
+    symbols: tuple[tuple[str, int], ...]
+    asks: bool
+
+
+def same_memory(one: Crystal, other: Crystal) -> bool:
+    """Do both say the same, about the same, of the same time? Symmetric."""
+    if one.id == other.id or not _same_sort(one.origin, other.origin) or not comparable(one, other):
+        return False
+    timed = Kind.EPISODE in (one.kind, other.kind) or not _RELATIVE.isdisjoint(terms(one.text))
+    if timed and one.created_at.date() != other.created_at.date():
+        return False  # what happened on two days happened twice
+    return says_the_same(one.text, other.text)
+
+
+def comparable(one: Crystal, other: Crystal) -> bool:
+    """Are both about the same: under the same headings, and no "I" or "you" of another speaker's? Symmetric."""
+    same_speaker = one.speaker.casefold() == other.speaker.casefold()
+    return _place(one) == _place(other) and (same_speaker or not _PERSONS & {*terms(one.text), *terms(other.text)})
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """The same words in the same order, or with the last ones first. Symmetric, reflexive."""
+    a, b = _said(one), _said(other)
+    if (a.symbols, a.asks) != (b.symbols, b.asks):
+        return False
+    if not a.tokens or a.tokens == b.tokens:
+        return a.tokens == b.tokens and (bool(a.tokens) or normalise(one) == normalise(other))
+    if len(a.tokens) != len(b.tokens) or len(a.tokens) < 3:
+        return False
+    twice = b.tokens + b.tokens
+    turns = (at for at, token in enumerate(b.tokens) if token == a.tokens[0])
+    return any(twice[at : at + len(b.tokens)] == a.tokens for at in turns)
+
+
+def survivor(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crystal, Crystal] | None:
+    """(who stands for both, its twin) of two that are one memory; None when neither may step back.
+
+    What is in `kept` (ids) or frozen does not. Else the one that is trusted more stays, then the more important one,
+    then the elder.
+    """
+    stays, leaves = sorted((one, other), key=lambda crystal: (not _is_kept(crystal, kept), *_weakness(crystal)))
+    if _is_kept(leaves, kept) or leaves.trust.rank > stays.trust.rank:
+        return None
+    return stays, leaves
+
+
+def absorbed(stays: Crystal, leaves: Crystal) -> Crystal:
+    """The survivor with what it takes over.
+
+    From a twin of the same trust: a parent, the higher importance, the accesses, the later time of use. From one
+    that is trusted less but vouched for (the agent's echo of its owner): the same, but no parent, for it is not
+    derived from it. From tools and the web: nothing.
+    """
+    if leaves.trust is not stays.trust and leaves.trust.rank < Trust.AGENT.rank:
+        return stays
+    used = [at for at in (stays.last_accessed_at, leaves.last_accessed_at) if at]
+    later = max([*used, leaves.created_at]) if leaves.created_at > stays.created_at else max(used, default=None)
+    inherits = leaves.trust is stays.trust and leaves.id not in stays.parents
+    return replace(
+        stays,
+        importance=max(stays.importance, leaves.importance),
+        accesses=stays.accesses + leaves.accesses,
+        last_accessed_at=later,
+        parents=(*stays.parents, leaves.id) if inherits else stays.parents,
+    )
+
+
+def asked_word_for_word(query: str, text: str) -> bool:
+    """Does somebody ask in these very words?"""
+    return normalise(text) in normalise(query)
+
+
+def _is_kept(crystal: Crystal, kept: Collection[str]) -> bool:
+    return crystal.id in kept or crystal.lifecycle is Lifecycle.FROZEN
+
+
+def _weakness(crystal: Crystal) -> tuple[float, ...]:
+    return -crystal.trust.rank, -crystal.importance, crystal.created_at.timestamp(), int(crystal.id, 16)
+
+
+def _same_sort(one: Origin, other: Origin) -> bool:
+    return (one in _SAID and other in _SAID) or one is other is Origin.DREAM
+
+
+def _place(crystal: Crystal) -> frozenset[str]:
+    """Under which headings it stands: its context without speaker and date; tags are no place."""
+    if crystal.origin is Origin.WORKING:
+        return frozenset()
+    context = content_terms(crystal.context) - content_terms(crystal.speaker) - calendar()
+    return frozenset(term for term in context if not term.isdigit())
+
+
+@lru_cache(maxsize=1024)
+def _said(text: str) -> _Said:
+    said = [
+        term for term in terms(text) if (term not in STOP_WORDS or term in _TURNING) and term not in words("emphasis")
+    ]
+    stems = {term: stem(term) for term in set(said)}
+    kept = [_ALIKE.get(stems[term], stems[term]) for term in said]
+    symbols = Counter(normalise(text))
+    for char in filter(_ORDINARY.match, tuple(symbols)):
+        del symbols[char]
+    symbols["-"] = len(_MINUS.findall(text))
+    tokens = tuple(token for token in kept if token not in _ADDS_NOTHING)
+    return _Said(tokens, tuple(sorted((+symbols).items())), ends_as_question(text))

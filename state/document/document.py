@@ -1,0 +1,305 @@
+"""MEMORY.md as a value: seven sections of lines, and whatever a human wrote around them.
+
+Parsing loses nothing: `render(parse(text)) == text` for every text. A document is a sequence of parts, each part a
+sequence of blocks, each block the exact characters that it was read from. An edit replaces the blocks that it
+names; all others stay byte for byte.
+
+A *line* (a list item or a paragraph, with its continuation) is the unit of memory. Blank lines, comments,
+subheadings, rules and the placeholders of a template are *filler*: kept, never content.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+from itertools import pairwise
+
+from state.document.markdown import (
+    heading_of,
+    is_filler,
+    is_stamp,
+    marker_of,
+    opens_fence,
+    part_starts,
+    rows_of,
+    says_nothing,
+    units,
+    without_marker,
+)
+from state.text.words import normalise
+
+TITLE = "# Working Memory State"
+POINTER_GUIDE = "_Use memory_search if one of these topics comes up:_"
+SKILL_GUIDE = "_Patterns detected from repeated tasks, before they are skills:_"
+NO_FEED = "_No economics feed yet (memory/economics.json)._"
+PLACEHOLDER = "_Nothing yet._"
+
+
+class SectionName(StrEnum):
+    """The seven sections, in their order."""
+
+    PHENOTYPE = "The Phenotype"
+    BOND = "The Bond"
+    NICHE = "The Niche"
+    CONTEXT = "Active Context"
+    POINTERS = "Crystal Pointers"
+    GAPS = "Curiosity Gaps"
+    SKILLS = "Emerging Skills"
+
+
+_BY_NAME = {name.value.casefold(): name for name in SectionName}
+_GUIDES = {SectionName.POINTERS: POINTER_GUIDE, SectionName.SKILLS: SKILL_GUIDE, SectionName.NICHE: NO_FEED}
+
+_PIN = re.compile(r"📌|<!--\s*pin(?:ned)?\s*-->", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The characters of one unit, newline included. `content` is true for a line, false for filler."""
+
+    raw: str
+    content: bool
+
+    @property
+    def text(self) -> str:
+        """The line without bullet, indent and pin; a continuation is joined by a blank, a fence keeps its rows."""
+        return _text(self.raw)
+
+    @property
+    def key(self) -> str:
+        """What makes two lines the same line: the folded text."""
+        return _key(self.raw)
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the human pinned this line (📌 or `<!-- pinned -->`): the dream leaves it alone."""
+        return self.content and bool(_PIN.search(self.raw))
+
+
+# Every edit compares the keys of a whole section, and a dream makes many.
+@lru_cache(maxsize=16_384)
+def _key(raw: str) -> str:
+    return normalise(_text(raw))
+
+
+def _text(raw: str) -> str:
+    rows = [row.rstrip() for row in _PIN.sub("", raw).rstrip().split("\n")]
+    first = without_marker(rows[0].strip())
+    if opens_fence(rows[0]) and len(rows) > 1:
+        inside = "  " if marker_of(rows[0]) else ""
+        return "\n".join([first, *(row.removeprefix(inside) for row in rows[1:])])
+    return " ".join(row for row in (first, *map(str.strip, rows[1:])) if row)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A heading with its blocks. `name` is None for a human's own text, which is kept where it is."""
+
+    name: SectionName | None
+    heading: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def raw(self) -> str:
+        """The part as it stands in the file."""
+        return self.heading + "".join(block.raw for block in self.blocks)
+
+    @property
+    def lines(self) -> tuple[Block, ...]:
+        """The part's content."""
+        return tuple(block for block in self.blocks if block.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of one section: `old` lines (by text) leave, `new` takes the place of the first of them.
+
+    No `old`: an addition. No `new`: a removal. More than one `old`: a merge. No `section`: a line of the text above
+    the title, from before the first dream; with nothing else said, what is left there when no line is.
+    """
+
+    section: SectionName | None
+    old: tuple[str, ...] = ()
+    new: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed MEMORY.md."""
+
+    parts: tuple[Part, ...]
+    newline: str = field(default="\n", compare=False)
+
+    def section(self, name: SectionName) -> Part | None:
+        """The section of this name, if there is one."""
+        return next((part for part in self.parts if part.name is name), None)
+
+    def lines(self) -> Iterator[tuple[SectionName, Block]]:
+        """Every line of the seven sections with its section, from the top."""
+        for part in self.parts:
+            if part.name is not None:
+                for block in part.lines:
+                    yield part.name, block
+
+    @property
+    def missing(self) -> tuple[SectionName, ...]:
+        """The sections that are not there."""
+        present = {part.name for part in self.parts}
+        return tuple(name for name in SectionName if name not in present)
+
+    @property
+    def doubled(self) -> tuple[SectionName, ...]:
+        """The sections whose heading stands there more than once."""
+        named = [_section_name(part.heading) for part in self.parts if part.heading]
+        return tuple(name for name in SectionName if named.count(name) > 1)
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether a dream has written here: the title, or most of the sections."""
+        return any(is_title(part.heading) for part in self.parts) or len(self.missing) <= 3
+
+    @property
+    def substance(self) -> int:
+        """Characters of content in the seven sections: no headings, no filler."""
+        return sum(len(block.text) for _, block in self.lines())
+
+
+def parse(text: str) -> Document:
+    """Read MEMORY.md. Never fails: what is not one of the seven sections is a human's text and kept."""
+    rows = rows_of(text)
+    starts = part_starts(rows)
+    above_title = any(is_title(rows[at]) for at in starts)
+    parts: list[Part] = []
+    seen: set[SectionName] = set()
+    headed = starts[:1] == [0]
+    if rows and not headed:
+        starts = [0, *starts]
+    for start, end in pairwise([*starts, len(rows)]):
+        heading = rows[start] if start or headed else ""
+        if is_title(heading):
+            above_title = False
+        # Above the title stands what was there before the first dream; a second heading is not the section.
+        name = None if above_title else _section_name(heading)
+        name = None if name in seen else name
+        if name is not None:
+            seen.add(name)
+        parts.append(Part(name, heading, _blocks(name, rows[start + bool(heading) : end])))
+    return Document(tuple(parts), "\r\n" if "\r\n" in text else "\n")
+
+
+def render(document: Document) -> str:
+    """The file's text; the inverse of `parse`."""
+    return "".join(part.raw for part in document.parts)
+
+
+def blank(newline: str = "\n") -> Document:
+    """A document with the seven sections and nothing in them."""
+    rows = [TITLE, "", "_Last dream: never | Mood: calm_", ""]
+    for name in SectionName:
+        rows += [f"## {name.value}", "", placeholder_of(name), ""]
+    return parse(newline.join(rows))
+
+
+def complete(document: Document) -> Document:
+    """The same document with the sections that were missing, each empty and in its place."""
+    template, order, parts = blank(document.newline), list(SectionName), list(document.parts)
+    if not any(is_title(part.heading) for part in parts):
+        at = next((i for i, part in enumerate(parts) if part.name is not None), len(parts))
+        parts[at:at] = [template.parts[0]]
+        if at:
+            parts[at - 1] = _spaced(parts[at - 1], document.newline)
+    for name in document.missing:
+        earlier = [i for i, part in enumerate(parts) if part.name and order.index(part.name) < order.index(name)]
+        title = next(i for i, part in enumerate(parts) if is_title(part.heading))
+        at = (max(earlier) if earlier else title) + 1
+        new = template.section(name)
+        if new is not None:
+            parts[at - 1] = _spaced(parts[at - 1], document.newline)
+            parts.insert(at, new)
+    return replace(document, parts=tuple(parts))
+
+
+def stamp(at: datetime, mood: str) -> str:
+    """The line under the title: when the last dream was, and the mood."""
+    return f"_Last dream: {at.strftime('%Y-%m-%dT%H:%M:%SZ')} | Mood: {mood}_"
+
+
+def stamped(document: Document, at: datetime, mood: str) -> Document:
+    """The same document with the line under the title saying when the last dream was, and the mood."""
+    row = stamp(at, mood)
+    parts = list(document.parts)
+    at_part = next((i for i, part in enumerate(parts) if is_title(part.heading)), None)
+    if at_part is None:
+        return stamped(complete(document), at, mood)
+    part, newline = parts[at_part], document.newline
+    blocks = list(part.blocks)
+    where = next((i for i, block in enumerate(blocks) if is_stamp(block.raw)), None)
+    if where is None:
+        blocks[:0] = [Block(newline, content=False), Block(row + newline, content=False)]
+        heading = part.heading if part.heading.endswith("\n") else part.heading + newline
+        if len(blocks) == 2 or blocks[2].raw.strip():
+            blocks.insert(2, Block(newline, content=False))
+        parts[at_part] = replace(part, heading=heading, blocks=tuple(blocks))
+    else:
+        ending = blocks[where].raw[len(blocks[where].raw.rstrip("\r\n")) :]
+        blocks[where] = Block(row + ending, content=False)
+        parts[at_part] = replace(part, blocks=tuple(blocks))
+    return replace(document, parts=tuple(parts))
+
+
+def placeholder_of(name: SectionName) -> str:
+    """What stands in a section that has no lines yet."""
+    return _GUIDES.get(name, PLACEHOLDER)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether this is a template's placeholder or guide rather than content."""
+    return text.strip() in _GUIDES.values() or says_nothing(text)
+
+
+def closed(part: Part, newline: str) -> Part:
+    """The same part, ending in a newline."""
+    if part.raw.endswith("\n") or not part.raw:
+        return part
+    if not part.blocks:
+        return replace(part, heading=part.heading + newline)
+    last = part.blocks[-1]
+    return replace(part, blocks=(*part.blocks[:-1], replace(last, raw=last.raw + newline)))
+
+
+def _spaced(part: Part, newline: str) -> Part:
+    """The same part, ending in a blank row."""
+    part = closed(part, newline)
+    if not part.raw or part.raw.endswith(("\n\n", "\n\r\n")):
+        return part
+    return replace(part, blocks=(*part.blocks, Block(newline, content=False)))
+
+
+def is_title(heading: str) -> bool:
+    """Whether a heading is the title."""
+    found = heading_of(heading)
+    return bool(found and found[0] == 1 and found[1].casefold() == TITLE[2:].casefold())
+
+
+def _section_name(heading: str) -> SectionName | None:
+    found = heading_of(heading)
+    if not found or found[0] != 2:
+        return None
+    bare = found[1].strip(" *_:")
+    if bare.endswith(")"):
+        bare = bare.partition("(")[0]
+    return _BY_NAME.get(" ".join(bare.strip(" *_:").casefold().split()))
+
+
+def _blocks(name: SectionName | None, rows: Sequence[str]) -> tuple[Block, ...]:
+    """The rows of one part as lines and filler."""
+    blocks = (Block(raw, content=True) for raw in units(rows, _GUIDES.values()))
+    return tuple(block if _is_line(name, block) else Block(block.raw, content=False) for block in blocks)
+
+
+def _is_line(name: SectionName | None, block: Block) -> bool:
+    if is_filler(block.raw.partition("\n")[0]) or is_placeholder(block.raw):
+        return False
+    return not (name is None and is_stamp(block.raw)) and bool(block.key)

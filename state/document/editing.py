@@ -1,0 +1,143 @@
+"""Changing MEMORY.md line by line: an edit replaces the lines that it names, all others stay byte for byte."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from state.document.document import (
+    POINTER_GUIDE,
+    SKILL_GUIDE,
+    Block,
+    Document,
+    Edit,
+    Part,
+    closed,
+    is_placeholder,
+    is_title,
+    placeholder_of,
+)
+from state.document.markdown import marker_of
+from state.text.words import normalise
+
+_CLEAR_ABOVE_TITLE = Edit(None)
+
+
+def edited(document: Document, edits: Sequence[Edit]) -> tuple[Document, tuple[Edit, ...]]:
+    """Apply edits one after the other. Returns the new document and the edits that did not apply.
+
+    An edit whose old lines are not all there does not apply (a human changed or removed them: the human wins),
+    nor does an addition of a line that its section already has. So the same edits applied to the version that
+    they were made for, or to the one that a human made of it meanwhile, or twice, end well.
+    """
+    left_out = []
+    for edit in edits:
+        if edit == _CLEAR_ABOVE_TITLE:
+            document = _cleared_above_title(document)
+            continue
+        part = document.section(edit.section) if edit.section else _part_above_title(document, edit)
+        changed = _edited_part(part, edit, document.newline) if part is not None else None
+        if part is None or changed is None:
+            left_out.append(edit)
+            continue
+        document = replace(document, parts=tuple(changed if other is part else other for other in document.parts))
+    return document, tuple(left_out)
+
+
+def item(text: str, newline: str = "\n", marker: str = "-") -> str:
+    """One list item; further rows of the text are indented under it."""
+    return f"{marker} " + text.replace("\n", f"{newline}  ") + newline
+
+
+def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
+    keys = [normalise(text) for text in edit.old]
+    places = []
+    for key in keys:
+        place = next(
+            (i for i, block in enumerate(part.blocks) if block.content and block.key == key and i not in places), None
+        )
+        if place is None:
+            return None
+        places.append(place)
+    if edit.new is not None:
+        new_key = normalise(edit.new)
+        standing = (block for i, block in enumerate(part.blocks) if block.content and i not in places)
+        if any(block.key == new_key for block in standing):
+            # The new text stands there already: only the old lines have to leave, if there are any.
+            return _without(part, places, newline) if places else None
+    if not places:
+        return None if edit.new is None else _with_addition(part, edit.new, newline)
+    if edit.new is None:
+        return _without(part, places, newline)
+    first, blocks = min(places), list(part.blocks)
+    blocks[first] = _in_place_of(blocks[first], edit.new, newline)
+    return _without(replace(part, blocks=tuple(blocks)), [i for i in places if i != first], newline)
+
+
+def _in_place_of(old: Block, text: str, newline: str) -> Block:
+    """The new text in the form of the old line: the same bullet and indentation, or a paragraph."""
+    indent = old.raw[: len(old.raw) - len(old.raw.lstrip(" \t"))]
+    marker = marker_of(old.raw.lstrip().partition("\n")[0])
+    paragraph = Block(text + newline, content=True)
+    if marker is None and paragraph.text == text:
+        return paragraph
+    return Block((indent if marker else "") + item(text, newline, marker or "-"), content=True)
+
+
+def _without(part: Part, places: list[int], newline: str) -> Part:
+    blocks = list(part.blocks)
+    for place in sorted(places, reverse=True):
+        before = blocks[place - 1].raw if place else part.heading
+        del blocks[place]
+        # A paragraph leaves with one of the two blank rows around it.
+        lonely = place < len(blocks) and not blocks[place].raw.strip() and not before.strip()
+        if lonely:
+            del blocks[place]
+    part = replace(part, blocks=tuple(blocks))
+    if part.name is None or any(block.content or is_placeholder(block.raw.strip() or "x") for block in blocks):
+        return part
+    return _with_row(part, Block(placeholder_of(part.name) + newline, content=False), newline)
+
+
+def _with_addition(part: Part, text: str, newline: str) -> Part:
+    keep = {POINTER_GUIDE, SKILL_GUIDE}
+    blocks = tuple(
+        block
+        for block in part.blocks
+        if block.content or not block.raw.strip() or block.raw.strip() in keep or not is_placeholder(block.raw)
+    )
+    markers = [marker_of(block.raw) for block in blocks if block.content]
+    marker = next((marker for marker in reversed(markers) if marker and marker in "-*+"), "-")
+    return _with_row(replace(part, blocks=blocks), Block(item(text, newline, marker), content=True), newline)
+
+
+def _with_row(part: Part, row: Block, newline: str) -> Part:
+    """The row after the last one that is not blank; a list does not stick to a heading or a paragraph above it."""
+    part = closed(part, newline)
+    blocks = list(part.blocks)
+    at = len(blocks)
+    while at and not blocks[at - 1].raw.strip():
+        at -= 1
+    tail = blocks[at:]
+    above = blocks[at - 1].raw if at else ""
+    blocks[at:] = [row]
+    if not (row.content and marker_of(above)):
+        blocks.insert(at, Block(newline, content=False))
+        tail = tail[1:] if not at and len(tail) > 1 else tail
+    blocks += tail or [Block(newline, content=False)]
+    return replace(part, blocks=tuple(blocks))
+
+
+def _part_above_title(document: Document, edit: Edit) -> Part | None:
+    keys = {normalise(text) for text in edit.old}
+    for part in document.parts:
+        if is_title(part.heading):
+            return None
+        if keys and keys <= {block.key for block in part.lines}:
+            return part
+    return None
+
+
+def _cleared_above_title(document: Document) -> Document:
+    title = next((i for i, part in enumerate(document.parts) if is_title(part.heading)), 0)
+    if any(part.lines for part in document.parts[:title]):
+        return document
+    return replace(document, parts=document.parts[title:])

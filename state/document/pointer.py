@@ -1,0 +1,79 @@
+"""Crystal pointers: one line that says where a faded line went.
+
+`- {topic} → search: `keywords``. The keywords are chosen so that the search itself finds the crystal, with spare
+words, since a pointer that is verified in a small store ages as the store grows (one word: 78 % in the first five
+after the store has grown tenfold; four rare words: 100 %).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from state.text.common_words import COMMONPLACE
+from state.text.words import content_terms, terms
+
+FIRST = 5
+MAX_POINTERS = 20
+WORDS = 4
+MAX_WORDS = 12
+TOPIC_CHARACTERS = 48
+
+_LINE = re.compile(r"^(?P<topic>.*?)\s*(?:→|->)\s*search:\s*`(?P<keywords>[^`]+)`\s*$")
+
+
+def render_pointer(topic: str, keywords: str) -> str:
+    """The text of a pointer's line, without its bullet."""
+    return f"{topic} → search: `{keywords}`"
+
+
+def parse_pointer(text: str) -> tuple[str, str] | None:
+    """(topic, keywords) of a pointer's line; None when it is no pointer."""
+    match = _LINE.match(" ".join(text.split()))
+    return (match["topic"], match["keywords"].strip()) if match else None
+
+
+def candidates(text: str, frequency: Mapping[str, int]) -> tuple[str, ...]:
+    """The words of a text that could lead to it, the rarest first.
+
+    `frequency` is the number of crystals with the word. Rare words lead further than common ones, and words that
+    say something further than commonplace ones; among equals the longer word is the more telling one.
+    """
+    content = content_terms(text)
+    words = dict.fromkeys(word for word in terms(text) if content_terms(word) & content and len(word) > 1)
+    order = {word: at for at, word in enumerate(words)}
+    return tuple(
+        sorted(words, key=lambda word: (_says_little(word), frequency.get(word, 0), -len(word), order[word]))
+    )
+
+
+def choose(ranked: Sequence[str], finds: Callable[[str], bool]) -> str | None:
+    """Keywords among the ranked words for which the search finds the crystal; None when there are none.
+
+    Starts with the four rarest words and, while the search does not find the crystal, adds further words, then
+    tries the words after the rarest (the rarest may be spelt the same in a better match).
+    """
+    return next((keywords for keywords in _tries(ranked) if finds(keywords)), None)
+
+
+def topic_of(text: str, limit: int = TOPIC_CHARACTERS) -> str:
+    """A short name for a line: its first clause, or more when that says little, cut at a word."""
+    whole = " ".join(text.replace("`", "'").replace("→", " ").split())
+    first = re.split(r"(?<=[.;:!?]) | [–—-] ", whole, maxsplit=1)[0]
+    flat = (first if len(first) >= limit / 2 else whole).rstrip(".;:!? ")
+    if len(flat) <= limit:
+        return flat or "An earlier note"
+    cut = flat[:limit]
+    return (cut.rsplit(" ", 1)[0] if " " in cut else cut[:-1]).rstrip(",;:. ") + "…"
+
+
+def _says_little(word: str) -> bool:
+    return word in COMMONPLACE or (word.isdigit() and len(word) < 4)
+
+
+def _tries(ranked: Sequence[str]) -> Iterator[str]:
+    seen = set()
+    for count in range(WORDS, MAX_WORDS + 1):
+        for start in (0,) if count < MAX_WORDS else range(0, max(1, len(ranked) - WORDS), WORDS):
+            chosen = tuple(ranked[start : start + count])
+            if chosen and chosen not in seen:
+                seen.add(chosen)
+                yield " ".join(chosen)

@@ -1,0 +1,64 @@
+"""The log of notes without what is forgotten, as long as before: an agent may append to the same file meanwhile.
+
+What goes are sentences, as everywhere. What is left of a line moves together, and spaces follow it to the line's old
+end, so that it reads as if the rest alone had been written.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from state.forgetting.matching import Cut, Finder, cut_out, widened
+from state.forgetting.placed_words import Span
+from state.scratch import Note, body_at
+
+
+def blanked(content: bytes, notes: Sequence[Note], found: Finder) -> bytes:
+    """The same bytes but for the sentences of these notes (as they were parsed from it) in which something is found.
+
+    Every line begins and ends where it did.
+    """
+    rows = content.split(b"\n")
+    for note in notes:
+        if found(note.text):
+            lines = slice(note.first_line - 1, note.last_line)
+            rows[lines] = _entry(rows[lines], found)
+    return b"\n".join(rows)
+
+
+def _entry(rows: Sequence[bytes], found: Finder) -> list[bytes]:
+    """The rows of one entry; what is not UTF-8 is a sign between words."""
+    texts = [row.decode("utf-8", "surrogateescape") for row in rows]
+    ends = [text[len(text.rstrip("\r")) :] for text in texts]
+    starts = [body_at(texts[0]), *(len(text) - len(text.lstrip(" \t")) for text in texts[1:])]
+    heads = [text[:start] for text, start in zip(texts, starts, strict=True)]
+    bodies = [text[start : len(text) - len(end)] for text, start, end in zip(texts, starts, ends, strict=True)]
+    left, turn = bodies, 0
+    while places := found(text := "\n".join(left)):
+        left = _without(left, widened(places, turn, len(text)))
+        turn += 1
+    if left == bodies:  # what was found is a word of the stamp, or of an escape
+        left = [""] * len(bodies)
+    return [
+        _as_long(head, body, len(row) - len(end)) + end.encode()
+        for head, body, end, row in zip(heads, left, ends, rows, strict=True)
+    ]
+
+
+def _as_long(head: str, body: str, length: int) -> bytes:
+    row = (head + body).encode("utf-8", "surrogateescape")
+    if len(row) > length:  # a mark in the place of a number of a list is longer than that
+        row = head.encode("utf-8", "surrogateescape")
+    return row.ljust(length)
+
+
+def _without(lines: Sequence[str], places: Sequence[Span]) -> list[str]:
+    left, at, first = [], 0, 0
+    for line in lines:
+        end = at + len(line)
+        while first < len(places) and places[first][1] <= at:
+            first += 1
+        within = places[first : bisect_left(places, (end, 0), first)]
+        here = [(max(start, at) - at, min(stop, end) - at) for start, stop in within]
+        left.append(cut_out(line, here, Cut.SENTENCES))
+        at = end + 1
+    return left

@@ -1,0 +1,166 @@
+"""Structure in a line: what could make a line of MEMORY.md more than a line, and how it is taken apart.
+
+`apart` is for every line: no heading, pointer, log entry, stamp, attribution, table or raw HTML, while a link, code
+and emphasis stay. `inert` is for what is quoted: there nothing is live, whoever renders it. Both put a blank between
+what must stand together, or leave a mark out; the words stay. Applying them again changes nothing more.
+"""
+
+import re
+import unicodedata
+
+from state.text.patterns import late_pattern
+from state.text.words import visible
+
+# Two joiners are spelling in Arabic and Indic scripts, and one of them builds emoji.
+JOINERS = "\u200c\u200d"
+SELECTORS = "\ufe0e\ufe0f"
+# Tag characters spell flags after a black flag only.
+FLAG = late_pattern("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
+
+_BULLETS = late_pattern(r"^(?:[-*+]\s+)+")
+_BLOCK_START = late_pattern(
+    r"^(?=((?:\d{1,9}[.)]\s+|[-*+]\s+)*))\1(?=#{1,6}(?:\s|$)|~{3,}|>|(?:[-=*_]\s*){3,}$|\[[^\]]{1,200}\]:|"
+    r"[_*]{0,2}last dream:)",
+    re.IGNORECASE,
+)
+_TABLE_RULE = late_pattern(
+    r"(?<!\S)\|?[ \t]{0,9}:?-{2,}:?(?:[ \t]{0,9}\|[ \t]{0,9}:?-{2,}:?)+[ \t]{0,9}\|?(?!\S)[ \t]?|\|(?:-{3,}\|)+"
+)
+_BACKTICKS = late_pattern(r"`+")
+# Full-width letters and marks are read as the others are.
+_POINTER = late_pattern(
+    r"[ \t]{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}"
+    r"([sｓ][eｅ][aａ][rｒ][cｃ][hｈ])[*_]{0,3}\s{0,9}[:：](?=[*_\s]{0,9}[`｀])",
+    re.IGNORECASE,
+)
+_ENTRY = late_pattern(
+    r'[\[［](\d{4}-\d\d-\d\d[^\]］]{0,40})[\]］]\s*[(（]\s*importance\s*[:：]\s*([^)("（）]{0,20})[)）]',
+    re.IGNORECASE,
+)
+_ATTRIBUTION = late_pattern(r"(?<=[\"'”’»])(\s{0,3})\((from (?:the web|a tool|an agent|the owner))\)")
+_WHOLE_QUOTATION = late_pattern(r'"[^"]*" \(from (?:the web|a tool|an agent|the owner)\)')
+_REMOTE_IMAGE = late_pattern(r"!(?=\[[^\]]{0,1000}\](?:\(\s{0,9}<?(?:https?:)?//|\[))", re.IGNORECASE)
+# Tags that load something, hide it, make a heading, go on in the lines below, or stand for a turn of a conversation.
+_TAG = late_pattern(
+    r"<(?=[!|]|\?(?!>)|/?(?:img|script|iframe|object|embed|link|meta|style|svg|math|video|audio|source|form|base|input|"
+    r"textarea|select|button|template|frameset|frame|picture|h[1-6]|hr|noscript|details|dialog|marquee|center|font|"
+    r"table|sub|sup|small|big|b|i|u|s|strike|del|mark|xmp|plaintext|"
+    r"system[\w-]*|user|assistant|developer|human|admin|instructions?|memory|removed|sys|tool_\w{1,30}|"
+    r"function_\w{1,30}|invoke|untrusted[\w-]*|start_of_turn|end_of_turn)\b[^<>]{0,600}(?:>|$)|<?/?sys\b|"
+    r"\w{1,12}\b[^<>]{0,300}(?:\bhidden\b|display\s*:\s*none|font-size\s*:\s*0|opacity\s*:\s*0|left\s*:\s*-\d|"
+    r"color\s*[:=]\s*[\"']?(?:white|#fff|transparent))[^<>]{0,300}>)",
+    re.IGNORECASE,
+)
+# Who speaks of a tag leaves it open, or puts it in code.
+_CLOSED = late_pattern(r"</([a-z][\w:-]{0,30})\s{0,9}>")
+_ELEMENT = late_pattern(r"<(?=/?([a-z][\w:-]{0,30})\b([^<>]{0,600})>)")
+_CODE = late_pattern(r"((?<!\\)`[^`]*`)")
+_CHAT_MARK = late_pattern(r"\[(?=/?(?:INST|TOOL_CALLS)\])")
+
+# Of full-width characters the letters, digits and marks that Markdown knows; the others are punctuation of Chinese.
+_NARROW = {
+    ord(char): ord(char) - 0xFEE0 for char in map(chr, range(0xFF01, 0xFF5F)) if char not in "！（），：；？～．"
+}
+# Brackets make links, images, footnotes and definitions; those of our own marks stay.
+_MARK = late_pattern(r"(\[(?:redacted: [\w -]{1,40}|forgotten|…)\](?![(\[:]))")
+_ROUND = str.maketrans("[]", "()")
+# A blank goes in behind: tags, entities, addresses that are links by themselves.
+_JOINT = late_pattern(
+    r"<(?=[A-Za-z/!?|])|&(?=#\w{1,8};|[A-Za-z]\w{1,31};)|(?:https?|ftp|mailto):(?=\S)|\bwww(?=\.)", re.IGNORECASE
+)
+_EMPHASIS = late_pattern(r"[ \t]?(\*+|~{2,}|(?<![^\W_])_+|_+(?![^\W_]))[ \t]?")
+
+
+def apart(text: str) -> str:
+    """The text on one line that can be nothing but a line of MEMORY.md, its backticks not yet balanced."""
+    rows = _filled(text)
+    bare = {row: _BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in set(rows)}
+    line = _TABLE_RULE.sub("", " ".join(row for row in map(bare.__getitem__, rows) if row))
+    line = _CHAT_MARK.sub("[ ", _without_elements(_TAG.sub("< ", line.replace("📌", ""))))
+    line = _REMOTE_IMAGE.sub("", _ENTRY.sub(r"[\1, importance \2]", _POINTER.sub(r" (\1)", line)))
+    if not _WHOLE_QUOTATION.fullmatch(line):
+        line = _ATTRIBUTION.sub(r"\1\2", line)
+    return _BACKTICKS.sub(lambda match: "`" if len(match.group()) > 2 else match.group(), line).strip()
+
+
+def _filled(text: str) -> list[str]:
+    return [row for row in text.splitlines() if row and not row.isspace()]
+
+
+def inert(text: str) -> str:
+    """The text with nothing in it that Markdown makes more of than text, but code."""
+    pieces = _MARK.split(text.translate(_NARROW))
+    pieces[::2] = (piece.translate(_ROUND) for piece in pieces[::2])
+    return _EMPHASIS.sub(r" \1 ", _JOINT.sub(r"\g<0> ", "".join(pieces))).strip()
+
+
+def balanced(line: str) -> str:
+    """Code spans close with as many backticks as they open; backticks without a partner leave."""
+    runs = list(_BACKTICKS.finditer(line))
+    left = {len(run.group()): 0 for run in runs}
+    for run in runs:
+        left[len(run.group())] += 1
+    lonely, opened = [], 0
+    for run in runs:
+        size = len(run.group())
+        left[size] -= 1
+        if opened == size:
+            opened = 0
+        elif not opened and left[size]:
+            opened = size
+        elif not opened:
+            lonely.append(run)
+    for run in reversed(lonely):
+        line = line[: run.start()] + line[run.end() :]
+    return line.strip()
+
+
+def _without_elements(line: str) -> str:
+    """The line with the tags taken apart that close, each by itself or one by another."""
+    if "/" not in line:
+        return line
+    closed = set(_CLOSED.findall(line))
+    pieces = _CODE.split(line)
+    for at in range(0, len(pieces), 2):
+        pieces[at] = _ELEMENT.sub(lambda tag: "< " if tag[1] in closed or tag[2].endswith("/") else "<", pieces[at])
+    return "".join(pieces)
+
+
+def _printable(row: str) -> str:
+    """Without characters of no width; tabs and exotic blanks are blanks, lone surrogates are replaced."""
+    if row.isascii() and row.isprintable():
+        return row
+    signs = set(row)
+    shown = {ord(char): _shown(char) for char in signs}
+    if signs.isdisjoint(JOINERS + SELECTORS) and not FLAG.search(row):
+        return row.translate(shown)
+    flags = {at for match in FLAG.finditer(row) for at in range(*match.span())}
+    kept = []
+    for i, char in enumerate(row):
+        if i in flags:
+            kept.append(char)
+        elif char in JOINERS or char in SELECTORS:
+            kept.append(char if _joins(row, i) else "")
+        else:
+            kept.append(shown[ord(char)])
+    return "".join(kept)
+
+
+def _shown(char: str) -> str:
+    if char.isspace():
+        return " "
+    category = unicodedata.category(char)
+    if category == "Cs":
+        return "\ufffd"
+    return char if category not in {"Cc", "Cf"} and visible(char) else ""
+
+
+def _joins(row: str, at: int) -> bool:
+    before, after = row[at - 1 : at] if at else "", row[at + 1 : at + 2]
+    if row[at] in SELECTORS:
+        return bool(before) and (unicodedata.category(before) == "So" or before in "0123456789#*‼⁉↔")
+    if before in SELECTORS:
+        before = row[at - 2 : at - 1] if at > 1 else ""
+    letters = all(char and unicodedata.category(char)[0] in "LM" and char > "\u0590" for char in (before, after))
+    emoji = all(char and (unicodedata.category(char) in {"So", "Sk"}) for char in (before, after))
+    return letters or (emoji and row[at] == "\u200d")

@@ -1,0 +1,59 @@
+"""What a search asks for: its words, the speakers that it names, and the time that it means."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.search.dates import Period, asks_when, periods_in
+from state.text.words import STOP_WORDS, terms
+
+_NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
+# A pasted page is a query too; its first words say what it is about.
+_MAX_WORDS = 64
+_CLOSING = " \n\t\"'”’)]*_"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, read. `words` are its distinct content words, `topic` is what to embed; both without `names`.
+
+    The name of a speaker says whose texts are meant. As a word it stands in half of them, and in an embedding it
+    draws the texts that address the person; so it is in neither, unless nothing else was said.
+    """
+
+    words: tuple[str, ...]
+    topic: str
+    names: frozenset[str]
+    periods: tuple[Period, ...]
+    asks_when: bool
+
+
+def read_question(text: str, speakers: Collection[str], now: datetime) -> Question:
+    """The question in a text; `speakers` are those of `names_in(text)` that are the name of a speaker."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate can be neither looked up nor embedded
+    pattern = rf"\b(?:{'|'.join(map(re.escape, speakers))})\b(?:['’]s\b)?"
+    without_names = " ".join(re.sub(pattern, " ", text).split()) if speakers else text
+    topic = without_names if content(without_names) else text
+    return Question(
+        words=(content(topic) or tuple(dict.fromkeys(terms(topic))))[:_MAX_WORDS],
+        topic=topic,
+        names=frozenset(speakers),
+        periods=periods_in(text, now),
+        asks_when=asks_when(text),
+    )
+
+
+def content(text: str) -> tuple[str, ...]:
+    """The distinct words of a text that are no stop words, in order."""
+    return tuple(dict.fromkeys(term for term in terms(text) if term not in STOP_WORDS))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The capitalised words of a text: what may be names."""
+    return tuple(dict.fromkeys(_NAME.findall(text)))
+
+
+def ends_as_question(text: str) -> bool:
+    """Does a text ask? Such a text seldom answers."""
+    return text.rstrip(_CLOSING).endswith(("?", "？", "؟"))

@@ -1,0 +1,245 @@
+"""Candidates: the spans of a text that could be a told secret, each with the nouns on both sides of it."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.told.mentions import Mention
+from state.secrets.value import PLAIN, UNUSUAL, is_call, is_placeholder, is_technical, looks_drawn, strength
+from state.text.patterns import late_pattern
+
+REACH_BEHIND, REACH_AHEAD = 160, 90
+_WIDE = "\u3001-\u303f\uff01-\uff0c\uff0e-\uff0f\uff1a-\uff20\uff3b-\uff3d\uff5b-\uff65"
+_IDEOGRAPH = "\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+_QUOTED = (
+    r"(?<![\w\\])(?P<quote>[\"'`“„”«»‹「『‘‚]|\*\*|\\\")(?P<inner>[^\s\"`“”„«»‹›「」『』‘][^\n\"`“”„«»‹›「」『』]{0,60}?)"
+    r"(?:(?<=\S)(?:[\"`“”«»›」』’‘]|\*\*|\\\"|'(?!\w))| [»›])"
+)
+_NUMBER = (
+    rf"(?:(?<![\w.,/+-])|(?<=[{_IDEOGRAPH}]))[*#]?(?:\d{{1,8}}(?:(?:[ \u00a0-]| – )\d{{2,8}}){{1,7}}"
+    rf"|\d{{3,12}}|\d(?:[ -]\d){{3,7}})[#*]?(?![A-Za-zÀ-ӿ_\d%°€$]|[.,:/-]\d)"
+)
+# As keypads have them: 2580E, B4729, 38К2417.
+_CODE = r"(?<![\w.,/+#-])(?:[A-ZА-Я]\d{3,6}[A-ZА-Я]?|\d{3,6}[A-ZА-Я]|\d{1,3}[A-ZА-Я]\d{2,5})(?![\w%°€$-]|[.,:/]\d)"
+_WORD = rf"[^\s{_WIDE}{_IDEOGRAPH}\"“”„«»`‹›<>]+"
+_NAMED = late_pattern(r"--?[\w-]+=(?=.)|[A-Za-z_][\w.-]{1,40}[=:](?=[^/:=].{3})|[a-z]:(?=[^/:=].{3})")
+_CUT = late_pattern(r"[,;:，。](?=\d{1,2}$)")
+_CHUNK = late_pattern(
+    rf"{_QUOTED}|(?P<number>{_NUMBER})|(?P<code>{_CODE})|(?P<word>{_WORD})|(?P<wide>[{_IDEOGRAPH}]{{2,24}})"
+)
+_OPENING, _TRAILING = "([{<*_'‘‚\\|:,;=", ".,;:()]}*\\>'’?!|"
+_LAST = late_pattern(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
+_PHRASE = late_pattern(
+    r"[^\W\d_]+(?:['’-][^\W\d_]+)*(?: [^\W_]+(?:['’-][^\W_]+)*){1,9}(?=[.!?]?[)\"'`”»]?\s*(?:$|\n|[,;(–—。，（]))"
+)
+_PLAIN_FORM = late_pattern(
+    r"--?[A-Za-z].*|[\w.+%-]+@[\w-]+(?:\.[\w-]+)+|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*"
+    r"|(?:[0-9A-Fa-f]{2}:){3,}[0-9A-Fa-f]{2}|0x[0-9a-fA-F]{40}|[A-Za-z][\w.-]*=\w{0,3}|AAAA[BCDE]3Nza\S{20,}|\d{1,4}[-./:]\d{1,2}[-./:T]\d{1,4}(?:[:T]\d\d)*Z?|v?\d+(?:\.\d+)+|(?:X|Content|Accept|Set)-[A-Z][\w-]+"
+    r"|(?:ssh|ecdsa|sk|rsa|aes|sha|hmac|curve|ed|chacha|diffie)-?\d*-.*|[A-Z]{2,4}-[A-Z][a-z]+|\w+(?:\(\)|\.\w+\(.*)"
+)
+_CIRCUIT = late_pattern(
+    r"gpio|header|board|pinout|connector|arduino|esp\d|bcm|jumper|led\b|mcu|raspberry|servo|sensor|relay|uart|i2c|spi\b"
+    r"|solder|platine|broche|belegung|version|release|commit|dependency|map\b|stecker|контакт|引脚|ピン配置|针脚",
+    re.IGNORECASE,
+)
+_SYMBOL = late_pattern(r"[^\w\s./:-]")
+_ESCAPE = late_pattern(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
+_LONG = 16
+_HASHED = late_pattern(
+    r"(?i)check_?sum|digest|fingerprint|commit|reference|signature made|using rsa key|shasum|integrity|ssh-rsa|public"
+    r"|prüfsumme|empreinte|huella|impronta|somme de contrôle|suma de"
+    r"|отпечат|контрольная сумма|校验|指纹|哈希|ハッシュ|チェックサム"
+)
+# What is drawn by a browser, and what one calls itself.
+_DRAWN_FORM = late_pattern(r"Mozilla/\d|[Mm]-?\d[\d.]*[ ,]?-?\d[\d.]*[ ,]?[A-Za-z]-?\d")
+_IDENTIFIER = late_pattern(r"[^\W\d]\w*(?:\.\w+)+")
+_IDEOGRAPHIC = late_pattern(rf"[{_IDEOGRAPH}]")
+_OPENS = frozenset({Noun.PIN, Noun.CODE})
+_DIGEST = late_pattern(r"(?i)(?:sha\d{1,3}|md5)[:-]$")
+_CALLED = late_pattern(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
+_STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
+_JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A span that may be a secret: a bare word, what stands in quotes, a number or the words up to the end of a line.
+
+    `before` and `after`: the nearest nouns; `lead`: the text between the noun before (or the line's start) and it.
+    """
+
+    start: int
+    end: int
+    form: str
+    before: Mention | None
+    after: Mention | None
+    earlier: tuple[Mention, ...] = ()
+    thing: Mention | None = None
+    later: Mention | None = None
+
+    @property
+    def nouns(self) -> tuple[Mention, ...]:
+        """All nouns around it."""
+        return tuple(mention for mention in (self.before, *self.earlier, self.after) if mention)
+
+
+def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
+    """The candidates in the reach of the nouns, in order."""
+    nouns = [one for one in found if one.noun is not Noun.THING]
+    things = [one for one in found if one.noun is Noun.THING]
+    tells = vocabulary().tells
+    starts, thing_starts = [one.start for one in nouns], [one.start for one in things]
+    for first, last in _windows(text, found):
+        at = first
+        while (chunk := _CHUNK.search(text, at, last)) is not None:
+            at = max(chunk.end(), at + 1)
+            start, end, form = _span(text, chunk)
+            number = bisect_right(starts, start)
+            if end <= start or (number and form != "quoted" and nouns[number - 1].end >= end):
+                continue
+            before, after, earlier = _beside(nouns, number, start, end)
+            thing, later, _ = _beside(things, bisect_right(thing_starts, start), start, end)
+            one = Candidate(start, end, form, before, after, earlier, thing, later)
+            if not (before or after or thing or later):
+                continue
+            if _may_be(text, one):
+                yield one
+            if (
+                form == "word"
+                and before
+                and text[start:end].lower() not in tells
+                and (phrase := _PHRASE.match(text, start))
+                and _is_led(text, start)
+            ):
+                yield replace(one, end=phrase.end(), form="phrase")
+
+
+def _span(text: str, chunk: re.Match[str]) -> tuple[int, int, str]:
+    if chunk["quote"]:
+        return chunk.start("inner"), chunk.end("inner"), "quoted"
+    return *_trimmed(text, *chunk.span()), chunk.lastgroup or ""
+
+
+def _beside(
+    found: Sequence[Mention], number: int, start: int, end: int
+) -> tuple[Mention | None, Mention | None, tuple[Mention, ...]]:
+    """Of mentions, `number` of which begin before a span: the nearest before it, the nearest after, others before."""
+    behind = [
+        one for one in found[max(0, number - 4) : number] if one.end <= start and start - one.end <= REACH_BEHIND
+    ]
+    after = found[number] if number < len(found) else None
+    if after and not 0 <= after.start - end <= REACH_AHEAD:
+        after = None
+    return behind[-1] if behind else None, after, tuple(behind[:-1])
+
+
+def _windows(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
+    first = last = -1
+    for one in found:
+        start = max(text.rfind("\n", max(0, one.start - REACH_AHEAD), one.start) + 1, one.start - REACH_AHEAD, 0)
+        end = min(len(text), one.end + REACH_BEHIND)
+        if start > last:
+            if last >= 0:
+                yield first, last
+            first = start
+            while first and text[first - 1].isalnum() and start - first < REACH_AHEAD:
+                first -= 1
+        last = end
+    if last >= 0:
+        yield first, last
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start] in _OPENING:
+        start += 1
+    if named := _NAMED.match(text, start, end):
+        start = named.end()
+    while start < end and text[start] in _OPENING:
+        start += 1
+    if "(" in text[start:end] and ")" not in text[start:end] and text[end : end + 1] > "\u3000":
+        end = text.index("(", start)
+    if cut := _CUT.search(text, start, end):
+        end = cut.start() if text[end : end + 1] > "\u3000" else end
+    while (
+        end > start
+        and text[end - 1] in _TRAILING
+        and not (text[end - 1] in "!?" and text[end - 2 : end - 1].isalnum())
+    ):
+        end -= 1
+    return start, end
+
+
+def _is_led(text: str, start: int) -> bool:
+    """Whether what stands before tells that a value follows: a colon, an arrow, a verb of telling."""
+    bare = text[max(0, start - 40) : start].rstrip(" \t\n\r>*_`\"'“„«「『(（[{")
+    if bare.endswith(_JOINTS):
+        return True
+    words = vocabulary()
+    last = _LAST.search(bare)
+    word = last[1].lower() if last else ""
+    return (
+        word in words.tells
+        or word in words.leads
+        or word in words.small
+        or any(bare[-n:] in words.tells for n in (1, 2, 3))
+    )
+
+
+def _may_be(text: str, one: Candidate) -> bool:
+    value = text[one.start : one.end]
+    if key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
+        return False
+    if all(mention.noun is Noun.UNNAMED for mention in one.nouns) and not _is_chosen(value, one):
+        return False
+    if one.form in {"number", "code"}:
+        return _is_number(text, one)
+    if one.form == "wide":
+        return one.before is not None and _is_led(text, one.start)
+    return one.form != "word" or _is_word(text, value, one)
+
+
+def _is_number(text: str, one: Candidate) -> bool:
+    """Whether a number may be a PIN: none of a circuit or a version, and with a letter only of what has keypads."""
+    if one.form == "code" and not any(mention.noun in _OPENS for mention in one.nouns):
+        return False
+    before = one.before or one.thing
+    first, last = max(0, before.start - 30) if before else one.start, min(len(text), one.end + 24)
+    return not _CIRCUIT.search(text, first, last)
+
+
+def _is_word(text: str, word: str, one: Candidate) -> bool:
+    before = one.before or one.thing
+    behind = text[max(0, one.start - 8) : one.start]
+    if _DIGEST.search(behind) or (behind.endswith("\\") and _ESCAPE.match(word)):
+        return False
+    is_called = text[one.end : one.end + 1] == "(" and _IDENTIFIER.fullmatch(word)
+    if is_called or _is_other(text, word, one):
+        return False
+    if strength(word) > PLAIN or not word.isalpha() or not word.islower():
+        return True
+    return len(word) > 3 and before is not None and (one.start - before.end < 4 or _is_led(text, one.start))
+
+
+def _is_chosen(value: str, one: Candidate) -> bool:
+    """Whether a value looks chosen as a secret by itself: a server or a region is said to be this and that, too."""
+    form = one.form
+    if form == "number":
+        return not value.isdigit() or bool(one.nouns and (one.thing or one.later))
+    if form == "word" and one.nouns and strength(value) >= UNUSUAL:
+        return True
+    mixed = any(map(str.isupper, value)) + any(map(str.isdigit, value)) + bool(_SYMBOL.search(value))
+    return form == "quoted" or (form == "word" and mixed > 1)
+
+
+def _is_other(text: str, word: str, one: Candidate) -> bool:
+    """Whether a word is known for something else: an address, a date, a call, the number of an account."""
+    if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
+        return True
+    if is_call(word) and word < "\u3000" and not _IDEOGRAPHIC.search(word) and _CALLED.search(word):
+        return True
+    if len(word) >= _LONG and looks_drawn(word) and _HASHED.search(text, max(0, one.start - 60), one.start):
+        return True
+    strong = _STRONG & {mention.noun for mention in one.nouns}
+    return len(word) >= _LONG and looks_drawn(word) and not strong

@@ -1,0 +1,193 @@
+"""Secrets that are known by the nouns beside them: assigned to a name, or told in a sentence."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from state.secrets.languages import Noun, vocabulary
+from state.secrets.told.assigned import (
+    BARE_KEYS,
+    end_of,
+    is_about,
+    is_elsewhere,
+    is_secret,
+    name_end,
+    name_start,
+    value_of,
+)
+from state.secrets.told.candidates import Candidate, candidates
+from state.secrets.told.judge import Judge, is_told
+from state.secrets.told.mentions import Mention, mentions
+from state.secrets.told.pairs import pairs
+from state.secrets.told.series import codes, phrase
+from state.secrets.told.tables import tables
+from state.secrets.value import UNUSUAL, strength
+from state.text.patterns import late_pattern
+
+MARK = "[redacted: "
+_KINDS = {
+    Noun.PASSWORD: "password",
+    Noun.PIN: "pin",
+    Noun.CODE: "pin",
+    Noun.KEY: "secret",
+    Noun.LOGIN: "password",
+    Noun.PHRASE: "seed phrase",
+    Noun.CODES: "recovery code",
+    Noun.UNNAMED: "password",
+}
+_ASSIGNED = frozenset({Noun.PASSWORD, Noun.KEY, Noun.LOGIN})
+_NEAR = 45
+_SEEN_BEHIND, _SEEN_AHEAD = 240, 200
+_OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
+_WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
+_RUN = 200
+_FOLDER_BEFORE, _FOLDER_AFTER = late_pattern(r"/[\w.-]{0,40}$"), late_pattern(r"[\w.-]{0,40}/")
+_BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
+_DOZEN = 36  # characters that twelve words have at least
+
+
+def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of each secret that stands beside what it is called; `judge` says which are told."""
+    every = spoken_of(text)
+    found = [one for one in every if one.noun not in {Noun.THING, Noun.UNNAMED}]
+    for start, end in pairs(text, found):
+        yield "password", start, end
+    if found:
+        yield from tables(text)
+    done, elsewhere = 0, list[tuple[int, int]]()
+    judged = _Once()
+    for number, mention in enumerate(found):
+        if mention.start < done:
+            continue
+        stop = name_end(text, mention.end)
+        owner = _owner(text, found[number - 1], mention) if number else mention
+        for start, end in _assigned(text, mention, owner.noun, stop, judged, elsewhere):
+            yield _KINDS[owner.noun], start, end
+            done = max(done, end)
+        if mention.noun in {Noun.PHRASE, Noun.CODES}:
+            yield from ((_KINDS[mention.noun], start, end) for start, end in _series(text, found, number))
+    yield from _told(text, every, elsewhere, judge)
+
+
+def spoken_of(text: str) -> list[Mention]:
+    """The nouns of a text behind which a secret may stand, and the things that one opens."""
+    return [
+        one
+        for one in mentions(text)
+        if not (_is_mark(text, one.start) or _is_folder(text, one) or _is_public(text, one))
+    ]
+
+
+def _told(
+    text: str, found: Sequence[Mention], elsewhere: Sequence[tuple[int, int]], judge: Judge
+) -> Iterator[tuple[str, int, int]]:
+    """What is told of the nouns that were found, outside of the values that only say where a secret is."""
+    ends = [end for _, end in elsewhere]
+    verdicts: dict[tuple[str, str, int], bool] = {}  # what stands among the same is judged once
+    last: Candidate | None = None
+    for one in candidates(text, found):
+        after = bisect_right(ends, one.start)
+        if after < len(elsewhere) and elsewhere[after][0] <= one.start:
+            continue
+        beside = (text[max(0, one.start - _SEEN_BEHIND) : one.end + _SEEN_AHEAD], one.form, one.end - one.start)
+        if beside not in verdicts:
+            verdicts[beside] = judge(text, one)
+        if verdicts[beside]:
+            yield _kind(one), one.start, one.end
+            if last and _is_changed(text, last, one):
+                yield _kind(last), last.start, last.end
+        last = one
+
+
+def _is_changed(text: str, old: Candidate, new: Candidate) -> bool:
+    """Whether two candidates are an old and a new one: "from … to …"."""
+    between = text[old.end : new.start].strip().lower()
+    return between in vocabulary().leads and strength(text[old.start : old.end]) >= UNUSUAL
+
+
+def _kind(one: Candidate) -> str:
+    return next((_KINDS[mention.noun] for mention in (one.before, one.after) if mention), "password")
+
+
+class _Once:
+    """Keeps a run of characters without spaces from being judged from each noun in it."""
+
+    def __init__(self) -> None:
+        self._end = 0
+
+    def __call__(self, start: int, size: int) -> bool:
+        """Whether what begins here lies within what was judged before."""
+        if start < self._end:
+            return True
+        self._end = start + size if size >= _RUN else 0
+        return False
+
+
+def _series(text: str, found: Sequence[Mention], number: int) -> Iterator[tuple[int, int]]:
+    mention = found[number]
+    if mention.noun is Noun.CODES:
+        yield from codes(text, mention.end, len(text))
+        return
+    following = next((one.start for one in found[number + 1 : number + 8] if one.noun is Noun.PHRASE), len(text))
+    if following - mention.end >= _DOZEN:
+        yield from phrase(text, mention.end)
+
+
+def _assigned(
+    text: str, mention: Mention, noun: Noun, stop: int, judged: _Once, elsewhere: list[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """The value that is assigned to a name; one that only says where the secret is goes to `elsewhere`."""
+    if noun not in _ASSIGNED or is_about(text, mention.start, mention.end, stop):
+        return
+    value = value_of(text, mention.start, stop)
+    if value is None or judged(value.start, len(value.text)):
+        return
+    if is_secret(value, noun, text[name_start(text, mention.start) : stop], mention.key):
+        yield value.start, end_of(value, text)
+    elif is_elsewhere(value):
+        elsewhere.append((value.start, end_of(value, text)))
+
+
+def _owner(text: str, before: Mention, mention: Mention) -> Mention:
+    """The noun that the value behind a mention is of: "the password of the key", "WLAN …, key" are of a password."""
+    between = text[before.end : mention.start]
+    if len(between) <= _NEAR and mention.noun in {Noun.KEY, Noun.LOGIN, Noun.CODE}:
+        if (
+            before.noun is Noun.PASSWORD
+            and _OF.fullmatch(between)
+            and between.split()[0].lower() in vocabulary().small
+        ):
+            return before
+        if mention.key in BARE_KEYS and any(word in before.key for word in _WIRELESS):
+            return replace(mention, noun=Noun.PASSWORD)
+    return mention
+
+
+def _is_mark(text: str, start: int) -> bool:
+    """Whether a noun is the kind of what was redacted before."""
+    mark = text.rfind(MARK, max(0, start - 40), start)
+    return mark >= 0 and "]" not in text[mark:start]
+
+
+def _is_folder(text: str, one: Mention) -> bool:
+    """Whether the name of an account is a folder's, within a path: what stands behind that path is not of it."""
+    return (
+        one.noun is Noun.LOGIN
+        and bool(_FOLDER_AFTER.match(text, one.end))
+        and bool(_FOLDER_BEFORE.search(text, max(0, one.start - 41), one.start))
+    )
+
+
+def _is_public(text: str, one: Mention) -> bool:
+    """Whether a key is one that everybody may see: "the public key", "clave pública"."""
+    if one.noun is not Noun.KEY:
+        return False
+    if "public" in text[name_start(text, one.start) : one.start].lower():
+        return True
+    beside = (text[max(0, one.start - _BESIDE) : one.start], text[one.end : one.end + _BESIDE])
+    before, after = (_WORD.findall(part.lower()) for part in beside)
+    words = vocabulary().public
+    near = " ".join(beside).lower()
+    return not words.isdisjoint((*before[-1:], *after[:1])) or (
+        one.key[0] > "\u3000" and any(word in near for word in words if word > "\u3000")
+    )

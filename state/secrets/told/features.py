@@ -1,0 +1,395 @@
+"""Features: what is noticed of a candidate and of what stands around it, as names that the weights know."""
+
+import functools
+from dataclasses import dataclass
+from itertools import pairwise
+
+from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.told.assigned import is_about, name_end
+from state.secrets.told.candidates import Candidate
+from state.secrets.told.mentions import Mention
+from state.secrets.value import (
+    are_drawn,
+    is_call,
+    is_code,
+    is_name,
+    is_placeholder,
+    is_technical,
+    looks_drawn,
+    strength,
+)
+from state.text.common_words import COMMONPLACE
+from state.text.patterns import late_pattern
+
+_WORDS = late_pattern(r"[^\W\d_]+(?:['’][^\W_]+)?")
+_HEX = late_pattern(r"[0-9a-fA-F-]+")
+_YEAR = late_pattern(r"(?:19|20)\d\d")
+_FILE = late_pattern(
+    r"[\w./-]+\.(?:py|js|ts|tsx|json|ya?ml|toml|md|txt|sh|go|rs|c|h|java|kt|rb|php|html|css|xml|ini|cfg|conf|env|zip|pdf|csv|sql|db|log|key|pem|com|org|net|io|dev|de|fr|es|it|ru|cn|jp|example|test|local)\S*"
+)
+_DOTTED = late_pattern(r"[^\W\d_]+(?:\.[^\W_]+)+")
+_SENTENCE_END = late_pattern(r"[.!?…]\s|[。！？]|\n\s*\n")
+_CODE_LINE = late_pattern(r"[;{}()\[\]=<>]|::|//|\$")
+_LAST = late_pattern(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
+_CLOCK = r"[\[(]?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[\])]?,?\s{0,2}(?:[-–]\s)?"
+# "[10:42] Tom: ", "<lou> ", "Tom (IT) 10:42: ", "> "
+_SPEAKER = late_pattern(
+    rf"[>\s-]{{0,4}}(?:{_CLOCK})?"
+    rf"(?:<[^<>\n]{{1,30}}>|[^\W\d_][\w .()'’-]{{0,30}}?\s{{0,2}}(?:{_CLOCK})?[:：>]|<|:|>)\s*"
+)
+_HEDGE = late_pattern(r"(?:[^\W\d_]{1,6}[,!.…]?\s){0,2}")
+_PAIR = late_pattern(
+    r"[\s>*_`\"'“„«「『(（:：=→]*(?:[^\W\d_]{1,3}\s)?[\"'`*“„«「]{0,2}(?P<user>[\w.@+-]{2,60})[\"'`*”»“」]{0,2}"
+    r"\s?(?P<joint>/|\||,|:|：|，|、|;|–|—|-|·|\(|→|\s(?:und|and|y|e|et|и|та|en|och|i|ve|with|mit|con|avec|com|с|met|med|z|と)\s)[\s\"'`*“„«「『(]*"
+)
+_STRIPPED = " \t\r>*_`\"'“„«「『(（[{‘‚"
+_JOINTS = {
+    ":": "colon",
+    "：": "colon",
+    "=": "equals",
+    "＝": "equals",
+    "→": "arrow",
+    ">": "arrow",
+    ",": "comma",
+    "，": "comma",
+    "、": "comma",
+    "—": "dash",
+    "–": "dash",
+    "-": "dash",
+    "/": "slash",
+    "|": "slash",
+    ".": "stop",
+    "。": "stop",
+    "?": "question",
+    "？": "question",
+    "!": "stop",
+    ";": "stop",
+    "(": "bracket",
+    ")": "closed",
+    "]": "closed",
+}
+_WEAK = frozenset({"key", "user", "account", "code", "number", "root", "admin"})
+_FEW = 2
+_CLOSE = frozenset({"adjacent", "label", "tells", "told", "leads", "answer", "pair"})
+_STRONGEST = (Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES, Noun.LOGIN, Noun.CODE, Noun.PHRASE, Noun.UNNAMED)
+_LENGTHS = (3, 4, 5, 6, 8, 12, 20, 40)
+_DISTANCES = (1, 3, 8, 16, 32, 64, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands around a candidate.
+
+    `tie`: how it is tied to the noun before; `kind`: of that noun; `best`: of the strongest noun near;
+    `code`: how much of a program its line is; `flags`: what counts together with its look.
+    """
+
+    names: tuple[str, ...]
+    tie: str
+    best: str
+    kind: str
+    code: str
+    flags: tuple[str, ...]
+
+
+@functools.lru_cache(4096)
+def look(value: str, form: str) -> tuple[str, ...]:
+    """How a candidate looks, by itself."""
+    lowered = value.lower()
+    words = vocabulary()
+    level = _level(value, form)
+    names = [f"level {level}", f"form {form}", f"length {_bucket(len(value), _LENGTHS)}"]
+    digits = sum(map(str.isdigit, value))
+    parts = [part.lower() for part in _WORDS.findall(value)]
+    shape = (
+        "mixed"
+        if any(a.islower() and b.isupper() for a, b in pairwise(value))
+        else (
+            "lower"
+            if value.islower()
+            else "upper"
+            if value.isupper()
+            else "capital"
+            if value[0].isupper()
+            else "other"
+        )
+    )
+    names.append(f"case {shape}")
+    if digits:
+        names.append(f"digits {min(digits, 4)}")
+        names.append("digits end" if value[-1].isdigit() and not value[0].isdigit() else "digits else")
+    flags = {
+        "symbol": any(character in "!@#$%^&*?+~§€£" for character in value[1:]),
+        "dot": bool(_DOTTED.fullmatch(value)),
+        "file": bool(_FILE.fullmatch(lowered)),
+        "dash": "-" in value[1:],
+        "underscore": "_" in value[1:],
+        "not ascii": not value.isascii(),
+        "slash": "/" in value,
+        "mail": "@" in value and "." in value.rpartition("@")[2],
+        "brackets": any(character in "(){}[]<>" for character in value),
+        "call": is_call(value),
+        "code": is_code(value),
+        "name": is_name(value),
+        "technical": is_technical(value),
+        "placeholder": is_placeholder(value),
+        "hex": bool(_HEX.fullmatch(value)),
+        "year": bool(_YEAR.fullmatch(value)),
+        "drawn": looks_drawn(value),
+        "noun": key_of(value) in words.named,
+        "holds noun": any(part in words.named for part in parts),
+        "about": any(part in words.about for part in parts),
+        "small": any(part in words.small or part in words.tells for part in parts),
+        "common": bool(parts) and sum(part in COMMONPLACE for part in parts) * 2 >= len(parts),
+        "starts odd": value[0] in "-/.~#@$=+:&%",
+        "colon": ":" in value,
+        "spaced": " " in value,
+        "number": value.replace(" ", "").replace("-", "").isdigit(),
+    }
+    names += [name for name, is_so in flags.items() if is_so]
+    if form in {"phrase", "quoted"} and " " in value:
+        names.append(f"words {min(value.count(' ') + 1, 7)}")
+        if are_drawn(value.split()):
+            names.append("words drawn")
+    return tuple(names)
+
+
+@functools.lru_cache(4096)
+def _level(value: str, form: str) -> str:
+    if form in {"number", "code", "wide"}:
+        return form
+    if form == "phrase" or " " in value:
+        return "words"
+    if value.isdigit():
+        return "number"
+    return str(strength(value))
+
+
+def _bucket(number: int, bounds: tuple[int, ...]) -> int:
+    return next((bound for bound in bounds if number <= bound), 999)
+
+
+def features(text: str, one: Candidate) -> list[str]:
+    """The names of all that is noticed of a candidate: of itself, of what is around it, and of both together."""
+    surroundings = around(text, one)
+    seen = look(text[one.start : min(one.end, one.start + 128)], one.form)
+    return [*surroundings.names, *crossed(seen, surroundings)]
+
+
+def crossed(seen: tuple[str, ...], place: "Surroundings") -> list[str]:
+    """A look, and what it is together with the surroundings."""
+    level, tie, best, code = seen[0], place.tie, place.best, place.code
+    names = [*seen, f"{tie} & {level}", f"{best} & {tie}", f"{place.kind} & {tie}", f"{place.kind} & {level}"]
+    names.append(f"{best} & {tie} & {level}" if tie in _CLOSE else f"{best} & {level}")
+    names += [f"{code} & {name}" for name in (best, tie)]
+    names += [f"{part} & {name}" for part in (tie, best, code) for name in seen[3:]]
+    names += [f"{flag} & {name}" for flag in place.flags for name in (level, tie, best, code, seen[1])]
+    return names
+
+
+def _best(one: Candidate) -> str:
+    """The strongest of the nouns before a candidate."""
+    kinds = {mention.noun for mention in (one.before, *one.earlier) if mention}
+    found = next((noun for noun in _STRONGEST if noun in kinds), None)
+    return found.value if found else "thing" if one.thing else "none"
+
+
+def around(text: str, one: Candidate) -> Surroundings:
+    """What stands around a candidate."""
+    lead, names = _lead(text, one.start)
+    tie = "none"
+    if one.thing:
+        names.append("thing")
+    if one.later:
+        names.append("thing ahead")
+    if before := one.before or one.thing:
+        tie, noticed = _behind(text, before, one, lead)
+        names += noticed
+    names += {f"topic {mention.noun.value}" for mention in one.earlier}
+    if one.after:
+        noticed = _ahead(text, one.after, one)
+        names += noticed
+        if "ahead strange 0" in noticed and "ended ahead" not in noticed and tie in {"none", "far", "ended"}:
+            tie = "before noun"
+    code, noticed = _line(text, one)
+    best = _best(one)
+    names += [f"{lead} & {name}" for name in noticed if name.startswith("next word")]  # from … to …
+    names += [*noticed, code, f"tie {tie}", f"best {best}"]
+    flags = tuple(name for name in ("talk", "named", "thing", "worded", "user") if name in names)
+    return Surroundings(tuple(names), tie, best, one.before.noun.value if one.before else "none", code, flags)
+
+
+def _lead(text: str, start: int) -> tuple[str, list[str]]:
+    """The mark, or the class of the word, directly before a candidate."""
+    bare = text[max(0, start - 60) : start].rstrip(_STRIPPED)
+    names = ["crossed"] if bare.endswith("\n") else []
+    bare = bare.rstrip()
+    last = bare[-1:]
+    lead = _JOINTS.get(last, "start" if not bare else "word")
+    if lead == "word" and _is_wide(last):
+        lead = _wide_class(bare)
+    elif lead == "word":
+        match = _LAST.search(bare)
+        lead = _class(match[1].lower() if match else "")
+        if match and lead == "small":  # "is the", "es el"
+            earlier = _LAST.search(bare[: match.start()].rstrip())
+            if earlier and _class(earlier[1].lower()) in {"tells", "leads"}:
+                lead = "tells"
+    if bare and (last == "/" or text[start - 1 : start] == ":"):
+        names.append("pair")
+    return lead, [*names, f"lead {lead}"]
+
+
+def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str, list[str]]:
+    """How a candidate is tied to the noun before it, and what stands between the two."""
+    stop = name_end(text, before.end)
+    between = text[stop : one.start]
+    found = [word.lower() for word in _WORDS.findall(between)]
+    classes = [_class(word) for word in found]
+    strange, told, ended = classes.count("other"), "tells" in classes, bool(_SENTENCE_END.search(between))
+    names = [
+        f"before {before.noun.value}",
+        f"gap {_bucket(len(between), _DISTANCES)}",
+        f"gap words {min(len(found), 6)}",
+        f"lines {min(between.count(chr(10)), 2)}",
+        f"strange {min(strange, 4)}",
+    ]
+    words = vocabulary()
+    noticed = {
+        "told": told,
+        "about between": any(word in words.about for word in found),
+        "denied": any(word in words.denies for word in found),
+        "sentence ended": ended,
+        "asked": "?" in between or "？" in between,
+        "joined between": any(mark in between for mark in ":：=→"),
+        "talk": is_about(text, before.start, before.end, stop),
+        "named": text[max(0, before.start - 1) : before.start] in set("_-./$@\"'<"),
+        "name goes on": between[:1] in "\"'_(<[.",
+        "worded": any(word in before.key for word in _worded()),
+        "weak noun": before.key in _WEAK,
+    }
+    noticed["user"] = before.key in _users()
+    tie = _tie(between, lead, len(found), strange, told=told)
+    if ended and tie not in {"label", "label far"}:
+        tie = "ended"
+    if _is_answer(text, between, one):
+        tie = "answer"
+    elif pair := _pair(between):
+        tie = "pair"
+        noticed[f"pair {pair}"] = True
+    return tie, [*names, *(name for name, is_so in noticed.items() if is_so)]
+
+
+def _is_answer(text: str, between: str, one: Candidate) -> bool:
+    """Whether a candidate is what somebody answers to the question that the noun stands in."""
+    asked = max(between.rfind("?"), between.rfind("？"))
+    line = between.rfind("\n")
+    if not 0 <= asked < line:
+        return False
+    head = between[line + 1 :]
+    said = head[match.end() :] if (match := _SPEAKER.match(head)) else head
+    stop = text.find("\n", one.end, one.end + 200)
+    rest = text[one.end : stop if stop >= 0 else one.end + 200]
+    return _HEDGE.fullmatch(said.lstrip(_STRIPPED)) is not None and len(rest.split()) <= _FEW
+
+
+def _pair(between: str) -> str:
+    """What keeps a name and its password apart, where nothing but the name stands between the noun and that."""
+    match = _PAIR.fullmatch(between[-100:]) if len(between) <= 100 else None
+    if match is None or _class(match["user"].lower()) != "other":
+        return ""
+    joint = match["joint"].strip()
+    return "word" if joint.isalpha() else "comma" if joint in {",", "，", "、", ";"} else "slash"
+
+
+def _tie(between: str, lead: str, count: int, strange: int, *, told: bool) -> str:
+    if not between.strip(_STRIPPED + "\n"):
+        return "adjacent"
+    if lead in {"colon", "equals", "arrow"}:
+        return "label" if count <= 1 or (not told and strange <= _FEW) else "label far"
+    if lead == "tells":
+        return "tells" if strange <= 1 else "tells far"
+    if told and strange <= 1:
+        return "told"
+    if lead in {"leads", "small", "dash", "comma"}:
+        return lead if strange <= _FEW else f"{lead} far"
+    return "near" if strange <= 1 else "far"
+
+
+def _ahead(text: str, after: Mention, one: Candidate) -> list[str]:
+    between = text[one.end : after.start]
+    found = [word.lower() for word in _WORDS.findall(between)]
+    classes, kind = [_class(word) for word in found], after.noun.value
+    strange, ended = classes.count("other"), "\n" in between or bool(_SENTENCE_END.search(between))
+    noticed = {
+        "told ahead": "tells" in classes,
+        "denied ahead": any(word in vocabulary().denies for word in found),
+        "ended ahead": ended,
+        f"close ahead {kind}": not ended and not strange,
+    }
+    names = [f"after {kind}", f"ahead {_bucket(len(between), _DISTANCES)}", f"ahead strange {min(strange, 4)}"]
+    return [*names, *(name for name, is_so in noticed.items() if is_so)]
+
+
+def _line(text: str, one: Candidate) -> tuple[str, list[str]]:
+    """How much of a program the line of a candidate is, where in it the candidate stands, and what follows."""
+    line = text.rfind("\n", max(0, one.start - 200), one.start) + 1 or max(0, one.start - 200)
+    stop = text.find("\n", one.end, one.end + 200)
+    head, rest = text[line : one.start], text[one.end : stop if stop >= 0 else one.end + 200]
+    names = [f"next {_following(rest)}"]
+    if behind := _WORDS.match(rest.lstrip(" \t")):
+        names.append(f"next word {_class(behind[0].lower())}")
+    if not head.strip(" \t*_`\"'>-•"):
+        names.append("line start")
+        if not rest.strip(" \t*_`\"'.!"):
+            names.append("line alone")
+    elif _SPEAKER.fullmatch(head):
+        names.append("speaker")
+    return f"code {min(len(_CODE_LINE.findall(head[-120:] + rest[:80])), 4)}", names
+
+
+def _following(rest: str) -> str:
+    rest = rest.lstrip("\"'`”»」』*’")
+    if not rest.strip():
+        return "end"
+    if rest[0] in ".,;:)(/=|<>。，、（）":
+        return rest[0]
+    return "space" if rest[0].isspace() else "wide" if _is_wide(rest[0]) else "other"
+
+
+def _is_wide(character: str) -> bool:
+    return "\u3005" <= character <= "\ud7a3"
+
+
+@functools.lru_cache(4096)
+def _class(word: str) -> str:
+    words = vocabulary()
+    if word in words.tells:
+        return "tells"
+    if word in words.leads:
+        return "leads"
+    if word in words.small:
+        return "small"
+    if word in words.about:
+        return "about"
+    if key_of(word) in words.named:
+        return "noun"
+    return "other"
+
+
+@functools.cache
+def _users() -> frozenset[str]:
+    return frozenset(map(key_of, vocabulary().users))
+
+
+@functools.cache
+def _worded() -> tuple[str, ...]:
+    return tuple(map(key_of, vocabulary().worded))
+
+
+def _wide_class(bare: str) -> str:
+    words = vocabulary()
+    for name in ("tells", "leads", "about", "small"):
+        if any(bare[-size:] in getattr(words, name) for size in (4, 3, 2, 1)):
+            return name
+    return "other"

@@ -1,0 +1,85 @@
+"""Where a text speaks of secrets: each noun of the vocabulary, in names of settings and in sentences."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from state.secrets.languages import Noun, key_of, vocabulary
+from state.text.patterns import late_pattern
+
+# A noun as short as these is one only where no other letters are around it.
+_SHORT = 5
+_IDEOGRAPHS = (("\u3005", "\u30ff"), ("\u3400", "\u9fff"), ("\uac00", "\ud7a3"))
+_LEFT, _RIGHT = late_pattern(r"[A-Za-z0-9+/]*$"), late_pattern(r"[A-Za-z0-9+/]*")
+_KATAKANA = late_pattern(r"[\u30a0-\u30ff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A noun at text[start:end]."""
+
+    noun: Noun
+    start: int
+    end: int
+    key: str
+
+
+# How a noun is spelled, as an expression: with a blank, a hyphen or nothing between its words.
+_SPELLED = str.maketrans({" ": "[ _-]?", "-": "[ _-]?", "+": r"\+", ".": r"\."})
+
+
+@functools.cache
+def _pattern(*, plain: bool) -> Any:  # noqa: ANN401 - google-re2 has no types
+    """All nouns; for a text in ASCII, `plain`, those that may stand in one: to compile these takes a third of it."""
+    import re2
+
+    options = re2.Options()
+    options.longest_match = True
+    options.case_sensitive = False
+    options.log_errors = False
+    words = (word for word in vocabulary().spelled if word.isascii() or not plain)
+    return re2.compile("|".join(sorted(words)).translate(_SPELLED).encode(), options)
+
+
+def mentions(text: str) -> Iterator[Mention]:
+    """Every mention in the text, in order, not overlapping."""
+    plain = text.isascii()
+    content = text.encode("utf-8", "replace")  # half of a surrogate pair stands for nothing
+    nouns, at, start_of = vocabulary().nouns, 0, 0
+    for match in _pattern(plain=plain).finditer(content):
+        first, last = match.span()
+        if plain:
+            start, end = first, last
+        else:
+            start = start_of + len(content[at:first].decode("utf-8", "replace"))
+            end = start + len(content[first:last].decode("utf-8", "replace"))
+            at, start_of = last, end
+        key = key_of(text[start:end])
+        noun = nouns.get(key)
+        if noun and _stands_alone(text, start, end, key):
+            yield Mention(noun, start, end, key)
+
+
+def _stands_alone(text: str, start: int, end: int, key: str) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if _is_ideograph(key[0]):
+        kana = _KATAKANA.fullmatch(key[0]) and _KATAKANA.match(before)
+        return not (kana or (_KATAKANA.match(key[-1]) and _KATAKANA.match(after)))
+    if len(key) > _SHORT:
+        return True
+    left, right = _LEFT.search(text, max(0, start - 24), start), _RIGHT.match(text, end, end + 24)
+    if left and right and len(left[0]) + len(right[0]) >= 24 and any(map(str.isdigit, left[0] + right[0])):
+        return False  # an accident within base64
+    return not (_goes_on(before, text[start]) or _goes_on(text[end - 1], after))
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Whether a word goes on between two characters."""
+    if not (before.isalpha() and after.isalpha()) or _is_ideograph(before) or _is_ideograph(after):
+        return False
+    return not (before.islower() and after.isupper())
+
+
+def _is_ideograph(character: str) -> bool:
+    return any(first <= character <= last for first, last in _IDEOGRAPHS)

@@ -1,0 +1,48 @@
+"""Logins written as a pair: `ada@shop.test / Tr0ub4dor`, and `ops:Tr0ub4dor` beside "accounts"."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.told.mentions import Mention
+from state.secrets.value import CHOSEN, UNUSUAL, is_code, strength
+from state.text.patterns import late_pattern
+
+_WITH = r"(?: ?[/|] ?|, ?|、|，| (?:with|mit|avec|con|com|с|und|and|et|y|e|и|pw|pass) )"
+_BY_MAIL = late_pattern(
+    rf"[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,5}}{_WITH}(?P<secret>[^\s,;|]{{5,64}})"
+)
+_HEAD = r"(?<![^\s\"'`(])(?P<user>[A-Za-z][\w.-]{1,40}|\d{3}[\d ]{3,12}\d)"
+_TAIL = r"(?P<secret>[^\s,;|/]{5,64})(?=[\s,;.)]|$|[\u3000-\u9fff])"
+_SLASHED, _COLONED = late_pattern(_HEAD + r"(?: / |/)" + _TAIL), late_pattern(_HEAD + ": ?" + _TAIL)
+_ROOT = late_pattern(
+    r"(?<![^\s\"'`(])(?:admin|root|administrator|sa|postgres|pi)(?::| / )(?P<secret>[^\s,;|/:]{5,64})"
+)
+_BEFORE, _AFTER = 60, 90
+_TRAILING = ".,;:)]}\"'`*"
+
+
+def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
+    """Start and end of each password of a pair; one without an address needs a noun on its line."""
+    if "@" in text:
+        for match in _BY_MAIL.finditer(text):
+            yield from _secret(match, UNUSUAL)
+    nouns = [one for one in found if one.noun in {Noun.LOGIN, Noun.PASSWORD}]
+    ends = [one.end for one in nouns]
+    for match in _ROOT.finditer(text):
+        yield from _secret(match, UNUSUAL)
+    for match in chain(_SLASHED.finditer(text), _COLONED.finditer(text)) if nouns else ():
+        near = bisect_left(ends, match.start() - _AFTER)
+        if near == len(nouns) or nouns[near].start > match.end() + _BEFORE:
+            continue
+        between = text[min(match.start(), nouns[near].start) : max(match.end(), nouns[near].end)]
+        if "\n" not in between and key_of(match["user"]) not in vocabulary().nouns:
+            yield from _secret(match, UNUSUAL if " / " in match[0] else CHOSEN)
+
+
+def _secret(match: re.Match[str], least: int) -> Iterator[tuple[int, int]]:
+    word = match["secret"].rstrip(_TRAILING)
+    if any(map(str.isalpha, word)) and strength(word) >= least and not is_code(word):
+        yield match.start("secret"), match.start("secret") + len(word)

@@ -1,0 +1,77 @@
+"""`hybrid`: a number of tokens; the least important and oldest items make room, after HTM's ADR-007.
+
+What was evicted is recalled from the cold archive, and makes room for itself when it comes back.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Self
+
+from state.sessions.item import Item
+from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, Order, Plan, Shelf, Step, Usage
+from state.sessions.policies.settings import MAX_COUNT, Setting, read, whole
+
+TOKEN_LIMIT = "token_limit"  # noqa: S105
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """How many tokens fit."""
+
+    max_tokens: int = 128_000
+
+    name: ClassVar[str] = "hybrid"
+    tick_seconds: ClassVar[float | None] = None
+    settings: ClassVar[Mapping[str, Setting]] = {"max_tokens": whole(1, MAX_COUNT)}
+
+    @classmethod
+    def of(cls, config: Mapping[str, object]) -> Self:
+        """With these settings. Raises UsageError."""
+        return cls(**read(cls.name, cls.settings, config))
+
+    def lifetime(self, item: Item) -> float | None:  # noqa: ARG002
+        """No item expires."""
+        return None
+
+    def fits(self, tokens: int) -> str:
+        """Not what is larger than the whole."""
+        return "" if tokens <= self.max_tokens else f"it has {tokens} tokens and the session holds {self.max_tokens}"
+
+    def admit(self, new: Item, shelf: Shelf, now: datetime) -> Plan:
+        """The deficit is evicted, item by item, and no more. The new item is never its own victim."""
+        deficit = shelf.tokens - self.max_tokens
+        steps: list[Step] = []
+        freed = 0
+        if deficit > 0:
+            for step in self.order(shelf, now):
+                if step.item.id == new.id:
+                    continue
+                steps.append(step)
+                freed += step.item.token_count
+                if freed >= deficit:
+                    break
+        if not steps:
+            return Plan(log=f"Working memory fits ({shelf.tokens}/{self.max_tokens} tokens)")
+        log = f"Working memory {deficit} tokens over {self.max_tokens} - evicting {len(steps)} items, {freed} tokens"
+        return Plan(tuple(steps), log, "info")
+
+    def tick(self, shelf: Shelf, now: datetime) -> Plan:  # noqa: ARG002
+        """Nothing: time alone evicts nothing."""
+        return Plan()
+
+    def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
+        """Nothing."""
+        return Plan()
+
+    def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
+        """In per cent of the tokens."""
+        status = "approaching" if 100 * tokens > 90 * self.max_tokens else "healthy"
+        return Usage(None, self.max_tokens, 100 * tokens / self.max_tokens, status)
+
+    def order(self, shelf: Shelf, now: datetime) -> Iterator[Step]:  # noqa: ARG002
+        """What is softly forgotten, then the least important, the oldest of those first."""
+        for item in shelf.items(Order.LEAST_IMPORTANT, HIDDEN):
+            yield Step(item, Action.ARCHIVE, FORGOTTEN)
+        for item in shelf.items(Order.LEAST_IMPORTANT, LIVE):
+            yield Step(item, Action.ARCHIVE, TOKEN_LIMIT)

@@ -1,0 +1,146 @@
+"""What a policy is: a pure decision about who leaves a session's working memory, and where they go.
+
+A policy is one file with one frozen dataclass (its configuration) that has the methods of `Policy`, and one line in
+`POLICIES` (state/sessions/policies/by_name.py). It never sorts everything: it names the order in which items leave,
+and the shelf hands them out in that order, from an index where there is one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from state.sessions.item import Item, State
+
+# Why a hidden item leaves, under every policy.
+FORGOTTEN = "forgotten"
+
+
+class Action(StrEnum):
+    """What becomes of an item."""
+
+    PROMOTE = "promote"  # it becomes a crystal, and stays in the set (or leaves it: see `leaves`)
+    ARCHIVE = "archive"  # it leaves the set for the cold archive
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One item's fate. `leaves`: a promoted item leaves the set too; `rescue`: the dream is to look at it first."""
+
+    item: Item
+    action: Action
+    reason: str
+    leaves: bool = True
+    rescue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done, in order; the same state gives the same plan. `log`: a line for the log, with its level."""
+
+    steps: tuple[Step, ...] = ()
+    log: str = ""
+    level: str = "debug"
+
+
+class Order(StrEnum):
+    """The orders in which a shelf hands out its items. Ties are broken by `seq`, the lowest first.
+
+    The last two are the first two backwards, ties too: the highest `seq` first.
+    """
+
+    OLDEST = "oldest"  # created_at
+    LEAST_IMPORTANT = "least important"  # importance, then created_at
+    EXPIRES_FIRST = "expires first"  # expires_at
+    FIRST_IN = "first in"  # seq alone: the order of positions
+    NEWEST = "newest"  # created_at, the latest first
+    MOST_IMPORTANT = "most important"  # importance, the highest first, then the newest first
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Which items are asked for. None lets everything pass; the lower bounds are included, the upper ones are not."""
+
+    state: State | None = None
+    importance_from: float | None = None
+    importance_below: float | None = None
+    created_from: datetime | None = None
+    created_before: datetime | None = None
+    step_from: int | None = None
+    step_before: int | None = None
+
+
+EVERYTHING = Only()
+LIVE = Only(state=State.LIVE)
+HIDDEN = Only(state=State.HIDDEN)
+
+
+class Shelf(Protocol):
+    """The set of a session: its live and its hidden items. Cheap to ask, whatever its size."""
+
+    @property
+    def count(self) -> int:
+        """How many items are in the set."""
+
+    @property
+    def tokens(self) -> int:
+        """Their tokens together."""
+
+    @property
+    def step(self) -> int:
+        """The session's current step: the highest `step_index` that it was given."""
+
+    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:
+        """Those that are asked for, handed out one by one in this order; EXPIRES_FIRST leaves out what never does.
+
+        Lazy: what is not asked for is not read. Several may be open at once; the set does not change meanwhile.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How full a session is. A limit that the policy does not have is None; `utilisation` is in per cent.
+
+    `status`: healthy, approaching (more than 90 %), and the policy's own words for what is beyond.
+    """
+
+    max_items: int | None = None
+    max_tokens: int | None = None
+    utilisation: float = 0.0
+    status: str = "healthy"
+
+
+class Policy(Protocol):
+    """Decides for one session; made of its configuration when the session is opened, and the same for its life."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tick_seconds(self) -> float | None:
+        """How often maintenance ticks it; None: it ticks on an explicit sweep alone."""
+
+    def lifetime(self, item: Item) -> float | None:
+        """Seconds that a new item lives (with its priority); None: no time to live."""
+
+    def fits(self, tokens: int) -> str:
+        """Why an item of so many tokens can never be taken; empty when it can."""
+
+    def admit(self, new: Item, shelf: Shelf, now: datetime) -> Plan:
+        """What has to go so that the shelf, which holds `new` already, keeps its limits. `new` may be among them."""
+
+    def tick(self, shelf: Shelf, now: datetime) -> Plan:
+        """What maintenance (or an explicit sweep) does at this moment."""
+
+    def on_access(self, item: Item, now: datetime) -> Plan:
+        """What follows from this item having been read; its access is counted in it already."""
+
+    def usage(self, count: int, tokens: int) -> Usage:
+        """How full a session of so many items and tokens is."""
+
+    def order(self, shelf: Shelf, now: datetime) -> Iterator[Step]:
+        """The items in the order in which they would leave, each with why: the preview. Lazily.
+
+        What `admit` and `tick` take of this same shelf stands in this order.
+        """

@@ -1,0 +1,121 @@
+"""`ttl`: the priority says how long an item lives; what is used enough becomes a crystal before it would be dropped.
+
+The fifteen working_memory_* tools, after NEXS-MCP. Nothing leaves for want of room, and nothing is decided inside
+add: a new critical item is pending, and is promoted at its first get.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar, Self
+
+from state.sessions.importance import BASE_TTL_SECONDS, HOUR_SECONDS, PLACES, score
+from state.sessions.item import Item, Priority, State
+from state.sessions.moments import after, seconds_between
+from state.sessions.policies.policy import Action, Order, Plan, Shelf, Step, Usage
+from state.sessions.policies.settings import (
+    MAX_COUNT,
+    MAX_SECONDS,
+    ByPriority,
+    Setting,
+    by_priority,
+    read,
+    real,
+    whole,
+)
+
+EXPIRED = "expired"
+ENOUGH_ACCESSES = "access_count"
+IMPORTANT_ENOUGH = "importance_score"
+CRITICAL_AND_ACCESSED = "critical_and_accessed"
+AGED_AND_ACTIVE = "aged_and_active"
+
+_ACCESSES = ByPriority(10, 15, 20, 10)
+_CLEANUP_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ttl:
+    """How long items live, and from when on they are worth keeping for good."""
+
+    ttl_seconds: ByPriority = field(default=BASE_TTL_SECONDS)
+    promote_accesses: ByPriority = field(default=_ACCESSES)
+    promote_score: float = 0.8
+    promote_critical_accesses: int = 1
+    promote_age_seconds: float = 6 * HOUR_SECONDS
+    promote_age_accesses: int = 5
+
+    name: ClassVar[str] = "ttl"
+    tick_seconds: ClassVar[float | None] = _CLEANUP_SECONDS
+    settings: ClassVar[Mapping[str, Setting]] = {
+        "ttl_seconds": by_priority(real(1, MAX_SECONDS), BASE_TTL_SECONDS),
+        "promote_accesses": by_priority(whole(1, MAX_COUNT), _ACCESSES),
+        "promote_score": real(0, 1),
+        "promote_critical_accesses": whole(1, MAX_COUNT),
+        "promote_age_seconds": real(0, MAX_SECONDS),
+        "promote_age_accesses": whole(1, MAX_COUNT),
+    }
+
+    @classmethod
+    def of(cls, config: Mapping[str, object]) -> Self:
+        """With these settings. Raises UsageError."""
+        return cls(**read(cls.name, cls.settings, config))
+
+    def lifetime(self, item: Item) -> float | None:
+        """As its priority says."""
+        return self.ttl_seconds.of(item.priority)
+
+    def extended(self, item: Item, now: datetime) -> datetime:
+        """When it expires after one more time to live, counted from its expiry, or from now when that is past."""
+        return after(max(now, item.expires_at or now), self.ttl_seconds.of(item.priority))
+
+    def eligible(self, item: Item, now: datetime) -> str:
+        """By which rule it is worth keeping for good; empty: by none."""
+        if item.access_count >= self.promote_accesses.of(item.priority):
+            return ENOUGH_ACCESSES
+        if score(item, now, self.ttl_seconds.of(item.priority)) >= round(self.promote_score, PLACES):
+            return IMPORTANT_ENOUGH
+        if item.priority is Priority.CRITICAL and item.access_count >= self.promote_critical_accesses:
+            return CRITICAL_AND_ACCESSED
+        aged = seconds_between(item.created_at, now) > self.promote_age_seconds
+        return AGED_AND_ACTIVE if aged and item.access_count >= self.promote_age_accesses else ""
+
+    def fits(self, tokens: int) -> str:  # noqa: ARG002
+        """Always."""
+        return ""
+
+    def admit(self, new: Item, shelf: Shelf, now: datetime) -> Plan:  # noqa: ARG002
+        """Nothing has to go."""
+        return Plan()
+
+    def tick(self, shelf: Shelf, now: datetime) -> Plan:
+        """What is eligible is promoted, and stays until it expires; what is expired leaves, promoted or not."""
+        steps = tuple(
+            step for step in self.order(shelf, now) if step.action is Action.PROMOTE or step.item.expired(now)
+        )
+        promoted = sum(step.action is Action.PROMOTE for step in steps)
+        expired = sum(step.leaves for step in steps)
+        log = f"Working memory cleanup - promoting {promoted}, {expired} expired"
+        return Plan(steps, log, "info" if steps else "debug")
+
+    def on_access(self, item: Item, now: datetime) -> Plan:
+        """Promotes it when it is eligible; it remains accessible until it expires."""
+        why = self._promotable(item, now)
+        return Plan((Step(item, Action.PROMOTE, why, leaves=False),)) if why else Plan()
+
+    def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
+        """There is no limit to fill."""
+        return Usage()
+
+    def order(self, shelf: Shelf, now: datetime) -> Iterator[Step]:
+        """By expiry; an eligible one is promoted first, and leaves only when it is expired."""
+        for item in shelf.items(Order.EXPIRES_FIRST):
+            why = self._promotable(item, now)
+            if why:
+                yield Step(item, Action.PROMOTE, why, leaves=item.expired(now))
+            else:
+                yield Step(item, Action.ARCHIVE, EXPIRED)
+
+    def _promotable(self, item: Item, now: datetime) -> str:
+        """Softly forgotten items are never made permanent."""
+        return "" if item.promoted or item.state is State.HIDDEN else self.eligible(item, now)

@@ -1,0 +1,119 @@
+"""Which items a question is about: the search of the tools, and what an agent remembers at a prompt."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.errors import UsageError
+from state.sessions.importance import PLACES
+from state.sessions.item import Item, Priority
+from state.sessions.policies.policy import LIVE, Order, Shelf
+from state.sessions.policies.settings import Reader, read, shown, texts
+from state.text.words import content_terms
+
+_FULL_ACCESSES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What an item must have; empty lets everything pass. Of the tags, any one; all compared exactly."""
+
+    tags: tuple[str, ...] = ()
+    priority: Priority | None = None
+    agent: str = ""
+    source: str = ""
+
+    def let(self, item: Item) -> bool:
+        """Whether it passes."""
+        return (
+            (not self.tags or not set(self.tags).isdisjoint(item.tags))
+            and self.priority in (None, item.priority)
+            and self.agent in ("", item.agent)
+            and self.source in ("", item.source)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One result of a search; `relevance` is in [0, 1]."""
+
+    item: Item
+    relevance: float
+
+
+def filters_of(config: Mapping[str, object]) -> Filters:
+    """From `tags`, `priority`, `agent_id` and `source`. Raises UsageError, which names the key."""
+    values = read("remember", _FILTERS, config)
+    return Filters(
+        tags=values.get("tags", ()),
+        priority=values.get("priority"),
+        agent=values.get("agent_id", ""),
+        source=values.get("source", ""),
+    )
+
+
+def search(items: Iterable[Item], query: str, filters: Filters) -> tuple[Found, ...]:
+    """Those that hold the query, in any case, by relevance; the oldest first of equals. Empty: all of them."""
+    wanted = folded(query)
+    found = [
+        Found(item, relevance)
+        for item in items
+        if filters.let(item) and (relevance := _relevance(item, wanted)) is not None
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.relevance, one.item.created_at, one.item.id)))
+
+
+def folded(text: str) -> str:
+    """The form in which the case of letters does not count."""
+    return text.casefold()
+
+
+def remembered(shelf: Shelf, prompt: str, filters: Filters, now: datetime) -> Iterator[Item]:
+    """Those that a prompt is about, by importance, then the newest first; an empty prompt is about all.
+
+    An item matches that holds the prompt in any case, or shares a word with it that carries meaning. Neither hidden
+    nor expired ones are remembered.
+    """
+    wanted, words = folded(prompt.strip()), content_terms(prompt)
+    hints = tuple(word[:-1] or word for word in words) + (("n't",) if "not" in words else ())
+    for item in shelf.items(Order.MOST_IMPORTANT, LIVE):
+        if item.expired(now) or not filters.let(item):
+            continue
+        content = folded(item.content)
+        if wanted in content or (_may_share(content, hints) and not words.isdisjoint(content_terms(item.content))):
+            yield item
+
+
+def _may_share(content: str, hints: tuple[str, ...]) -> bool:
+    """Whether a word may be in it: cutting into words is a hundred times slower than looking for their beginnings.
+
+    An English word begins as its stem does, but for the stem's last letter (berries, berry).
+    """
+    return not content.isascii() or any(hint in content for hint in hints)
+
+
+def _relevance(item: Item, wanted: str) -> float | None:
+    """.6·(1 − position/length) + .2·min(access/10, 1) + .2·importance_score; None: the query is not in it."""
+    content = folded(item.content) if wanted else ""
+    place = content.find(wanted)
+    if place < 0:
+        return None
+    early = 1 - place / len(content) if wanted else 1.0
+    used = min(item.access_count / _FULL_ACCESSES, 1.0)
+    return round(0.6 * early + 0.2 * used + 0.2 * item.importance_score, PLACES)
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{key}: {shown(value)} is not a text")
+    return value
+
+
+def _priority(key: str, value: object) -> Priority:
+    names = [priority.value for priority in Priority]
+    if not isinstance(value, str) or value not in names:
+        raise UsageError(f"{key}: {shown(value)} is none of {', '.join(names)}")
+    return Priority(value)
+
+
+_FILTERS: Mapping[str, Reader] = {"tags": texts, "priority": _priority, "agent_id": _text, "source": _text}

@@ -1,0 +1,183 @@
+"""Curiosity gaps: questions that memory does not answer yet.
+
+They come from searches that found nothing good, from lines that contradict each other, from questions in notes, and
+from whoever asks explicitly.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from state.injection.defang import defang, reads_as_instruction
+from state.text.words import content_terms, normalise
+
+QUESTION_CHARACTERS = 200
+HALF_LIFE_DAYS = 7.0
+MAX_IN_ONE_TEXT = 5
+_MOST_JUDGED = 20  # sentences of one text that are asked whether they are orders
+_DAY_SECONDS = 86_400.0
+
+# Not questions: code, addresses (their ? starts a query), paths, and operators such as ?. and ?:
+_CODE = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|\b[\w+.-]{1,20}://\S+|\bwww\.\S+|(?<!\S)[^\s/]{0,200}/\S{0,300}?\?\S+|"
+    r"\(\?[^)\n]{0,200}\)[?*+]?|\s\?\s[^?\n]{1,60}\s:\s|\?(?=[\w.:(=&)*+\\|\[])",
+    re.DOTALL,
+)
+_LEAD = re.compile(r"^[\s>#*+-]*(?:\[[ x]\]\s*)?(?:\d{1,3}[.)]\s+)?(?:(?:open )?questions?\s*:\s*)?", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?;。！？؟;])[\"'”’)]*\s+|(?<=[。！？])|\n+")
+_ASKS = re.compile(r"(?<![?？؟])[?？؟]++[\"'”’)\]*_]*+$")
+_OPEN = re.compile(
+    r"\b(?:I wonder|wondering|(?:need|have|want|remains) to (?:find out|figure out|clarify|investigate|understand)|"
+    r"(?:unclear|not(?: yet)? (?:clear|sure|known|decided)) (?:why|how|what|which|when|where|who|whether|if)|"
+    r"open question|TBD|to be (?:decided|determined|clarified)|"
+    r"(?:don['’]t|do not) (?:yet )?know (?:why|how|what|which|when|where|who|whether|if)|"
+    r"ich frage mich|(?:muss|müssen) (?:noch )?(?:herausfinden|klären)|unklar,? (?:ob|warum|wie|wann|wer)|"
+    r"je me demande|reste à (?:savoir|déterminer)|me pregunto|falta (?:saber|averiguar)|por determinar)\b|"
+    r"待定|待确认|尚不清楚|不知道为什么|интересно,|непонятно,? (?:почему|как|когда)",
+    re.IGNORECASE,
+)
+_NEGATED_OPEN = re.compile(
+    r"\b(?:no(?:thing)?|not|never|without)\b.{0,12}\b(?:TBD|open question|wondering)\b", re.IGNORECASE
+)
+# Said in passing to the other person, not asked of memory.
+_PHATIC = re.compile(
+    r"(?:ok(?:ay)?|right|really|yes|no|so|and|what|why|how|huh|eh|sure|ready|done|anything else|makes sense|got it|"
+    r"how are you|what'?s up|any questions|does that (?:help|make sense)|(?:can|could|would|will) you\b.*|"
+    r"shall (?:we|i)\b.*|should i\b.*|do you want\b.*|would you like\b.*|anything else\b.*)",
+    re.IGNORECASE,
+)
+
+
+class Cause(StrEnum):
+    """Where a gap comes from."""
+
+    EXPLICIT = "explicit"
+    CONTRADICTION = "contradiction"
+    QUESTION = "question"
+    MISS = "miss"
+
+
+_WEIGHT = {Cause.EXPLICIT: 4.0, Cause.CONTRADICTION: 3.0, Cause.QUESTION: 2.0, Cause.MISS: 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One open question, and how often it was asked."""
+
+    question: str
+    cause: str
+    times: int
+    first_at: datetime
+    last_at: datetime
+
+
+class Asked(Protocol):
+    """What ranking has to know of an open question."""
+
+    @property
+    def question(self) -> str: ...
+    @property
+    def cause(self) -> str: ...
+    @property
+    def times(self) -> int: ...
+    @property
+    def last_at(self) -> datetime: ...
+
+
+Question = TypeVar("Question", bound=Asked)
+
+
+def questions_in(text: str) -> tuple[str, ...]:
+    """The open questions of a text, at most five, each one line without its bullet.
+
+    Sentences that end in a question mark, "I wonder …", "need to find out …", "TBD" and the like. Code, addresses,
+    what is only said to keep a conversation going, and what orders the agent about do not count.
+    """
+    found: dict[str, str] = {}
+    for sentence in islice(filter(_is_meant, _sentences(text)), _MOST_JUDGED):
+        if len(found) < MAX_IN_ONE_TEXT and reads_as_instruction(sentence) is None:
+            found.setdefault(question_key(sentence), defang(sentence, QUESTION_CHARACTERS))
+    return tuple(found.values())
+
+
+def missed(query: str) -> str | None:
+    """The gap that a search without a good answer leaves; None for a query that asks nothing, or gives orders.
+
+    >>> missed("deploy keys")
+    'What is known about: deploy keys?'
+    """
+    line = defang(" ".join(query.split()), QUESTION_CHARACTERS).rstrip("?？؟ .")
+    if not content_terms(line) or reads_as_instruction(query):
+        return None
+    return f"{line}?" if _ASKS.search(query.strip()) else f"What is known about: {line}?"
+
+
+def disputed(one: str, other: str) -> str:
+    """The gap that two contradicting lines leave."""
+    half = QUESTION_CHARACTERS // 2 - 12
+    return f"Which holds: {defang(one, half).rstrip('.')}, or {defang(other, half).rstrip('.')}?"
+
+
+def question_key(question: str) -> str:
+    """What makes two questions one: the folded text without the marks at its end."""
+    return normalise(question).rstrip("?？؟!. ")
+
+
+def merged(gaps: Sequence[Gap]) -> tuple[Gap, ...]:
+    """Each question once, in the order of their first appearance: times added, weightiest cause, whole span."""
+    found: dict[str, Gap] = {}
+    for gap in gaps:
+        key = question_key(gap.question)
+        known = found.get(key)
+        if known is None:
+            found[key] = gap
+            continue
+        cause = max(known.cause, gap.cause, key=_weight)
+        first_at, last_at = min(known.first_at, gap.first_at), max(known.last_at, gap.last_at)
+        found[key] = Gap(known.question, cause, known.times + gap.times, first_at, last_at)
+    return tuple(found.values())
+
+
+def rank_questions(questions: Sequence[Question], now: datetime) -> list[Question]:
+    """The questions that matter most first, each once (the weightiest of equals stays).
+
+    weight of the cause · log2(1 + times) · 2^(-age / 7 days): an explicit question outweighs a single search that
+    found nothing, a search that keeps finding nothing outweighs a question that was asked once.
+    """
+
+    def weight(question: Question) -> float:
+        age_days = max(0.0, (now - question.last_at).total_seconds() / _DAY_SECONDS)
+        return _weight(question.cause) * math.log2(1 + question.times) * math.pow(2.0, -age_days / HALF_LIFE_DAYS)
+
+    ranked = sorted(questions, key=lambda question: (-weight(question), question_key(question.question)))
+    return list({question_key(question.question): question for question in reversed(ranked)}.values())[::-1]
+
+
+def _weight(cause: str) -> float:
+    return _WEIGHT[Cause(cause)]
+
+
+def _is_meant(sentence: str) -> bool:
+    asks = _ASKS.search(sentence) or (_OPEN.search(sentence) and not _NEGATED_OPEN.search(sentence))
+    return bool(asks) and not _PHATIC.fullmatch(sentence.rstrip("?!. ")) and len(content_terms(sentence)) >= 2
+
+
+def _sentences(text: str) -> Iterator[str]:
+    plain = _CODE.sub(" ", _without_comments(text))
+    for sentence in _SENTENCE.split(plain):
+        bare = " ".join(_LEAD.sub("", sentence or "").split())
+        if bare:
+            yield bare
+
+
+def _without_comments(text: str) -> str:
+    kept, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[at:start])
+        at = end + 3
+    return " ".join((*kept, text[at:]))

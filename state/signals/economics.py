@@ -1,0 +1,114 @@
+"""The Niche's feed: memory/economics.json, written by somebody else and therefore checked."""
+
+from datetime import date
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from state.crystals.crystal import Trust
+from state.document.document import NO_FEED
+from state.errors import DocumentError
+from state.injection.defang import defang, quote, reads_as_instruction
+
+MAX_BYTES = 256 * 1024
+MAX_SKILLS = 100
+MAX_DAYS = 31
+SHOWN_SKILLS = 3
+_NAME_CHARACTERS = 80
+
+# Strict: "12" is no number and true is none either. More dollars than there are would be a unit mistake.
+_Amount = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False, strict=True)]
+_Count = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
+
+
+class _Model(BaseModel):
+    # Further keys are another version's business; the ones that are known must be right.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class SkillEarning(_Model):
+    """What one skill earned."""
+
+    name: Annotated[str, Field(min_length=1, max_length=500, strict=True)]
+    earnings_usdc: _Amount
+    purchases: _Count
+
+
+class DayEarning(_Model):
+    """What one day brought."""
+
+    date: date
+    amount_usdc: _Amount
+
+
+class Economics(_Model):
+    """The feed, checked."""
+
+    total_earnings_usdc: _Amount
+    total_spent_usdc: _Amount
+    listed_skill_count: _Count
+    unique_buyers: _Count
+    top_earning_skills: Annotated[tuple[SkillEarning, ...], Field(max_length=MAX_SKILLS)] = ()
+    earnings_7d: Annotated[tuple[DayEarning, ...], Field(max_length=MAX_DAYS)] = ()
+
+
+def parse_feed(text: str) -> Economics:
+    """The feed in this text. Raises DocumentError, one line that names the field and what is wrong with it."""
+    if len(text) > MAX_BYTES:
+        raise DocumentError(f"memory/economics.json has {len(text):,} characters", f"keep it under {MAX_BYTES:,}.")
+    try:
+        return Economics.model_validate_json(text.removeprefix("\ufeff"))
+    except ValidationError as error:
+        raise DocumentError(
+            f"memory/economics.json: {_first_problem(error)}", "correct the feed or remove it."
+        ) from None
+
+
+def niche_lines(economics: Economics | None) -> tuple[str, ...]:
+    """The lines of The Niche, each known by the words before its colon; without a feed the one that says so."""
+    if economics is None:
+        return (NO_FEED,)
+    buyers = _counted(economics.unique_buyers, "unique buyer")
+    lines = [
+        f"Economics: {_usdc(economics.total_earnings_usdc)} earned, {_usdc(economics.total_spent_usdc)} spent",
+        f"Marketplace: {_counted(economics.listed_skill_count, 'skill')} listed, {buyers}",
+    ]
+    best = sorted(economics.top_earning_skills, key=lambda skill: (-skill.earnings_usdc, skill.name))[:SHOWN_SKILLS]
+    if best:
+        # Others name the skills: the whole line is theirs.
+        lines.append(quote("Top earning skills: " + ", ".join(map(_skill, best)), Trust.TOOL))
+    if economics.earnings_7d:
+        lines.append(f"Earnings of the last days: {_trend(economics.earnings_7d)}")
+    return tuple(lines)
+
+
+def _skill(skill: SkillEarning) -> str:
+    name = "" if reads_as_instruction(skill.name) else defang(skill.name, _NAME_CHARACTERS).replace(":", " ").strip()
+    shown = name or "a skill without a usable name"
+    return f"{shown} ({_usdc(skill.earnings_usdc)}, {_counted(skill.purchases, 'purchase')})"
+
+
+def _trend(days: tuple[DayEarning, ...]) -> str:
+    """The sum of the latest seven days, and how the second half of them compares with the first."""
+    week = sorted(days, key=lambda day: day.date)[-7:]
+    total = f"{_usdc(sum(day.amount_usdc for day in week))} from {week[0].date} to {week[-1].date}"
+    half = len(week) // 2
+    if not half:
+        return total
+    early, late = sum(day.amount_usdc for day in week[:half]), sum(day.amount_usdc for day in week[-half:])
+    return f"{total}, {'rising' if late > early else 'falling' if late < early else 'steady'}"
+
+
+def _usdc(amount: float) -> str:
+    return f"{amount:,.2f} USDC"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    message = " ".join(first["msg"].split())
+    return f"{place}: {message}" if place else message

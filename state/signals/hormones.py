@@ -1,0 +1,216 @@
+"""Three levels in [0, 1] that say what matters now: dopamine, cortisol, oxytocin.
+
+`level = baseline + (level - baseline) * 2^(-elapsed / half-life)`, computed when read. Feelings raise levels; the
+levels weigh the sections of MEMORY.md, colour new crystals, and one that rises above .7 leaves a note.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from state.injection.defang import defang
+
+HALF_LIFE_MINUTES = (30.0, 60.0, 45.0)
+SPIKE_LEVEL = 0.7
+BALANCED_SPREAD = 0.15
+DOMINANT_LEVEL = 0.6
+DOMINANT_SPREAD = 0.1
+_EXCERPT_CHARACTERS = 160
+
+
+class Hormone(StrEnum):
+    """The three, in the order in which mood and attention name them."""
+
+    DOPAMINE = "dopamine"
+    CORTISOL = "cortisol"
+    OXYTOCIN = "oxytocin"
+
+
+class Feeling(StrEnum):
+    """An event that raises levels."""
+
+    REWARD = "reward"
+    ERROR = "error"
+    SOCIAL = "social"
+    ACHIEVEMENT = "achievement"
+    URGENCY = "urgency"
+
+
+_RAISES = {
+    Feeling.REWARD: (0.3, 0.0, 0.0),
+    Feeling.ERROR: (0.0, 0.3, 0.0),
+    Feeling.SOCIAL: (0.0, 0.0, 0.3),
+    Feeling.ACHIEVEMENT: (0.4, 0.0, 0.2),
+    Feeling.URGENCY: (0.0, 0.4, 0.0),
+}
+_MOODS = (
+    ("energized", "motivated"),
+    ("stressed", "alert"),
+    ("deeply connected", "socially engaged"),
+)
+_WEIGHED_BY = {
+    "The Phenotype": (Hormone.DOPAMINE, Hormone.CORTISOL),
+    "The Bond": (Hormone.OXYTOCIN,),
+    "Active Context": (Hormone.DOPAMINE, Hormone.CORTISOL),
+}
+_DETECTED = {
+    Hormone.DOPAMINE: "achievement/breakthrough",
+    Hormone.CORTISOL: "friction/urgency",
+    Hormone.OXYTOCIN: "social bonding",
+}
+ALL_ARMED = frozenset(Hormone)
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """The levels that hormones fall back to."""
+
+    dopamine: float = 0.15
+    cortisol: float = 0.02
+    oxytocin: float = 0.20
+
+    @property
+    def levels(self) -> tuple[float, float, float]:
+        """In the order of `Hormone`."""
+        return self.dopamine, self.cortisol, self.oxytocin
+
+
+BASELINES = Baselines()
+
+
+@dataclass(frozen=True, slots=True)
+class Hormones:
+    """The levels as they were at a moment; read them with `decayed`."""
+
+    dopamine: float
+    cortisol: float
+    oxytocin: float
+    at: datetime
+
+    @property
+    def levels(self) -> tuple[float, float, float]:
+        """In the order of `Hormone`."""
+        return self.dopamine, self.cortisol, self.oxytocin
+
+    def level(self, hormone: Hormone) -> float:
+        """One level."""
+        return self.levels[list(Hormone).index(hormone)]
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What a synthesis looks at first. Nothing dominant: balanced."""
+
+    dominant: tuple[Hormone, ...] = ()
+
+    @property
+    def balanced(self) -> bool:
+        """Whether no hormone leads."""
+        return not self.dominant
+
+    def __str__(self) -> str:
+        return "balanced" if self.balanced else ", ".join(self.dominant)
+
+
+def resting(now: datetime, baselines: Baselines = BASELINES) -> Hormones:
+    """The levels of a workspace in which nothing has happened."""
+    return Hormones(*baselines.levels, at=now)
+
+
+def decayed(hormones: Hormones, now: datetime, baselines: Baselines = BASELINES) -> Hormones:
+    """The levels now. A clock that was set back counts as no time passed."""
+    minutes = max(0.0, (now - hormones.at).total_seconds() / 60.0)
+    dopamine, cortisol, oxytocin = (
+        base + (level - base) * math.pow(2.0, -minutes / half_life)
+        for level, base, half_life in zip(hormones.levels, baselines.levels, HALF_LIFE_MINUTES, strict=True)
+    )
+    return Hormones(dopamine, cortisol, oxytocin, now)
+
+
+def felt(
+    hormones: Hormones, feelings: Sequence[Feeling], now: datetime, baselines: Baselines = BASELINES
+) -> Hormones:
+    """The levels now, after these events: each added and clamped to [0, 1]."""
+    dopamine, cortisol, oxytocin = (
+        min(1.0, max(0.0, level + sum(_RAISES[feeling][i] for feeling in feelings)))
+        for i, level in enumerate(decayed(hormones, now, baselines).levels)
+    )
+    return Hormones(dopamine, cortisol, oxytocin, now)
+
+
+def mood(hormones: Hormones) -> str:
+    """The levels in words, joined by commas; "calm" when none is above .3. Pass levels that are decayed to now."""
+    found = []
+    for level, (high, raised) in zip(hormones.levels, _MOODS, strict=True):
+        if level > 0.6:
+            found.append(high)
+        elif level > 0.3:
+            found.append(raised)
+    return ", ".join(found) or "calm"
+
+
+def valence(hormones: Hormones) -> float:
+    """(dopamine + oxytocin - cortisol) / 2, in [-.5, 1]: the colour of what is remembered now."""
+    return (hormones.dopamine + hormones.oxytocin - hormones.cortisol) / 2.0
+
+
+def attention(hormones: Hormones) -> Attention:
+    """Which hormones lead, the highest first.
+
+    Levels within .15 of each other are balanced; otherwise those that are at least .6 and within .1 of the highest.
+    """
+    highest = max(hormones.levels)
+    if _at_most(highest - min(hormones.levels), BALANCED_SPREAD):
+        return Attention()
+    leading = [
+        hormone
+        for hormone in Hormone
+        if _at_most(DOMINANT_LEVEL, hormones.level(hormone))
+        and _at_most(highest - hormones.level(hormone), DOMINANT_SPREAD)
+    ]
+    return Attention(tuple(sorted(leading, key=lambda hormone: -hormones.level(hormone))))
+
+
+def section_weight(hormones: Hormones, section: str) -> float:
+    """How much a section counts now, from 1.0 to 2.0: 1 + the level of its dominant hormone, 1.0 without one.
+
+    `section` is the section's name. The Phenotype and Active Context listen to dopamine and cortisol, The Bond to
+    oxytocin, the others to none.
+    """
+    dominant = attention(hormones).dominant
+    heard = [hormones.level(hormone) for hormone in _WEIGHED_BY.get(section, ()) if hormone in dominant]
+    return 1.0 + max(heard, default=0.0)
+
+
+def spikes(
+    before: Hormones, after: Hormones, armed: frozenset[Hormone]
+) -> tuple[tuple[Hormone, ...], frozenset[Hormone]]:
+    """Which hormones have just risen above .7, and which may spike the next time.
+
+    `before` are the levels decayed to the moment of the event: one that has fallen below .7 since its last spike
+    is armed again. Keep the second value and pass it back; begin with ALL_ARMED.
+    """
+    ready = armed | {hormone for hormone in Hormone if before.level(hormone) < SPIKE_LEVEL}
+    spiked = tuple(hormone for hormone in Hormone if hormone in ready and after.level(hormone) > SPIKE_LEVEL)
+    return spiked, ready - frozenset(spiked)
+
+
+def spike_note(hormone: Hormone, level: float, feelings: Sequence[Feeling], excerpt: str = "") -> str:
+    """The text of the automatic note about a spike (without its [AUTO]); one line.
+
+    It names the events that raised the hormone, and quotes the text that they were read from.
+    """
+    index = list(Hormone).index(hormone)
+    counted = Counter(feeling for feeling in feelings if _RAISES[feeling][index] > 0)
+    causes = " and ".join(feeling.value + (f" ×{n}" if n > 1 else "") for feeling, n in counted.items())
+    quoted = defang(excerpt, _EXCERPT_CHARACTERS).replace('"', "'")
+    raised = f"Raised to {level:.2f}" + (f" by {causes}" if causes else "") + (f': "{quoted}"' if quoted else ".")
+    return f"Hormonal event: {hormone.value} spike ({_DETECTED[hormone]} detected). {raised}"
+
+
+def _at_most(a: float, b: float) -> bool:
+    # .85 - .70 is a little more than .15 in binary.
+    return a <= b + 1e-9

@@ -1,0 +1,171 @@
+"""Emerging skills: tasks that come back in different sessions, before anybody calls them a skill."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from state.crystals.antonyms import calendar, words
+from state.injection.defang import defang, reads_as_instruction
+from state.text.words import content_terms, normalise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LEAST_SESSIONS = 2
+SAME_TASK_COSINE = 0.6
+SAME_TASK_WORDS = 0.4
+OCCURRENCES_SCALE = 3.0
+PATTERN_CHARACTERS = 60
+MAX_CLAUSES = 12
+MAX_PATTERNS = 1_000
+
+_CLAUSE = re.compile(r"(?<=[.;:!?])\s|[。；！？]|\s[–—-]\s|→|\n")
+_LINE = re.compile(
+    r"^(?:[-*+]\s++)?(?P<pattern>.+?)(?:→|->)\s*+Confidence:\s*(?P<percent>\d{1,3})\s*%\s*\|\s*Occurrences:\s*(?P<times>\d{1,9})\s*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPattern:
+    """One task as it was done: in which session, when, and the vector of its text if there is one (any norm)."""
+
+    text: str
+    session: str
+    at: datetime
+    vector: "Sequence[float] | NDArray[np.float32] | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmergingSkill:
+    """A task that came back. `str(skill)` is its line in MEMORY.md, without the bullet."""
+
+    pattern: str
+    confidence: float  # 0..1
+    occurrences: int
+    sessions: int = 0  # 0: not known
+
+    def __str__(self) -> str:
+        return f"{self.pattern} → Confidence: {round(self.confidence * 100)}% | Occurrences: {self.occurrences}"
+
+
+def render_skill(skill: EmergingSkill) -> str:
+    """The line with its bullet, as the section has it."""
+    return f"- {skill}"
+
+
+def parse_skill(line: str) -> EmergingSkill | None:
+    """The skill of a line, with or without bullet; None when it is no such line. Its sessions are not known."""
+    match = _LINE.match(line.strip())
+    if match is None or int(match["percent"]) > 100:
+        return None
+    return EmergingSkill(match["pattern"].rstrip(), int(match["percent"]) / 100, int(match["times"]))
+
+
+def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:
+    """Like tasks of at least two sessions, the most confident first; independent of the order of the input.
+
+    Tasks are alike when their vectors' cosine is at least .6, or, where one has no vector, when they share two fifths
+    of their words. A cluster is the task with the most like ones, and those; it gives the name. Tasks without a
+    session count as one session. Of more than 1,000 tasks the latest are looked at; a text that
+    orders the agent about is no task.
+    """
+    tasks = _distinct(patterns)
+    if not tasks:
+        return []
+    likeness = _likeness(tasks)
+    skills = []
+    for centre, members in _stars(likeness, [len(task.text) for task in tasks]):
+        sessions = len({tasks[j].session for j in (centre, *members)})
+        if sessions >= LEAST_SESSIONS:
+            occurrences, cohesion = 1 + len(members), float(likeness[centre, members].mean())
+            name = short_name(tasks[centre].text, [tasks[j].text for j in members])
+            skills.append(EmergingSkill(name, confidence(occurrences, cohesion), occurrences, sessions))
+    return sorted(skills, key=lambda skill: (-skill.confidence, -skill.occurrences, skill.pattern))
+
+
+def confidence(occurrences: int, cohesion: float) -> float:
+    """(1 - e^(-occurrences/3)) · (1 + cohesion)/2, in [0, 1): grows with both; .59 for three loose tasks of .85.
+
+    `cohesion` is the mean likeness of the tasks to the central one, in [0, 1].
+    """
+    return (1.0 - math.exp(-occurrences / OCCURRENCES_SCALE)) * (1.0 + min(1.0, max(0.0, cohesion))) / 2.0
+
+
+def short_name(text: str, others: Sequence[str] = ()) -> str:
+    """The clause of a task's text that shares most words with the tasks like it, cut at a word, without an arrow.
+
+    What says only when ("Every week:") is no name. Among equals, and without such tasks, it is the first one.
+    """
+    clauses = [part for part in _CLAUSE.split(text.strip()) if part.strip(" .;:!?-*")][:MAX_CLAUSES] or [text]
+    shared = frozenset().union(*map(_subject, others))
+    clause = max(clauses, key=lambda part: (len(_subject(part) & shared), bool(_subject(part))))
+    flat = defang(clause.strip(" .;:!?-*→").replace("→", "to").replace("->", "to"), PATTERN_CHARACTERS)
+    return flat if _subject(flat) else "Recurring task"
+
+
+def _subject(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about: not those that say when."""
+    return frozenset(content_terms(text)) - calendar() - words("moments")
+
+
+def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Each task in one cluster at most: a central task and those like it, the largest cluster first.
+
+    Among tasks with as many like ones, the one that is more alike, then the one that is said shorter, is central.
+    """
+    import numpy as np
+
+    like = likeness > 0
+    counts, sums = like.sum(axis=1), likeness.sum(axis=1, dtype=np.float64)
+    free = np.ones(len(lengths), dtype=bool)
+    while counts.max() > 0:
+        # lexsort's last key is the first to count.
+        centre = int(np.lexsort((-np.arange(len(lengths)), -np.asarray(lengths), sums.round(3), counts))[-1])
+        members = [int(j) for j in np.flatnonzero(like[centre] & free)]
+        yield centre, members
+        leaving = [centre, *members]
+        free[leaving] = False
+        counts -= like[:, leaving].sum(axis=1)
+        sums -= likeness[:, leaving].sum(axis=1, dtype=np.float64)
+        counts[leaving] = 0
+
+
+def _distinct(patterns: Sequence[TaskPattern]) -> list[TaskPattern]:
+    """The latest tasks, one of each text in a session, in an order of their own."""
+    once = {
+        (task.session, normalise(task.text)): task
+        for task in sorted(patterns, key=lambda task: task.at, reverse=True)
+    }
+    honest = (task for task in once.values() if reads_as_instruction(task.text) is None)
+    latest = sorted(honest, key=lambda task: (task.at, task.session, task.text), reverse=True)
+    return latest[:MAX_PATTERNS]
+
+
+def _likeness(tasks: Sequence[TaskPattern]) -> "NDArray[np.float32]":
+    """(n, n) likeness in [0, 1]; 0 where two tasks are not alike."""
+    import numpy as np
+
+    terms = [content_terms(task.text) for task in tasks]
+    column = {word: i for i, word in enumerate(sorted(frozenset().union(*terms)))}
+    counts = np.zeros((len(tasks), max(1, len(column))), dtype=np.float32)
+    for row, present in enumerate(terms):
+        counts[row, [column[word] for word in present]] = 1.0
+    shared = counts @ counts.T
+    sizes = counts.sum(axis=1)
+    either = np.maximum(sizes[:, None] + sizes[None, :] - shared, 1.0)
+    alike: NDArray[np.float32] = shared / either
+    alike[alike < SAME_TASK_WORDS] = 0.0
+    with_vector = [i for i, task in enumerate(tasks) if task.vector is not None]
+    if with_vector:
+        vectors = np.asarray([tasks[i].vector for i in with_vector], dtype=np.float32)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        cosine = np.clip(vectors @ vectors.T, 0.0, 1.0)
+        cosine[cosine < SAME_TASK_COSINE] = 0.0
+        alike[np.ix_(with_vector, with_vector)] = cosine
+    np.fill_diagonal(alike, 0.0)
+    return alike

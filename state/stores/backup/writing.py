@@ -1,0 +1,241 @@
+"""Writing an archive: the files of a workspace whose lock is held, as of one moment, while agents go on appending."""
+
+import fcntl
+import hashlib
+import io
+import os
+import stat
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from state.codec import encode
+from state.errors import BusyError, NotFoundError, StorageError
+from state.stores.backup.database import snapshot
+from state.stores.backup.manifest import (
+    BLOCK,
+    DATABASE,
+    FORMAT,
+    MANIFEST,
+    MAX_MEMBERS,
+    MAX_WHOLE_BYTES,
+    SCRATCH,
+    Manifest,
+    Member,
+    own_files,
+    place,
+)
+from state.stores.disk.disk import LOCK_WAIT_SECONDS, Disk
+from state.stores.disk.syscalls import told
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import QUIET_SECONDS
+
+_POLL_SECONDS = 0.01
+# Somebody who writes a line byte by byte has not written it yet.
+_LONGEST_LINE_SECONDS = 3.0
+# Of a file that somebody is saving; after so many it is taken as it is.
+_MOST_READINGS = 100
+# Nothing of when and where it was written but what the manifest says.
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+_UNIX = 3
+
+
+class ArchiveWriter:
+    """An archive that is being written: the members, and at last the manifest. Use it as a context manager."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
+        self.members: list[Member] = []
+
+    def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
+        """Take in so many bytes of the source: fewer when it has no more."""
+        if len(self.members) >= MAX_MEMBERS:
+            raise StorageError(f"the workspace has more than {MAX_MEMBERS:,} files", "copy its folder instead")
+        digest, left = hashlib.sha256(), size
+        with self._entry(name, size) as entry:
+            while left and (block := source.read(min(BLOCK, left))):
+                digest.update(block)
+                entry.write(block)
+                left -= len(block)
+        self.members.append(Member(name, size - left, digest.hexdigest(), mtime_ns))
+
+    def close(self, dreamd: str, schema: int, now: datetime) -> Manifest:
+        """Write the manifest; nothing is synced."""
+        manifest = Manifest(FORMAT, dreamd, schema, now, tuple(sorted(self.members, key=lambda one: one.name)))
+        content = encode(manifest).encode()
+        with self._entry(MANIFEST, len(content)) as entry:
+            entry.write(content)
+        self._zip.close()
+        return manifest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # After `close` there is nothing to do; without it the file is thrown away, whatever is in it.
+        with suppress(OSError, ValueError):
+            self._zip.close()
+
+    @contextmanager
+    def _entry(self, name: str, size: int) -> Iterator[BinaryIO]:
+        entry = zipfile.ZipInfo(name, _NO_TIME)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.create_system = _UNIX
+        entry.external_attr = (stat.S_IFREG | 0o600) << 16
+        entry.file_size = size
+        with self._zip.open(entry, "w") as opened:
+            yield opened  # type: ignore[misc]
+
+
+def take_database(writer: ArchiveWriter, workspace: Workspace, temporary: Path) -> int:
+    """Take in state.db as it is now, through a temporary file; the version of its schema."""
+    try:
+        schema = snapshot(workspace.database, temporary)
+        with told(temporary), temporary.open("rb") as file:
+            writer.add(DATABASE, file, temporary.stat().st_size)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return schema
+
+
+def take_files(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
+    """Take in what a person may have written: each whole, as it is now; one that is missing is left out."""
+    for name, path in own_files(workspace):
+        found = _whole(disk, path)
+        if found is not None:
+            writer.add(name, io.BytesIO(found[0]), len(found[0]), found[1])
+
+
+def take_record(writer: ArchiveWriter, workspace: Workspace, name: str, content: bytes) -> None:
+    """Take in a record of the journal."""
+    path = place(workspace, name)
+    assert path is not None
+    with told(path):
+        writer.add(name, io.BytesIO(content), len(content), path.stat().st_mtime_ns)
+
+
+def take_log(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
+    """Take in scratch.md and the segments.
+
+    Every note that was appended before this call is in it; of those that come meanwhile, each wholly or not at all.
+    """
+    taken: os.stat_result | None = None
+    try:
+        with _opened(disk, workspace.scratch) as file:
+            size = _settled(file, workspace.scratch)
+            taken = os.fstat(file.fileno())
+            # What is appended from here on is no part of it: the first bytes of a log do not change.
+            writer.add(SCRATCH, file, size, taken.st_mtime_ns)
+    except NotFoundError:
+        pass  # the log of a workspace that nobody has written to
+    for name in _log_names(workspace):
+        path = place(workspace, name)
+        assert path is not None
+        with _opened(disk, path) as file:
+            status = os.fstat(file.fileno())
+            # scratch.md became this segment since: it is in it already. (Its owner dreams; we are fenced, or soon.)
+            if taken is not None and os.path.samestat(status, taken):
+                continue
+            size = _settled(file, path) if name.endswith(".md") else status.st_size
+            writer.add(name, file, size, os.fstat(file.fileno()).st_mtime_ns)
+
+
+def _log_names(workspace: Workspace) -> list[str]:
+    found = []
+    for folder, prefix in ((workspace.segments, "segments/"), (workspace.retired, "segments/retired/")):
+        with told(folder):
+            found += [prefix + entry.name for entry in os.scandir(folder) if entry.is_file()]
+    return sorted(name for name in found if place(workspace, name) is not None)
+
+
+@contextmanager
+def _opened(disk: Disk, path: Path) -> Iterator[BinaryIO]:
+    """A regular file of the workspace, opened; a link that leads out of it is refused. Raises NotFoundError."""
+    with told(path):
+        # Without O_NONBLOCK a FIFO of this name would be waited for.
+        fd = os.open(disk.target(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise StorageError(f"{path} is no regular file", "move it away")
+            yield file
+
+
+def _whole(disk: Disk, path: Path) -> tuple[bytes, int] | None:
+    """The bytes of a file that somebody may be saving, and its time; None when there is none."""
+    for _ in range(_MOST_READINGS):
+        try:
+            with _opened(disk, path) as file:
+                before = os.fstat(file.fileno())
+                content = file.read(MAX_WHOLE_BYTES + 1)
+                after = os.fstat(file.fileno())
+        except NotFoundError:
+            return None
+        if len(content) > MAX_WHOLE_BYTES:
+            raise StorageError(f"{path} is longer than {MAX_WHOLE_BYTES:,} bytes", "move it away and export again")
+        if len(content) == after.st_size and before.st_mtime_ns == after.st_mtime_ns:
+            break
+    return content, after.st_mtime_ns
+
+
+def _settled(file: BinaryIO, path: Path) -> int:
+    """How many bytes of a log are written for good: up to the end of a line.
+
+    A last line without its newline is waited for until it has one, or until the file has been quiet for as long as a
+    dream waits; writers that lock the file (`Disk.append_locked`) are never met in the middle.
+    """
+    first = _locked_size(file, path)
+    end, size = _end_of_lines(file, 0, first), first
+    deadline = time.monotonic() + _LONGEST_LINE_SECONDS
+    while end < first and time.monotonic() < deadline:
+        if abs(time.time() - os.fstat(file.fileno()).st_mtime) >= QUIET_SECONDS:
+            return size
+        time.sleep(_POLL_SECONDS)
+        size = _locked_size(file, path)
+        end = max(end, _first_end(file, first, size))
+    return end
+
+
+def _locked_size(file: BinaryIO, path: Path) -> int:
+    """The size of the file while nobody of dreamd's appends to it."""
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                advice = f"end it or let it go on (fuser '{path}')"
+                raise BusyError(f"{path} is locked by another process", advice) from None
+            time.sleep(_POLL_SECONDS)
+            continue
+        try:
+            return os.fstat(file.fileno()).st_size
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _end_of_lines(file: BinaryIO, start: int, end: int) -> int:
+    """The place after the last newline before `end`; `start` when there is none."""
+    while end > start:
+        begin = max(start, end - BLOCK)
+        found = os.pread(file.fileno(), end - begin, begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return start
+
+
+def _first_end(file: BinaryIO, start: int, end: int) -> int:
+    """The place after the first newline from `start` on; 0 when there is none yet."""
+    while start < end:
+        block = os.pread(file.fileno(), min(BLOCK, end - start), start)
+        if not block:
+            return 0
+        found = block.find(b"\n")
+        if found >= 0:
+            return start + found + 1
+        start += len(block)
+    return 0

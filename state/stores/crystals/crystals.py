@@ -1,0 +1,336 @@
+"""The canonical crystals: rows of state.db, each written once, with every place where its text was met.
+
+A crystal, its words in the full-text index and its place in the embedding queue are written in one transaction;
+its vector follows (see `crystal_vectors`). Writing a crystal again adds at most an occurrence.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust, least_trust
+from state.crystals.lifecycle import DREAMT, accessed, fades_at
+from state.crystals.selection import mix_kinds
+from state.stores.crystals import full_text as lexical
+from state.stores.crystals import skills
+from state.stores.crystals.vectors import CrystalVectors
+from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.tombstones import Forgotten
+
+# What a dream takes in. Its own output is not its input.
+INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
+_INPUTS = f"dreamt_in IS NULL AND origin IN ({', '.join(repr(origin.value) for origin in INPUT_ORIGINS)})"
+# Texts that somebody said, rather than what a dream or a session made of them.
+_SAID = {Origin.SCRATCH, Origin.SESSION, Origin.SEED}
+_KEYS = "SELECT value FROM json_each(?)"
+_AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One place where a crystal's text was met; `source` is None when it came from no file."""
+
+    session: str
+    position: int
+    at: datetime
+    source: Source | None
+
+
+class Crystals:
+    """The crystals of one workspace, over its open database. `vectors` holds their embeddings."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.vectors = CrystalVectors(connection)
+        self.forgotten = Forgotten(connection)
+
+    def upsert(self, crystals: Iterable[Crystal]) -> int:
+        """Write all of these or none; returns how many were new.
+
+        A crystal that is there already keeps its text, context and lifecycle, gains the occurrence, and has the
+        higher importance, the lower trust (what was also read on the web is not vouched for by its echo) and the
+        parents of both. Writing the same again changes nothing. Whoever writes it: what is forgotten is left out of
+        each, with its sentence.
+        """
+        new = 0
+        with transaction(self.connection) as connection:
+            for crystal in self.forgotten.spare(crystals):
+                row = connection.execute("SELECT * FROM crystals WHERE id = ?", (crystal.id,)).fetchone()
+                if row is None:
+                    key = self._insert(crystal)
+                    new += 1
+                else:
+                    key = int(row["key"])
+                    self._join(crystal, row)
+                self._occur(key, crystal)
+        return new
+
+    def get(self, ids: Iterable[str]) -> list[Crystal]:
+        """The crystals with these ids, in this order; unknown ids are left out."""
+        wanted = list(ids)
+        found = {crystal.id: crystal for crystal in self._read(f"id IN ({_KEYS})", (json.dumps(wanted),))}
+        return [found[id_] for id_ in wanted if id_ in found]
+
+    def by_keys(self, keys: Iterable[int]) -> dict[int, Crystal]:
+        """The crystals in these rows; rows that are gone are left out."""
+        rows = self._rows(f"key IN ({_KEYS})", (json.dumps(list(keys)),))
+        return dict(zip((int(row["key"]) for row in rows), self._built(rows), strict=True))
+
+    def lengths(self, keys: Iterable[int]) -> dict[int, int]:
+        """How many characters the texts in these rows have; rows that are gone are left out."""
+        statement = f"SELECT key, length(text) FROM crystals WHERE key IN ({_KEYS})"
+        return {
+            int(key): int(length) for key, length in self.connection.execute(statement, (json.dumps(list(keys)),))
+        }
+
+    def count(self) -> int:
+        """How many crystals there are, archived ones included."""
+        return int(self.connection.execute("SELECT count(*) FROM crystals").fetchone()[0])
+
+    def sources(self, id_: str) -> list[Occurrence]:
+        """Every place where this crystal's text was met, oldest first; empty when the id is unknown."""
+        rows = self.connection.execute(
+            "SELECT o.* FROM occurrences o JOIN crystals c ON c.key = o.crystal WHERE c.id = ?"
+            " ORDER BY o.at, o.session, o.position, o.file, o.first_line",
+            (id_,),
+        )
+        return [Occurrence(r["session"], r["position"], from_text(r["at"]), _source(r)) for r in rows]
+
+    def neighbours(self, id_: str, reach: int = 1) -> list[Crystal]:
+        """The crystals up to `reach` positions before and after this one in its session, in order, without it."""
+        row = self.connection.execute("SELECT key, session, position FROM crystals WHERE id = ?", (id_,)).fetchone()
+        if row is None or not row["session"]:
+            return []
+        near = self.connection.execute(
+            "SELECT crystal FROM occurrences WHERE session = ? AND position BETWEEN ? AND ? AND crystal <> ?"
+            " ORDER BY position, crystal",
+            (row["session"], row["position"] - reach, row["position"] + reach, row["key"]),
+        )
+        keys = list(dict.fromkeys(int(r["crystal"]) for r in near))
+        crystals = self.by_keys(keys)
+        return [crystals[key] for key in keys]
+
+    def undreamt(self, limit: int = 50) -> list[Crystal]:
+        """What no dream has taken in yet, most important first, at most `limit`, kinds mixed (see `mix_kinds`)."""
+        best = (
+            "key IN (SELECT key FROM (SELECT key, row_number() OVER (PARTITION BY kind ORDER BY importance DESC, key)"
+            f" AS place FROM crystals WHERE {_INPUTS}) WHERE place <= ?)"
+        )
+        return mix_kinds(self._read(best, (limit,)), limit)
+
+    def undreamt_count(self) -> int:
+        """How many crystals no dream has taken in yet."""
+        return int(self.connection.execute(f"SELECT count(*) FROM crystals WHERE {_INPUTS}").fetchone()[0])
+
+    def unseen_seeds(self) -> list[str]:
+        """The ids of the crystals of the text from before the first dream, as long as there was no dream.
+
+        They are no input: that text stands in MEMORY.md itself.
+        """
+        query = "SELECT id FROM crystals WHERE dreamt_in IS NULL AND origin = ?"
+        return [row["id"] for row in self.connection.execute(query, (Origin.SEED.value,))]
+
+    def mark_dreamt(self, ids: Iterable[str], version: int) -> None:
+        """The dream of this version took these in: they are consolidated. Those of an earlier one stay its own."""
+        change = f"dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
+        self._change(change, "dreamt_in IS NULL", (version,), ids)
+
+    def dreamt_in(self, version: int) -> list[str]:
+        """The ids of what the dream of this version took in."""
+        found = self.connection.execute("SELECT id FROM crystals WHERE dreamt_in = ? ORDER BY key", (version,))
+        return [row["id"] for row in found]
+
+    def touch(self, ids: Iterable[str], now: datetime) -> None:
+        """Each of these was of use at this moment: one more access, which may move it to another stage of life.
+
+        One behind which another stands stays archived.
+        """
+        with transaction(self.connection) as connection:
+            rows = self._rows(f"id IN ({_KEYS})", (json.dumps(list(ids)),))
+            for row in rows:
+                used = accessed(_crystal(row, None), now)
+                stage = used.lifecycle if row["merged_into"] is None else Lifecycle(row["lifecycle"])
+                connection.execute(
+                    "UPDATE crystals SET accesses = ?, last_accessed_at = ?, lifecycle = ?, fades_at = ?"
+                    " WHERE key = ?",
+                    (used.accesses, _text(used.last_accessed_at), stage.value, _text(fades_at(used)), row["key"]),
+                )
+
+    def set_lifecycle(self, ids: Iterable[str], lifecycle: Lifecycle) -> None:
+        """These are in this stage of life now."""
+        self._change("lifecycle = ?", "TRUE", (lifecycle.value,), ids)
+
+    def archive_faded(self, now: datetime, limit: int = 500) -> tuple[int, int]:
+        """Archive up to `limit` crystals that have faded by now; returns how many were archived, and frozen.
+
+        What a pointer of MEMORY.md leads to is frozen instead: it was a line, and has to be found where it says.
+        """
+        with transaction(self.connection) as connection:
+            rows = connection.execute(
+                "SELECT id, EXISTS (SELECT 1 FROM pointers WHERE crystal = id AND standing = 1) AS pointed"
+                " FROM crystals WHERE fades_at <= ? AND lifecycle NOT IN ('archived', 'frozen')"
+                " ORDER BY fades_at LIMIT ?",
+                (to_text(now), limit),
+            ).fetchall()
+            pointed = [row["id"] for row in rows if row["pointed"]]
+            faded = [row["id"] for row in rows if not row["pointed"]]
+            self.set_lifecycle(pointed, Lifecycle.FROZEN)
+            self.set_lifecycle(faded, Lifecycle.ARCHIVED)
+        return len(faded), len(pointed)
+
+    def newest(self) -> int:
+        """The highest row number; 0 when there are no crystals."""
+        return int(self.connection.execute("SELECT coalesce(max(key), 0) FROM crystals").fetchone()[0])
+
+    def later_than(self, key: int, ids: Iterable[str]) -> set[str]:
+        """Which of these were written after the row of this number."""
+        rows = self.connection.execute(
+            f"SELECT id FROM crystals WHERE key > ? AND id IN ({_KEYS})", (key, json.dumps(list(ids)))
+        )
+        return {row["id"] for row in rows}
+
+    def remove(self, ids: Iterable[str]) -> list[str]:
+        """Take these out of every table and of the full-text index; returns the ids that were there.
+
+        With them go those for which they stand: these say the same. The vector index is the caller's to tell. The
+        full-text index is built anew, so that its old segments do not keep the words; the bytes leave the file with
+        `PRAGMA secure_delete` and VACUUM.
+        """
+        wanted = json.dumps(list(ids))
+        with transaction(self.connection) as connection:
+            gone = connection.execute(
+                f"DELETE FROM crystals WHERE id IN ({_KEYS}) OR merged_into IN"
+                f" (SELECT key FROM crystals WHERE id IN ({_KEYS})) RETURNING id",
+                (wanted, wanted),
+            ).fetchall()
+            if gone:
+                lexical.rebuild(connection)
+        return [row["id"] for row in gone]
+
+    def _insert(self, crystal: Crystal) -> int:
+        cursor = self.connection.execute(
+            "INSERT INTO crystals (id, text, context, pairs, speaker, origin, kind, importance, trust, session,"
+            " position, lifecycle, accesses, created_at, last_accessed_at, valence, parents, fades_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                crystal.id,
+                crystal.text,
+                crystal.context,
+                lexical.pairs(crystal.indexed_text),
+                crystal.speaker,
+                crystal.origin.value,
+                crystal.kind.value,
+                crystal.importance,
+                crystal.trust.value,
+                crystal.session,
+                crystal.position,
+                crystal.lifecycle.value,
+                crystal.accesses,
+                to_text(crystal.created_at),
+                _text(crystal.last_accessed_at),
+                crystal.valence,
+                json.dumps(crystal.parents),
+                _text(fades_at(crystal)),
+            ),
+        )
+        key = int(cursor.lastrowid or 0)
+        lexical.add(self.connection, key)
+        self.connection.execute("INSERT INTO to_embed (crystal) VALUES (?)", (key,))
+        return key
+
+    def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
+        known = _crystal(row, None)
+        both = replace(
+            known,
+            importance=max(known.importance, crystal.importance),
+            trust=_joined_trust(known, crystal),
+            parents=(*known.parents, *(parent for parent in crystal.parents if parent not in known.parents)),
+        )
+        if both != known:
+            self.connection.execute(
+                "UPDATE crystals SET importance = ?, trust = ?, parents = ?, fades_at = ? WHERE key = ?",
+                (both.importance, both.trust.value, json.dumps(both.parents), _text(fades_at(both)), row["key"]),
+            )
+        if both.importance > known.importance and known.lifecycle is Lifecycle.ARCHIVED and not row["merged_into"]:
+            self.set_lifecycle([known.id], Lifecycle.ACTIVATED)  # still faded, the next pass archives it again
+
+    def _occur(self, key: int, crystal: Crystal) -> None:
+        source = crystal.source or Source("", 0, 0)
+        new = self.connection.execute(
+            "INSERT OR IGNORE INTO occurrences (crystal, session, position, at, file, first_line, last_line, digest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                key,
+                crystal.session,
+                crystal.position,
+                to_text(crystal.created_at),
+                source.file,
+                source.first_line,
+                source.last_line,
+                source.digest,
+            ),
+        ).rowcount
+        if new and crystal.kind is Kind.TASK_PATTERN:
+            skills.expect_more(self.connection)
+
+    def _change(self, change: str, condition: str, values: tuple[object, ...], ids: Iterable[str]) -> None:
+        with transaction(self.connection) as connection:
+            statement = f"UPDATE crystals SET {change} WHERE {condition} AND id IN ({_KEYS})"
+            connection.execute(statement, (*values, json.dumps(list(ids))))
+
+    def _read(self, condition: str, values: tuple[object, ...]) -> list[Crystal]:
+        return self._built(self._rows(condition, values))
+
+    def _rows(self, condition: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
+        return self.connection.execute(f"SELECT * FROM crystals WHERE {condition} ORDER BY key", values).fetchall()
+
+    def _built(self, rows: Sequence[sqlite3.Row]) -> list[Crystal]:
+        keys = json.dumps([row["key"] for row in rows])
+        occurrences = self.connection.execute(
+            f"SELECT * FROM occurrences WHERE crystal IN ({_KEYS}) AND file <> '' ORDER BY at DESC",
+            (keys,),
+        )
+        first = {int(row["crystal"]): _source(row) for row in occurrences}
+        return [_crystal(row, first.get(int(row["key"]))) for row in rows]
+
+
+def _joined_trust(known: Crystal, again: Crystal) -> Trust:
+    """The trust of a text that is met again: of what was said, the most of who said it, for an echo lowers nobody.
+
+    What was derived has the least of what it was derived from, each time.
+    """
+    said = known.origin in _SAID and not (known.parents or again.parents)
+    both = (known.trust, again.trust)
+    return max(both, key=lambda trust: trust.rank) if said else least_trust(both)
+
+
+def _text(moment: datetime | None) -> str | None:
+    return to_text(moment) if moment else None
+
+
+def _source(row: sqlite3.Row) -> Source | None:
+    return Source(row["file"], row["first_line"], row["last_line"], row["digest"]) if row["file"] else None
+
+
+def _crystal(row: sqlite3.Row, source: Source | None) -> Crystal:
+    accessed = row["last_accessed_at"]
+    return Crystal(
+        text=row["text"],
+        origin=Origin(row["origin"]),
+        created_at=from_text(row["created_at"]),
+        kind=Kind(row["kind"]),
+        importance=row["importance"],
+        trust=Trust(row["trust"]),
+        context=row["context"],
+        speaker=row["speaker"],
+        session=row["session"],
+        position=row["position"],
+        source=source,
+        parents=tuple(json.loads(row["parents"])),
+        lifecycle=Lifecycle(row["lifecycle"]),
+        accesses=row["accesses"],
+        last_accessed_at=from_text(accessed) if accessed else None,
+        valence=row["valence"],
+    )

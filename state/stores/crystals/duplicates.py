@@ -1,0 +1,101 @@
+"""Crystals behind which another one stands: near-duplicates, merged and kept.
+
+Nothing is deleted: the twin keeps its row, its words, its vector and its place in its session. It is archived, names
+its survivor in `merged_into`, and a search shows it only where it answers better or is asked for word for word.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
+from state.crystals.duplicates import absorbed, same_memory, survivor
+from state.crystals.lifecycle import fades_at
+from state.stores.crystals import skills
+from state.stores.crystals.crystals import Crystals
+from state.stores.database.connection import to_text
+
+_LISTED = "SELECT value FROM json_each(?)"
+# `dreamt_in` of a crystal that no dream has to see, because its survivor is seen. Notes are consumed by themselves.
+_STOOD_FOR = 0
+
+
+class Twins:
+    """The merged crystals of one workspace."""
+
+    def __init__(self, crystals: Crystals) -> None:
+        self._crystals = crystals
+        self._connection = crystals.connection
+
+    def waiting(self, limit: int) -> list[int]:
+        """Rows whose vectors were not compared with those nearest to them yet, the earliest first."""
+        rows = self._connection.execute("SELECT crystal FROM to_compare ORDER BY crystal LIMIT ?", (limit,))
+        return [int(row["crystal"]) for row in rows]
+
+    def compared(self, keys: Sequence[int]) -> None:
+        """These were compared; tasks among them may be new skills. In the caller's transaction."""
+        listed = json.dumps(list(keys))
+        self._connection.execute(f"DELETE FROM to_compare WHERE crystal IN ({_LISTED})", (listed,))
+        query = f"SELECT 1 FROM crystals WHERE key IN ({_LISTED}) AND kind = ? LIMIT 1"
+        if self._connection.execute(query, (listed, Kind.TASK_PATTERN.value)).fetchone():
+            skills.expect_more(self._connection)
+
+    def survivors(self, keys: Iterable[int]) -> dict[int, int]:
+        """For each of these rows that is a twin, the row that stands for it."""
+        rows = self._connection.execute(
+            f"SELECT key, merged_into FROM crystals WHERE key IN ({_LISTED}) AND merged_into IS NOT NULL",
+            (json.dumps(list(keys)),),
+        )
+        return {int(row["key"]): int(row["merged_into"]) for row in rows}
+
+    def merge(self, one: int, other: int) -> bool:
+        """Let one of these rows stand for the other, if they are one memory and the other may step back.
+
+        In the caller's transaction: what the rows are is read in it. What a pointer leads to, standing or not,
+        stays what it is.
+        """
+        if one == other or self.survivors((one, other)):
+            return False
+        rows = self._crystals.by_keys((one, other))
+        if len(rows) < 2 or not same_memory(rows[one], rows[other]):
+            return False
+        pair = survivor(rows[one], rows[other], self._pointed(crystal.id for crystal in rows.values()))
+        if pair is None:
+            return False
+        stays, leaves = (one, other) if pair[0].id == rows[one].id else (other, one)
+        self._keep(stays, absorbed(rows[stays], rows[leaves]))
+        self._hide(leaves, stays)
+        return True
+
+    def _pointed(self, ids: Iterable[str]) -> set[str]:
+        rows = self._connection.execute(
+            f"SELECT DISTINCT crystal FROM pointers WHERE crystal IN ({_LISTED})", (json.dumps(list(ids)),)
+        )
+        return {row["crystal"] for row in rows}
+
+    def _keep(self, key: int, crystal: Crystal) -> None:
+        accessed, fades = crystal.last_accessed_at, fades_at(crystal)
+        self._connection.execute(
+            "UPDATE crystals SET importance = ?, accesses = ?, last_accessed_at = ?, parents = ?, fades_at = ?,"
+            # If that is not enough, the next pass archives it again.
+            " lifecycle = CASE lifecycle WHEN ? THEN ? ELSE lifecycle END WHERE key = ?",
+            (
+                crystal.importance,
+                crystal.accesses,
+                to_text(accessed) if accessed else None,
+                json.dumps(crystal.parents),
+                to_text(fades) if fades else None,
+                Lifecycle.ARCHIVED.value,
+                Lifecycle.ACTIVATED.value,
+                key,
+            ),
+        )
+
+    def _hide(self, key: int, behind: int) -> None:
+        self._connection.execute(
+            "UPDATE crystals SET merged_into = ?, lifecycle = ?, dreamt_in = CASE"
+            " WHEN dreamt_in IS NULL AND origin <> ? AND (SELECT dreamt_in FROM crystals WHERE key = ?) IS NULL"
+            " THEN ? ELSE dreamt_in END WHERE key = ?",
+            (behind, Lifecycle.ARCHIVED.value, Origin.SCRATCH.value, behind, _STOOD_FOR, key),
+        )
+        # Whoever it stood for stands behind its survivor now.
+        self._connection.execute("UPDATE crystals SET merged_into = ? WHERE merged_into = ?", (behind, key))

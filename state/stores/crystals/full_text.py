@@ -1,0 +1,114 @@
+"""The full-text index `words`: FTS5 over the crystals' text and context, stemmed, in the same file as they are.
+
+It holds no text of its own (external content), so it can always be built anew from the crystals. Words come from
+`state.text.words.terms`, which cuts scripts without spaces into pairs of characters; FTS5's tokenizer does not, so a
+crystal's pairs stand in a column of their own.
+"""
+
+import json
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from state.text.words import normalise, terms
+
+# Work of one query: how many places of its words in the index are looked at. Words are taken rarest first, and the
+# frequent ones that no longer fit say little about any single text.
+MAX_POSTINGS = 8_000
+_WHOLE_WORD = re.compile(r"[^\W_]+")
+
+
+def pairs(text: str) -> str:
+    """The parts of unspaced runs in a text, separated by blanks; empty for a text in scripts with spaces."""
+    if text.isascii():
+        return ""
+    whole = set(_WHOLE_WORD.findall(normalise(text)))
+    return " ".join(term for term in terms(text) if not term.isascii() and term not in whole)
+
+
+def add(connection: sqlite3.Connection, key: int) -> None:
+    """Index a crystal that was just written, in the caller's transaction."""
+    statement = "INSERT INTO words (rowid, text, context, pairs) SELECT key, text, context, pairs FROM crystals"
+    connection.execute(f"{statement} WHERE key = ?", (key,))
+
+
+def frequency(connection: sqlite3.Connection, words: Iterable[str]) -> dict[str, int]:
+    """In how many crystals each of these words stands, in any of its forms; counting stops above MAX_POSTINGS."""
+    counting = f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {MAX_POSTINGS + 1})"
+    return {word: int(connection.execute(counting, (_quoted(word),)).fetchone()[0]) for word in words}
+
+
+def affordable(counts: Mapping[str, int]) -> list[str]:
+    """The words worth asking for: those that occur, rarest first, while all together stay within MAX_POSTINGS.
+
+    The rarest word is always among them.
+    """
+    chosen: list[str] = []
+    spent = 0
+    for word, count in sorted(counts.items(), key=lambda pair: pair[1]):
+        spent += count
+        if count and (not chosen or spent <= MAX_POSTINGS):
+            chosen.append(word)
+    return chosen
+
+
+def held(connection: sqlite3.Connection, words: Sequence[str], rows: Iterable[int]) -> dict[int, int]:
+    """Which of the words each of these rows holds: bit i stands for words[i]. Rows that hold none are left out."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    # The plus keeps FTS5 from looking the word up once for every row.
+    statement = "SELECT rowid FROM words WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
+    listed = json.dumps(list(rows))
+    found: dict[int, int] = defaultdict(int)
+    for bit, word in enumerate(words):
+        for (row,) in cursor.execute(statement, (_quoted(word), listed)):
+            found[row] |= 1 << bit
+    return dict(found)
+
+
+def nearest(
+    connection: sqlite3.Connection, words: Sequence[str], k: int, condition: str = "", values: Sequence[object] = ()
+) -> dict[int, float]:
+    """The BM25 of the k best crystals that hold at least one of these words, by row, best first.
+
+    Each word is quoted, so none is ever read as FTS5's syntax. `condition` is SQL over the table `crystals`.
+    """
+    if not words:
+        return {}
+    # Ordered by rank alone, FTS5 sorts by itself, and the condition is looked at only until k rows have passed.
+    where = f"AND EXISTS (SELECT 1 FROM crystals WHERE key = words.rowid AND {condition})" if condition else ""
+    rows = connection.execute(
+        f"SELECT rowid, -rank FROM words WHERE words MATCH ? {where} ORDER BY rank LIMIT ?",
+        (" OR ".join(map(_quoted, words)), *values, k),
+    )
+    return {int(row[0]): float(row[1]) for row in rows}
+
+
+def is_behind(connection: sqlite3.Connection) -> bool:
+    """Does the index hold another number of crystals than there are? Cheap enough for every opening."""
+    indexed, there = connection.execute(
+        "SELECT (SELECT count(*) FROM words_docsize), (SELECT count(*) FROM crystals)"
+    ).fetchone()
+    return bool(indexed != there)
+
+
+def is_torn(connection: sqlite3.Connection) -> bool:
+    """Does the index differ from the crystals anywhere? Reads all of both."""
+    try:
+        connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
+            return True
+        raise
+    return False
+
+
+def rebuild(connection: sqlite3.Connection) -> None:
+    """Build the index anew from the crystals."""
+    connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
+
+
+def _quoted(word: str) -> str:
+    """A string of FTS5's query language: whatever it holds, it is text."""
+    return '"' + word.replace('"', '""').replace("\0", " ") + '"'

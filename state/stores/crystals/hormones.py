@@ -1,0 +1,151 @@
+"""Hormone levels and what raised them, and open questions, in state.db."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from state.signals.curiosity import Cause, Gap, question_key
+from state.signals.hormones import ALL_ARMED, Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
+from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.tombstones import Forgotten
+
+_NEWEST = "(SELECT coalesce(max(key), 0) FROM crystals)"
+_LIVE = "(SELECT count(*) FROM crystals WHERE id IN (one, other) AND lifecycle <> 'archived')"
+_OVER = """
+EXISTS (SELECT 1 FROM evidence e JOIN lines l ON l.id = e.line
+        WHERE e.crystal = {gone} AND l.died_in IS NOT NULL AND l.fate IN ('revised', 'merged', 'deleted'))
+AND EXISTS (SELECT 1 FROM evidence e JOIN lines l ON l.id = e.line WHERE e.crystal = {stands} AND l.died_in IS NULL)
+"""
+_SETTLED = (
+    f"DELETE FROM gaps WHERE one <> '' AND ({_LIVE} < 2"
+    f" OR ({_OVER.format(gone='one', stands='other')}) OR ({_OVER.format(gone='other', stands='one')}))"
+)
+
+
+class Feelings:
+    """The hormones of one workspace."""
+
+    def __init__(self, connection: sqlite3.Connection, baselines: Baselines) -> None:
+        self._connection = connection
+        self._baselines = baselines
+
+    def levels(self, now: datetime) -> Hormones:
+        """The levels now."""
+        stored = self._stored()
+        return decayed(stored[0], now, self._baselines) if stored else resting(now, self._baselines)
+
+    def feel(self, feelings: Sequence[Feeling], cause: str, now: datetime) -> tuple[Hormones, tuple[Hormone, ...]]:
+        """Raise these events; returns the levels and the hormones that have just risen above .7."""
+        with transaction(self._connection):
+            stored = self._stored()
+            armed = stored[1] if stored else ALL_ARMED
+            before = decayed(stored[0], now, self._baselines) if stored else resting(now, self._baselines)
+            after = felt(before, feelings, now, self._baselines)
+            spiked, armed = spikes(before, after, armed)
+            self._connection.execute(
+                "INSERT OR REPLACE INTO hormones VALUES (1, ?, ?, ?, ?, ?)",
+                (*after.levels, to_text(after.at), json.dumps(sorted(armed))),
+            )
+            self._connection.executemany(
+                "INSERT INTO feelings (at, event, cause, dopamine, cortisol, oxytocin) VALUES (?, ?, ?, ?, ?, ?)",
+                [(to_text(now), feeling.value, cause, *after.levels) for feeling in feelings],
+            )
+        return after, spiked
+
+    def sweep(self, before: datetime) -> int:
+        """Delete what raised the levels before this moment; how many rows. In the caller's transaction."""
+        return self._connection.execute("DELETE FROM feelings WHERE at < ?", (to_text(before),)).rowcount
+
+    def _stored(self) -> tuple[Hormones, frozenset[Hormone]] | None:
+        row = self._connection.execute("SELECT * FROM hormones").fetchone()
+        if row is None:
+            return None
+        levels = Hormones(row["dopamine"], row["cortisol"], row["oxytocin"], at=from_text(row["at"]))
+        return levels, frozenset(Hormone(name) for name in json.loads(row["armed"]))
+
+
+class Questions:
+    """Curiosity targets of one workspace. None is raised that holds what is forgotten."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._forgotten = Forgotten(connection)
+
+    def raise_(self, question: str, cause: Cause, now: datetime) -> None:
+        """Remember an open question; asked again, in whatever case and with whatever mark, it counts once more.
+
+        What is written from now on may answer it.
+        """
+        with transaction(self._connection):
+            if self._forgotten.withholds(question):
+                return
+            self._connection.execute(
+                "INSERT INTO gaps (folded, question, cause, first_at, last_at, asked_upto)"
+                f" VALUES (?, ?, ?, ?, ?, {_NEWEST}) ON CONFLICT (folded)"
+                " DO UPDATE SET times = times + 1, last_at = excluded.last_at, asked_upto = excluded.asked_upto",
+                (question_key(question), question, cause.value, to_text(now), to_text(now)),
+            )
+
+    def dispute(self, question: str, one: str, other: str, now: datetime) -> bool:
+        """Remember that two crystals (ids) contradict each other; whether that is news."""
+        with transaction(self._connection):
+            return not self._forgotten.withholds(question) and bool(
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO gaps (folded, question, cause, first_at, last_at, one, other)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (question_key(question), question, Cause.CONTRADICTION, to_text(now), to_text(now), one, other),
+                ).rowcount
+            )
+
+    def to_ask(self, limit: int) -> list[tuple[Gap, int]]:
+        """Questions and misses since which something was written, those that waited longest first.
+
+        Each with the row of the last crystal that did not answer it.
+        """
+        rows = self._connection.execute(
+            "SELECT * FROM gaps WHERE cause IN ('miss', 'question')"
+            f" AND asked_upto < {_NEWEST} ORDER BY asked_upto, last_at DESC LIMIT ?",
+            (limit,),
+        )
+        return [(_gap(row), int(row["asked_upto"])) for row in rows]
+
+    def asked(self, questions: Sequence[str], upto: int) -> None:
+        """These were looked for up to this row, in vain."""
+        keys = [(upto, question_key(question)) for question in questions]
+        with transaction(self._connection) as connection:
+            connection.executemany("UPDATE gaps SET asked_upto = ? WHERE folded = ? AND asked_upto < ?1", keys)
+
+    def settle(self, question: str) -> None:
+        """It was answered."""
+        self._connection.execute("DELETE FROM gaps WHERE folded = ?", (question_key(question),))
+
+    def settle_disputes(self) -> int:
+        """Forget the contradictions that are over; how many.
+
+        One of the two is gone, faded or stood for by another; or a line that rested on one of them was revised,
+        merged or deleted, and a line that stands rests on the other.
+        """
+        with transaction(self._connection) as connection:
+            return connection.execute(_SETTLED).rowcount
+
+    def sweep(self, before: datetime, most: int) -> int:
+        """Delete misses that nobody has met since this moment, and what there is beyond so many; how many rows.
+
+        Of too many those go first that are misses, were asked least and longest ago. In the caller's transaction.
+        """
+        execute = self._connection.execute
+        done = execute("DELETE FROM gaps WHERE last_at < ? AND cause = 'miss'", (to_text(before),)).rowcount
+        if execute("SELECT count(*) FROM gaps").fetchone()[0] > most:
+            ordered = "ORDER BY cause = 'miss', times DESC, last_at DESC, folded LIMIT -1 OFFSET ?"
+            done += execute(f"DELETE FROM gaps WHERE folded IN (SELECT folded FROM gaps {ordered})", (most,)).rowcount
+        return done
+
+    def open(self, limit: int) -> list[Gap]:
+        """The questions that were asked most, then the latest."""
+        rows = self._connection.execute("SELECT * FROM gaps ORDER BY times DESC, last_at DESC LIMIT ?", (limit,))
+        return [_gap(row) for row in rows]
+
+
+def _gap(row: sqlite3.Row) -> Gap:
+    return Gap(row["question"], row["cause"], row["times"], from_text(row["first_at"]), from_text(row["last_at"]))

@@ -1,0 +1,98 @@
+"""The rows about a few given ones: what was said just before and after them in their sessions."""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from state.search.ranking import REACH
+from state.stores.database.connection import from_text
+
+_OFFSETS = sorted(REACH, key=lambda offset: -REACH[offset])
+_FARTHEST = max(abs(offset) for offset in REACH)
+# Where more crystals than this share a place, the positions are no order; this many of them are looked at.
+_SHARERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the order needs of a crystal before its text is read."""
+
+    session: str
+    position: int
+    speaker: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Candidates by key, and who stands at each (session, position) about them."""
+
+    rows: dict[int, Row]
+    places: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+
+    def ring(self, key: int) -> list[tuple[int, int]]:
+        """(row, offset) of those about a candidate, without it, in the order in which they count."""
+        row = self.rows[key]
+        return [
+            (other, offset)
+            for offset in _OFFSETS
+            for other in self.places.get((row.session, row.position + offset), ())
+            if other != key
+        ]
+
+    def all_keys(self) -> set[int]:
+        """Every row that is in some ring."""
+        return set(self.rows).union(*self.places.values())
+
+
+def surroundings(
+    connection: sqlite3.Connection, keys: Collection[int], condition: str, values: Sequence[object]
+) -> Surroundings:
+    """These rows and their direct neighbours, as far as they pass the condition, with all that stand about them."""
+    rows = read_rows(connection, keys, condition, values)
+    spans: dict[str, set[int]] = defaultdict(set)
+    for row in rows.values():
+        if row.session:
+            # A direct neighbour is a candidate too, and has a ring of its own.
+            spans[row.session].update(range(row.position - _FARTHEST - 1, row.position + _FARTHEST + 2))
+    places: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for session, positions in spans.items():
+        for first, last in _runs(positions):
+            for position, crystal in connection.execute(
+                "SELECT position, crystal FROM occurrences WHERE session = ? AND position BETWEEN ? AND ? LIMIT ?",
+                (session, first, last, (last - first + 1) * _SHARERS),
+            ):
+                places[session, position].append(crystal)
+    beside = {
+        key
+        for row in rows.values()
+        for offset in (-1, 1)
+        for key in places.get((row.session, row.position + offset), ())
+    }
+    return Surroundings(rows | read_rows(connection, beside - rows.keys(), condition, values), dict(places))
+
+
+def read_rows(
+    connection: sqlite3.Connection, keys: Collection[int], condition: str, values: Sequence[object]
+) -> dict[int, Row]:
+    """The rows with these keys that pass the condition, which is SQL over the table `crystals`, if there is one."""
+    where = f" AND {condition}" if condition else ""
+    found = connection.execute(
+        "SELECT key, session, position, speaker, created_at FROM crystals"
+        f" WHERE key IN (SELECT value FROM json_each(?)){where}",
+        (json.dumps(list(keys)), *values),
+    )
+    return {key: Row(session, position, speaker, from_text(at)) for key, session, position, speaker, at in found}
+
+
+def _runs(positions: Collection[int]) -> Iterator[tuple[int, int]]:
+    """(first, last) of each run of consecutive positions."""
+    ordered = sorted(positions)
+    first = ordered[0]
+    for one, following in zip(ordered, [*ordered[1:], None], strict=True):
+        if following is None or following > one + 1:
+            yield first, one
+            first = following if following is not None else one

@@ -1,0 +1,347 @@
+"""memory_search: one question to each index, then bounded work on what they answered.
+
+Both indexes give their best; the neighbours of these join them, for the text that answers often stands beside the
+one that matches. Each candidate's signals are then computed from rows that are looked up by key, so the cost does
+not follow the size of the store. Nothing is written.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from state.crystals.crystal import Crystal, Trust
+from state.crystals.duplicates import asked_word_for_word
+from state.search.dates import tells_time
+from state.search.query import Question, ends_as_question, names_in, read_question
+from state.search.ranking import (
+    FADED,
+    K1,
+    REACH,
+    Filters,
+    Findings,
+    Hit,
+    Signals,
+    age_days,
+    coverage,
+    is_good,
+    order,
+    rarity,
+    relevance,
+    shares,
+    telling,
+)
+from state.stores.crystals import full_text as lexical
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.neighbours import Surroundings, surroundings
+from state.stores.crystals.vectors import Index
+from state.stores.database.connection import open_database, to_text
+from state.stores.vectors.embedder import Embedder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from state.signals.hormones import Hormones
+
+CANDIDATES = 75
+# So many of them are read; what a text itself says moves it by less than lies between the first and these.
+SHORTLIST = 100
+# So many that pass a filter are compared one by one. Of more the index is asked, which knows nothing of filters: for
+# more and more, until enough of what it answers passes.
+_COMPARED = 2_000
+_ASKED_FOR = (600, 2_400, 9_600)
+_ENOUGH = 20
+EVERYTHING = Filters()
+_NOTHING = (0, 0.0)
+_LISTED = "IN (SELECT value FROM json_each(?))"
+
+
+class Beside:
+    """A few crystals that are searched as if they were stored, in a database in memory: nobody waits for a lock.
+
+    Each is looked at, by itself: who stands about it in a session is not. Close it after use.
+    """
+
+    def __init__(self, crystals: Iterable[Crystal], embedder: Embedder | None) -> None:
+        self.connection = open_database(Path(":memory:"))
+        self.crystals = Crystals(self.connection)
+        self.crystals.upsert(crystals)
+        self.keys = range(1, self.crystals.newest() + 1)
+        if embedder is not None and self.keys:
+            self.crystals.vectors.embed_pending(embedder, len(self.keys))
+
+    def close(self) -> None:
+        """Let go of them."""
+        self.connection.close()
+
+
+class Searcher:
+    """Searches one workspace. Reads only: the access count of a hit is raised by `Crystals.touch`.
+
+    Without an embedder the search is lexical; without an index the vectors of state.db are compared one by one.
+    What is `beside` is searched with it.
+    """
+
+    def __init__(
+        self,
+        crystals: Crystals,
+        embedder: Embedder | None = None,
+        index: Index | None = None,
+        beside: Beside | None = None,
+    ) -> None:
+        self._crystals = crystals
+        self._beside = beside
+        self._connection = crystals.connection
+        self._twins = Twins(crystals)
+        self._embedder = embedder
+        self._index = index
+
+    def search(
+        self,
+        query: str,
+        now: datetime,
+        *,
+        limit: int = 8,
+        filters: Filters = EVERYTHING,
+        hormones: "Hormones | None" = None,
+    ) -> Findings:
+        """The crystals that answer the query best, at most `limit`; any string is a query."""
+        wanted = max(CANDIDATES, limit)
+        question = read_question(query, self._speakers(names_in(query)), now)
+        vector = self._vector(question)
+        arms = ("lexical",) if vector is None else ("lexical", "dense")
+        allowed = _condition(filters)
+        words = self._words(question)
+        by_words = lexical.nearest(self._connection, words.sought, wanted, *allowed)
+        by_meaning = [] if vector is None else self._nearest(vector, wanted, *allowed)
+        about = surroundings(self._connection, {*by_words, *by_meaning}, *allowed)
+        own = {key: match / words.most for key, match in by_words.items()}
+        signals = self._signals(question, about, _held(self._crystals, words, about.all_keys(), own), vector)
+        shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
+        crystals = self._crystals.by_keys(shortlist)
+        matches = {key: relevance(_read(question, crystal, signals[key])) for key, crystal in crystals.items()}
+        shown = self._without_twins(query, crystals, matches)
+        found = {crystals[key].id: (crystals[key], match) for key, match in shown.items()}
+        if self._beside is not None:
+            found = self._matches_beside(self._beside, question, words, vector) | found
+        ranked = order(found.values(), now, hormones)
+        return Findings(
+            hits=tuple(Hit(crystal, score, age_days(crystal, now)) for crystal, score in ranked[:limit]),
+            good=is_good(signals.values(), arms),
+            arms=arms,
+        )
+
+    def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
+        """The place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
+        hits = self.search(keywords, now, limit=within).hits
+        return next((place for place, hit in enumerate(hits, 1) if hit.crystal.id == crystal_id), None)
+
+    def _vector(self, question: Question) -> "NDArray[np.float32] | None":
+        embedder = self._embedder
+        if embedder is None or not question.words or self._crystals.vectors.model() != embedder.name:
+            return None
+        vectors = embedder.embed([question.topic])
+        return vectors.reshape(-1)
+
+    def _speakers(self, names: Iterable[str]) -> list[str]:
+        """Which of these words are the name of a speaker, or its first word."""
+        # "!" follows the blank, so only names that go on with a blank lie between.
+        statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
+        return [name for name in names if self._connection.execute(statement, (name,)).fetchone()]
+
+    def _nearest(self, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]) -> list[int]:
+        """The rows nearest in meaning. What the index has not been told about is compared one by one."""
+        vectors = self._crystals.vectors
+        if self._index is None:
+            return vectors.exact_nearest(vector, k, condition, values)
+        passing = self._all_that_pass(condition, values) if condition else None
+        if passing is not None:
+            return vectors.exact_nearest(vector, k, f"crystals.key {_LISTED}", (json.dumps(passing),))
+        known: list[int] = []
+        for asked in _ASKED_FOR if condition else (k,):
+            answer = self._index.nearest(vector, max(k, asked))
+            known = self._passing([id_ for id_, _ in answer], condition, values)
+            if len(known) >= _ENOUGH or len(answer) < asked:
+                break
+        untold = " AND ".join(filter(None, (condition, "crystals.key IN (SELECT crystal FROM to_index)")))
+        return [*known, *vectors.exact_nearest(vector, k, untold, values)]
+
+    def _all_that_pass(self, condition: str, values: Sequence[object]) -> list[int] | None:
+        """Every row that passes; None when they are too many to be compared one by one."""
+        # A session's rows are looked up; for the rest SQLite would choose an index that makes it read the rows.
+        hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
+        statement = f"SELECT key FROM crystals {hint} WHERE {condition} LIMIT {_COMPARED + 1}"
+        found = [int(row[0]) for row in self._connection.execute(statement, tuple(values))]
+        return found if len(found) <= _COMPARED else None
+
+    def _passing(self, ids: Sequence[str], condition: str, values: Sequence[object]) -> list[int]:
+        statement = f"SELECT key FROM crystals WHERE id {_LISTED}" + (f" AND {condition}" if condition else "")
+        return [int(row[0]) for row in self._connection.execute(statement, (json.dumps(ids), *values))]
+
+    def frequency(self, words: Sequence[str]) -> dict[str, int]:
+        """In how many of the crystals that are searched each of these words stands; see `lexical.frequency`."""
+        counts = lexical.frequency(self._connection, words)
+        if self._beside is None:
+            return counts
+        more = lexical.frequency(self._beside.connection, words)
+        return {word: count + more[word] for word, count in counts.items()}
+
+    def _words(self, question: Question) -> "_Words":
+        more = len(self._beside.keys) if self._beside else 0
+        return _Words.of(self.frequency(question.words), self._crystals.newest() + more)
+
+    def _matches_beside(
+        self, beside: Beside, question: Question, words: "_Words", vector: "NDArray[np.float32] | None"
+    ) -> dict[str, tuple[Crystal, float]]:
+        """What is beside, by id, and how well it matches: by the same measures as what is stored."""
+        crystals, cosines = beside.crystals.by_keys(beside.keys), dict[int, float]()
+        if vector is not None:
+            cosines = beside.crystals.vectors.cosines(vector, crystals)
+        held = _held(beside.crystals, words, crystals, {})
+        found = {}
+        for key, crystal in crystals.items():
+            signals = Signals(
+                cosine=cosines.get(key, 0.0),
+                near=coverage(words.shares, held.ring(key, ())),
+                own=words.own(held.rows.get(key, _NOTHING)[0]),
+                speaker=crystal.speaker.partition(" ")[0] in question.names,
+                period=max((period.fit(crystal.created_at) for period in question.periods), default=0.0),
+            )
+            found[crystal.id] = (crystal, relevance(_read(question, crystal, signals)))
+        return found
+
+    def _without_twins(
+        self, query: str, crystals: Mapping[int, Crystal], matches: Mapping[int, float]
+    ) -> dict[int, float]:
+        """The matches without those for which another one stands that matches about as well.
+
+        A twin that is shown has faded: its survivor goes first. One that is asked for word for word is shown.
+        """
+        shown = dict(matches)
+        for twin, survivor in self._twins.survivors(matches).items():
+            shown[twin] *= FADED
+            stood_for = shown[twin] <= matches.get(survivor, -1.0)
+            if stood_for and not asked_word_for_word(query, crystals[twin].text):
+                del shown[twin]
+        return shown
+
+    def _signals(
+        self, question: Question, about: Surroundings, held: "_Held", vector: "NDArray[np.float32] | None"
+    ) -> dict[int, Signals]:
+        """What is known of each candidate without its text."""
+        cosines = {} if vector is None else self._crystals.vectors.cosines(vector, about.rows)
+        session_shares, sessions = held.by_session(about)
+        found = {}
+        for key, row in about.rows.items():
+            ring = about.ring(key)
+            found[key] = Signals(
+                cosine=cosines.get(key, 0.0),
+                near=coverage(held.shares, held.ring(key, ring)),
+                own=held.own.get(key, 0.0),
+                session=coverage(session_shares, [(sessions.get(row.session, 0), 1.0)]),
+                before=max((cosines.get(other, 0.0) for other, offset in ring if offset == -1), default=0.0),
+                after=max((cosines.get(other, 0.0) for other, offset in ring if offset == 1), default=0.0),
+                speaker=row.speaker.partition(" ")[0] in question.names,
+                period=max((period.fit(row.created_at) for period in question.periods), default=0.0),
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words that are asked for: those that are sought, then those that stand nowhere, with what each tells."""
+
+    sought: Sequence[str]
+    rarities: Sequence[float]
+    shares: Sequence[float]
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], total: int) -> Self:
+        """Of words that stand in so many of `total` texts. One that stands nowhere counts: it was not found."""
+        sought = lexical.affordable(counts)
+        asked = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
+        return cls(sought, [rarity(count, total) for count in asked], shares(asked, total))
+
+    @property
+    def most(self) -> float:
+        """The highest BM25 that they can give."""
+        return (K1 + 1.0) * sum(self.rarities)
+
+    def own(self, held: int) -> float:
+        """The BM25 of a text of middling length that says each of these once (bits), as a share of the most."""
+        said = sum(rarity for bit, rarity in enumerate(self.rarities) if held >> bit & 1)
+        return said / self.most if said else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What each word tells; by row, which of them it holds (as bits) and what they count there.
+
+    `own` is the BM25 of a row as a share of the most that the words can give.
+    """
+
+    shares: Sequence[float]
+    rows: Mapping[int, tuple[int, float]]
+    own: Mapping[int, float]
+
+    def ring(self, key: int, others: Iterable[tuple[int, int]]) -> list[tuple[int, float]]:
+        """(words held, what they count) of a row and of those about it, as far as they hold any."""
+        about = [(self.rows[other], REACH[offset]) for other, offset in others if other in self.rows]
+        if key in self.rows:
+            about.append((self.rows[key], 1.0))
+        return [(words, factor * reach) for (words, factor), reach in about]
+
+    def by_session(self, about: Surroundings) -> "tuple[list[float], dict[str, int]]":
+        """The same over the candidates' sessions: a word of every session tells none of them from another."""
+        held: dict[str, int] = defaultdict(int)
+        for key, row in about.rows.items():
+            if row.session:
+                held[row.session] |= self.rows.get(key, _NOTHING)[0]
+        counts = [sum(words >> bit & 1 for words in held.values()) for bit in range(len(self.shares))]
+        return shares(counts, len(held)), held
+
+
+def _held(crystals: Crystals, words: _Words, keys: Iterable[int], own: Mapping[int, float]) -> _Held:
+    """Which words stand in which of these rows."""
+    held = lexical.held(crystals.connection, words.sought, keys)
+    lengths = crystals.lengths(held)
+    rows = {
+        key: (held[key], telling(length, coverage(words.shares, [(held[key], 1.0)])))
+        for key, length in lengths.items()
+    }
+    return _Held(words.shares, rows, own)
+
+
+def _read(question: Question, crystal: Crystal, signals: Signals) -> Signals:
+    """The signals with what the text itself says."""
+    return replace(
+        signals,
+        tells_time=question.asks_when and tells_time(crystal.text),
+        asks=ends_as_question(crystal.text),
+    )
+
+
+def _condition(filters: Filters) -> tuple[str, tuple[object, ...]]:
+    """The filters as SQL over the table `crystals`, with its values; empty when there are none."""
+    given: list[tuple[str, object]] = []
+    if filters.origin is not None:
+        given.append(("crystals.origin = ?", filters.origin.value))
+    if filters.kind is not None:
+        given.append(("crystals.kind = ?", filters.kind.value))
+    if filters.session is not None:
+        given.append(("crystals.key IN (SELECT crystal FROM occurrences WHERE session = ?)", filters.session))
+    if filters.speaker is not None:
+        given.append(("crystals.speaker = ?", filters.speaker))
+    if filters.since is not None:
+        given.append(("crystals.created_at >= ?", to_text(filters.since)))
+    if filters.until is not None:
+        given.append(("crystals.created_at < ?", to_text(filters.until)))
+    if filters.trust is not None:
+        enough = [trust.value for trust in Trust if trust.rank >= filters.trust.rank]
+        given.append((f"crystals.trust {_LISTED}", json.dumps(enough)))
+    return " AND ".join(sql for sql, _ in given), tuple(value for _, value in given)

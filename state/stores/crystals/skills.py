@@ -1,0 +1,91 @@
+"""Emerging skills as the last pass found them, and the tasks that they are found in.
+
+Every occurrence of a task counts: what is said in the same words in three sessions is one crystal with three
+occurrences. Searches count nothing.
+"""
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from state.crystals.crystal import Kind
+from state.signals.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerging
+from state.stores.database.connection import from_text, transaction
+from state.stores.database.tombstones import Forgotten
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# How often tasks or their vectors were added, and at which count the table was written.
+_ADDED = "tasks_added"
+_FOUND = "skills_found_at"
+
+
+def expect_more(connection: sqlite3.Connection) -> None:
+    """A task or its vector was just written: the next pass looks for skills. In the caller's transaction."""
+    connection.execute(
+        "INSERT INTO meta (name, value) VALUES (?, '1')"
+        " ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)",
+        (_ADDED,),
+    )
+
+
+class Skills:
+    """The emerging skills of one workspace."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def refresh(self) -> int | None:
+        """Find them anew if tasks were added since the last time; how many there are, None when nothing was to do."""
+        added = self._meta(_ADDED)
+        if added is None or added == self._meta(_FOUND):
+            return None
+        found = self._found()
+        with transaction(self._connection) as connection:
+            connection.execute("DELETE FROM skills")
+            connection.executemany(
+                "INSERT INTO skills VALUES (?, ?, ?, ?, ?)",
+                [
+                    (place, skill.pattern, skill.confidence, skill.occurrences, skill.sessions)
+                    for place, skill in enumerate(found)
+                ],
+            )
+            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_FOUND, added))
+        return len(found)
+
+    def known(self, limit: int) -> list[EmergingSkill]:
+        """The most confident ones, as the last pass found them; found now where there was none yet."""
+        if self._meta(_FOUND) is None:
+            return self._found()[:limit]
+        rows = self._connection.execute("SELECT * FROM skills ORDER BY place LIMIT ?", (limit,))
+        return [EmergingSkill(row["pattern"], row["confidence"], row["occurrences"], row["sessions"]) for row in rows]
+
+    def tasks(self) -> list[TaskPattern]:
+        """The latest tasks, each time they were met. What has no session, a note, counts as its day's."""
+        rows = self._connection.execute(
+            "SELECT c.text, o.session, o.at, v.vector FROM crystals c JOIN occurrences o ON o.crystal = c.key"
+            " LEFT JOIN vectors v ON v.crystal = c.key WHERE c.kind = ? ORDER BY c.key DESC LIMIT ?",
+            (Kind.TASK_PATTERN.value, MAX_PATTERNS),
+        )
+        return [
+            TaskPattern(row["text"], row["session"] or row["at"][:10], from_text(row["at"]), _vector(row["vector"]))
+            for row in rows
+        ]
+
+    def _found(self) -> list[EmergingSkill]:
+        """The skills that there are; none is named after what is forgotten."""
+        buried = Forgotten(self._connection).buried()
+        return [skill for skill in emerging(self.tasks()) if not buried.found(skill.pattern)]
+
+    def _meta(self, name: str) -> str | None:
+        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return str(row["value"]) if row else None
+
+
+def _vector(blob: bytes | None) -> "NDArray[np.float32] | None":
+    if blob is None:
+        return None
+    import numpy as np
+
+    return np.frombuffer(blob, dtype="<f4")

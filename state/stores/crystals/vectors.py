@@ -1,0 +1,222 @@
+"""The crystals' vectors as state.db keeps them: the truth from which the vector index is fed and rebuilt.
+
+Queues lead a new crystal on: `to_embed` (no vector yet), `to_index` (the index has not been told yet), `to_compare`
+(not compared with those nearest to it yet, see `twins`). A row leaves a queue only after its step is done, so a crash
+repeats a step and never skips one.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from state.stores.database.connection import transaction
+from state.stores.vectors.embedder import Embedder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BATCH = 256
+# A block that fits the processor's cache is compared three times as fast as one that does not.
+_ROWS_AT_ONCE = 512
+_MODEL = "embedding_model"
+_TO_EMBED = """
+SELECT key, context, text FROM crystals
+WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC LIMIT ?))
+   OR key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal LIMIT ?))
+"""
+_LISTED = "SELECT value FROM json_each(?)"
+
+
+class Index(Protocol):
+    """What the queue `to_index` feeds; `state.stores.vectors.chroma.VectorIndex` is one."""
+
+    def upsert(self, ids: Sequence[str], vectors: "NDArray[np.float32]") -> None: ...
+    def nearest(self, vector: "NDArray[np.float32]", k: int) -> list[tuple[str, float]]: ...
+
+
+class CrystalVectors:
+    """The vectors of one workspace's crystals, all of one model."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def use_model(self, name: str) -> bool:
+        """From now on vectors are of this model; those of another are dropped and queued to be embedded again.
+
+        True when the model is not the one of before.
+        """
+        if self.model() == name:
+            return False
+        with transaction(self._connection) as connection:
+            connection.execute("DELETE FROM vectors")
+            connection.execute("DELETE FROM to_index")
+            connection.execute("DELETE FROM to_compare")
+            connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
+            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_MODEL, name))
+        return True
+
+    def model(self) -> str:
+        """The name of the embedder whose vectors these are; empty before the first one."""
+        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (_MODEL,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def embed_pending(self, embedder: Embedder, limit: int = BATCH) -> int:
+        """Embed up to `limit` crystals that have no vector; returns how many were embedded.
+
+        The newest are asked for first. Of each batch a quarter are the oldest, so that none waits for ever while
+        more is written than is embedded.
+        """
+        self.use_model(embedder.name)
+        done = 0
+        while done < limit:
+            count = min(BATCH, limit - done)
+            rows = self._connection.execute(_TO_EMBED, (count - count // 4, count // 4)).fetchall()
+            if not rows:
+                break
+            # The same text that the words' index sees; outside the transaction, for it may take seconds.
+            texts = [f"{row['context']}: {row['text']}" if row["context"] else row["text"] for row in rows]
+            self._keep([int(row["key"]) for row in rows], embedder.name, embedder.embed(texts))
+            done += len(rows)
+        return done
+
+    def index_pending(self, index: Index, limit: int = BATCH) -> int:
+        """Tell the index about up to `limit` vectors that it does not know; returns how many."""
+        done = 0
+        while done < limit:
+            rows = self._connection.execute(
+                "SELECT q.crystal, c.id, v.vector FROM to_index q JOIN crystals c ON c.key = q.crystal"
+                " JOIN vectors v ON v.crystal = q.crystal ORDER BY q.crystal LIMIT ?",
+                (min(BATCH, limit - done),),
+            ).fetchall()
+            if not rows:
+                break
+            index.upsert([row["id"] for row in rows], _matrix([row["vector"] for row in rows]))
+            with transaction(self._connection) as connection:
+                keys = [(row["crystal"],) for row in rows]
+                connection.executemany("DELETE FROM to_index WHERE crystal = ?", keys)
+            done += len(rows)
+        return done
+
+    def waiting(self) -> tuple[int, int]:
+        """How many crystals wait to be embedded, and how many vectors wait for the index."""
+        row = self._connection.execute("SELECT (SELECT count(*) FROM to_embed), (SELECT count(*) FROM to_index)")
+        embed, index = row.fetchone()
+        return int(embed), int(index)
+
+    def wait(self) -> bool:
+        """Does any crystal wait to be embedded?"""
+        return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
+
+    def vector_count(self) -> int:
+        """How many vectors there are, those that the index has not been told about included."""
+        return int(self._connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
+
+    def vector_sample(self, n: int) -> "list[tuple[str, NDArray[np.float32]]]":
+        """Up to n (crystal id, vector) that the index should hold, spread evenly over the rows."""
+        told = "SELECT v.crystal FROM vectors v WHERE v.crystal NOT IN (SELECT crystal FROM to_index)"
+        rows = self._connection.execute(
+            "SELECT c.id, v.vector FROM vectors v JOIN crystals c ON c.key = v.crystal WHERE v.crystal IN"
+            f" (SELECT crystal FROM (SELECT crystal, ntile(?) OVER (ORDER BY crystal) AS part FROM ({told}))"
+            " GROUP BY part HAVING crystal = min(crystal))",
+            (n,),
+        ).fetchall()
+        return [(row["id"], _matrix([row["vector"]])[0]) for row in rows]
+
+    def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
+        """Every vector, in batches of at most `size`: (ids, matrix of shape (n, width))."""
+        after = 0
+        while rows := self._connection.execute(
+            "SELECT v.crystal, c.id, v.vector FROM vectors v JOIN crystals c ON c.key = v.crystal"
+            " WHERE v.crystal > ? ORDER BY v.crystal LIMIT ?",
+            (after, size),
+        ).fetchall():
+            after = int(rows[-1]["crystal"])
+            yield [row["id"] for row in rows], _matrix([row["vector"] for row in rows])
+
+    def cosines(self, vector: "NDArray[np.float32]", keys: Iterable[int]) -> dict[int, float]:
+        """How near these rows are to this vector; rows without a vector are left out."""
+        rows = self._connection.execute(
+            "SELECT crystal, vector FROM vectors WHERE crystal IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(keys)),),
+        ).fetchall()
+        if not rows:
+            return {}
+        return dict(
+            zip((int(row[0]) for row in rows), (_matrix([row[1] for row in rows]) @ vector).tolist(), strict=True)
+        )
+
+    def exact_nearest(
+        self, vector: "NDArray[np.float32]", k: int, condition: str = "", values: Sequence[object] = ()
+    ) -> list[int]:
+        """The rows of the k crystals nearest to this vector, best first, by comparing it with every one.
+
+        `condition` is SQL over the table `crystals`.
+        """
+        (nearest,) = self._exact(vector.reshape(1, -1), k, condition, values)
+        return [key for _, key in nearest]
+
+    def neighbours(self, keys: Sequence[int], k: int, index: Index | None) -> dict[int, dict[int, float]]:
+        """For each of these rows that has a vector, the k others nearest to it with their cosines.
+
+        By the index, and exactly among what it has not been told; without one, exactly among all.
+        """
+        rows = self._connection.execute(
+            f"SELECT crystal, vector FROM vectors WHERE crystal IN ({_LISTED})", (json.dumps(list(keys)),)
+        ).fetchall()
+        if not rows:
+            return {}
+        vectors = _matrix([row["vector"] for row in rows])
+        untold = "" if index is None else "crystals.key IN (SELECT crystal FROM to_index)"
+        near = [{key: -minus for minus, key in nearest} for nearest in self._exact(vectors, k + 1, condition=untold)]
+        if index is not None:
+            near = [known | self._told(index, vector, k + 1) for known, vector in zip(near, vectors, strict=True)]
+        found = {int(row["crystal"]): cosines for row, cosines in zip(rows, near, strict=True)}
+        return {
+            key: dict(sorted(((o, c) for o, c in cosines.items() if o != key), key=lambda pair: -pair[1])[:k])
+            for key, cosines in found.items()
+        }
+
+    def _told(self, index: Index, vector: "NDArray[np.float32]", k: int) -> dict[int, float]:
+        cosines = dict(index.nearest(vector, k))
+        rows = self._connection.execute(
+            f"SELECT key, id FROM crystals WHERE id IN ({_LISTED})", (json.dumps(list(cosines)),)
+        )
+        return {int(row["key"]): cosines[row["id"]] for row in rows}
+
+    def _exact(
+        self, vectors: "NDArray[np.float32]", k: int, condition: str = "", values: Sequence[object] = ()
+    ) -> list[list[tuple[float, int]]]:
+        """For each of these vectors the k nearest rows, best first: (minus the cosine, row)."""
+        where = f" WHERE crystal IN (SELECT key FROM crystals WHERE {condition})" if condition else ""
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        cursor.execute(f"SELECT crystal, vector FROM vectors{where}", tuple(values))
+        best: list[list[tuple[float, int]]] = [[] for _ in vectors]
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            scores = vectors @ _matrix([row[1] for row in rows]).T
+            for one, known in zip(scores, best, strict=True):
+                top = (-one).argsort(kind="stable")[:k].tolist()
+                known[:] = sorted([*known, *((-float(one[place]), int(rows[place][0])) for place in top)])[:k]
+        return best
+
+    def _keep(self, keys: Sequence[int], model: str, vectors: "NDArray[np.float32]") -> None:
+        with transaction(self._connection) as connection:
+            for key, vector in zip(keys, vectors, strict=True):
+                # The crystal may have been forgotten while its text was being embedded.
+                kept = connection.execute(
+                    "INSERT OR REPLACE INTO vectors (crystal, model, vector)"
+                    " SELECT key, ?, ? FROM crystals WHERE key = ?",
+                    (model, vector.astype("<f4").tobytes(), key),
+                ).rowcount
+                if kept:
+                    for queue in ("to_index", "to_compare"):
+                        connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
+                connection.execute("DELETE FROM to_embed WHERE crystal = ?", (key,))
+
+
+def _matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
+    import numpy as np
+
+    return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1)

@@ -1,0 +1,265 @@
+"""state.db: the one truth about everything but MEMORY.md and scratch.md.
+
+SQLite in WAL mode with `synchronous=FULL`: what a call has committed survives the loss of power. Times are kept
+as ISO 8601 text in UTC with microseconds, so that they sort as text. The schema carries a version
+(`PRAGMA user_version`); each step of `MIGRATIONS` brings a database from one version to the next.
+"""
+
+import os
+import re
+import sqlite3
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from state.crystals.crystal import faded_at
+from state.errors import StorageError
+from state.stores.database.forgotten_schema import FORGETTING
+from state.stores.database.schema import COMPARISONS, LOOKUPS, MEMORIES
+from state.stores.database.session_schema import SESSIONS
+from state.stores.disk.disk import opened
+from state.stores.disk.syscalls import told
+
+BUSY_TIMEOUT_MS = 10_000
+_LARGE_PAGES = 4_096  # of 4 KB each
+_UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
+# The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
+_NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
+
+MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING, LOOKUPS)
+SCHEMA_VERSION = len(MIGRATIONS)
+_SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
+
+# One statement, so that it sees one moment: another process may be creating the tables.
+_WHOSE = """
+SELECT user_version, (SELECT count(*) FROM sqlite_master),
+       EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'crystals')
+FROM pragma_user_version
+"""
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open state.db, creating it or bringing it to the current schema.
+
+    The connection is in autocommit mode: use `transaction` around writes. Raises StorageError when the file is
+    no database, is damaged, is another program's, was written by a newer dreamd, or is a link.
+    """
+    require_plain(path)
+    _require_no_lone_log(path)
+    make_private(path)
+    with ExitStack() as stack:
+        try:
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            stack.callback(connection.close)
+            connection.row_factory = sqlite3.Row
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            version = _version(connection, path)
+            require_ours(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            _migrate(connection, version)
+        except sqlite3.Error as error:
+            raise explained(error, path) from error
+        stack.pop_all()
+        return connection
+
+
+def make_private(path: Path) -> None:
+    """The file of a database, made if it is missing, open to its owner alone; SQLite's files beside it get its mode.
+
+    What else cannot be done here SQLite fails at, in its own words. Raises ValueError for the name that SQLite takes
+    for no file.
+    """
+    if path.name == ":memory:":
+        raise ValueError(f"{path} names no file to SQLite")
+    # One that is there is not opened: to close it would drop the locks that this process has on it (fcntl(2)).
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    with suppress(OSError):
+        for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            mode = stat.S_IMODE(file.lstat().st_mode)
+            if mode & 0o077:
+                file.chmod(mode & 0o700)
+
+
+def require_plain(path: Path) -> None:
+    """Return if a database here, and what SQLite keeps beside it, are regular files or not there, and harmless.
+
+    SQLite would follow a link, and write wherever it leads; a FIFO it would wait for; and the file that a journal
+    names (its super-journal, of a transaction over several databases) it would delete. Raises StorageError.
+    """
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"):
+        file = path.with_name(name)
+        with told(file), suppress(FileNotFoundError, NotADirectoryError):
+            mode = file.lstat().st_mode
+            if stat.S_ISLNK(mode):
+                raise StorageError(f"{file} is a link to {os.path.realpath(file)}", "replace it by the file itself")
+            if not stat.S_ISREG(mode):
+                raise StorageError(
+                    f"{file}: no regular file", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
+                )
+    journal = path.with_name(f"{path.name}-journal")
+    with told(journal), suppress(FileNotFoundError, NotADirectoryError), opened(journal) as end:
+        end.seek(max(0, os.fstat(end.fileno()).st_size - len(_NAMES_A_FILE)))
+        if end.read() == _NAMES_A_FILE:
+            raise StorageError(f"{journal} names another file, which SQLite would delete", "move the journal away")
+
+
+def _require_no_lone_log(path: Path) -> None:
+    """SQLite would create the database and remove its log, with all that is in it."""
+    log = path.with_name(f"{path.name}-wal")
+    there = path.exists() and path.stat().st_size
+    if not there and log.exists() and log.stat().st_size:
+        raise StorageError(
+            f"{path}: is gone, and its log (-wal) is there",
+            "the notes and MEMORY.md are unharmed, run 'dreamd doctor'",
+        )
+
+
+def explained(error: sqlite3.Error, path: Path) -> StorageError:
+    """What an error of SQLite's about this file means to a person, and what to do."""
+    name = getattr(error, "sqlite_errorname", "")
+    # The second: the file of the shared index cannot be made longer, which SQLite calls an error of the disk.
+    if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
+        return StorageError(f"{path}: the disk is full", "free some space and try again")
+    if name.startswith("SQLITE_READONLY"):
+        return StorageError(
+            f"{path}: it cannot be written", "make .dreamd and the files in it writable for this user"
+        )
+    if name == "SQLITE_BUSY":
+        return StorageError(f"{path}: another process is writing", "try again")
+    return StorageError(f"{path}: {error}", _UNHARMED)
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema that the file has; nothing is written. Raises StorageError for a file that is not this dreamd's."""
+    version, tables, ours = connection.execute(_WHOSE).fetchone()
+    if version > SCHEMA_VERSION:
+        message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
+        raise StorageError(message, "upgrade")
+    if tables and not ours:
+        message = f"{path}: another program's database"
+        raise StorageError(message, _UNHARMED)
+    return int(version)
+
+
+def require_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Return if state.db has been made by dreamd, or holds nothing yet. Raises StorageError.
+
+    A view of somebody else's may have the name of a table and no end; a trigger does more than it was asked for.
+    """
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    found = things(connection, len(made_by(SCHEMA_VERSION)) + 1)
+    if not (found or version):
+        return
+    made = made_by(version) if 1 <= version <= SCHEMA_VERSION else {}
+    # How the tables below a word index are written down is up to the SQLite that made them.
+    wrong = [name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name))]
+    if wrong:
+        what = f"its schema is not ours ({', '.join(sorted(wrong))!r:.60})"
+        raise StorageError(f"{path}: {what}", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'")
+
+
+def _alike(found: str | None, made: str | None) -> bool:
+    return found == made or bool(found and made and _SHADOW.match(found) and _SHADOW.match(made))
+
+
+def things(connection: sqlite3.Connection, most: int = -1) -> dict[str, str]:
+    """Tables, indexes and the like, and how each was made; white space aside."""
+    rows = connection.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' LIMIT ?", (most,)
+    )
+    return {str(name): " ".join(str(statement).split()) for name, statement in rows}
+
+
+@cache
+def made_by(version: int) -> Mapping[str, str]:
+    """The same, of a new database of this schema."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        make_schema(connection, version)
+        return things(connection)
+
+
+def make_schema(connection: sqlite3.Connection, version: int) -> None:
+    """Give an empty database the schema that this version had. Raises ValueError for one that there never was."""
+    if not 1 <= version <= SCHEMA_VERSION:
+        raise ValueError(f"there is no schema {version}")
+    _migrate(connection, 0, version)
+
+
+def _migrate(connection: sqlite3.Connection, version: int, wanted: int = SCHEMA_VERSION) -> None:
+    if version < wanted:
+        connection.create_function("faded_at", 5, _faded_at, deterministic=True)
+    for number in range(version, wanted):
+        with transaction(connection):
+            # Another process may have migrated while this one waited for the write lock.
+            if int(connection.execute("PRAGMA user_version").fetchone()[0]) > number:
+                continue
+            for statement in _statements(MIGRATIONS[number]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+
+
+def _faded_at(
+    importance: float, accesses: int, valence: float, created_at: str, accessed_at: str | None
+) -> str | None:
+    since = from_text(accessed_at or created_at)
+    moment = faded_at(importance, accesses, valence, since)
+    return to_text(moment) if moment else None
+
+
+def _statements(script: str) -> Iterator[str]:
+    # executescript() would commit the transaction that makes a migration all or nothing.
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """One write transaction, committed at the end and rolled back on any error; inside another one, a savepoint."""
+    nested = connection.in_transaction
+    connection.execute("SAVEPOINT inner_step" if nested else "BEGIN IMMEDIATE")
+    try:
+        yield connection
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO inner_step" if nested else "ROLLBACK")
+            if nested:
+                connection.execute("RELEASE inner_step")
+        raise
+    connection.execute("RELEASE inner_step" if nested else "COMMIT")
+
+
+def compact(connection: sqlite3.Connection) -> bool:
+    """Write the file anew when most of a large one is free; whether it was.
+
+    Not page by page (`auto_vacuum`): then pages that say where pages are lie among the others, and what is left of a
+    damaged file would be harder to tell.
+    """
+    free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+    if pages < _LARGE_PAGES or 2 * free < pages:
+        return False
+    connection.execute("VACUUM")
+    return True
+
+
+def to_text(moment: datetime) -> str:
+    """A moment as it is kept: ISO 8601, UTC, microseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def from_text(text: str) -> datetime:
+    """The inverse of `to_text`. Raises StorageError for a text that it has not written."""
+    try:
+        return datetime.fromisoformat(text)
+    except (ValueError, TypeError) as error:
+        raise StorageError(f"state.db: {text!r:.40} is no moment", "run 'dreamd doctor'") from error

@@ -1,0 +1,241 @@
+"""What is not to be learnt again: digests of texts, which say nothing about them; the salt is the database's own.
+
+A text that a session forgets for good is buried whole: it is known again when it is met as it was. A text that the
+owner has forgotten is buried as runs of words (`state.forgetting.tombstones`): it is known again in whatever text
+holds it.
+"""
+
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from state.crystals.crystal import Crystal
+from state.errors import StorageError
+from state.forgetting.digests import FIRST, LAST, PART, digest_of_part, digest_of_run, digest_of_text, mark_of_run
+from state.forgetting.matching import RUN_WORDS, Target, parts, readings, runs
+from state.forgetting.placed_words import Span, worded
+from state.forgetting.respelt import Row, is_respelt, respelt, rows
+from state.forgetting.tombstones import NOTHING, Buried, Runs
+from state.stores.database.connection import require_ours, require_plain, to_text, transaction
+from state.text.escapes import unescaped
+
+_SALT = "forgotten_salt"
+# The length that is said of a part, which stands for a text only where that may be cut off.
+_PART = -RUN_WORDS
+_STAMP = "forgotten_stamp"  # another one after each change
+_WITHHELD = "forgotten_withheld"
+_TOLD = "forgotten_withheld_told"
+_COUNT = (
+    "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name)"
+    " DO UPDATE SET value = CAST(CAST(value AS INTEGER) + CAST(excluded.value AS INTEGER) AS TEXT)"
+)
+
+
+class Forgotten:
+    """The tombstones of one workspace. While nothing is buried, a question is one look-up, however many texts."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._known: tuple[tuple[str, str], Buried] = (("", ""), NOTHING)
+
+    def bury(self, texts: Iterable[str], now: datetime) -> None:
+        """These are not to be learnt again as they are."""
+        with transaction(self._connection):
+            salt = self._made_salt()
+            self._insert(((digest_of_text(salt, text), 0, 0) for text in texts), now)
+
+    def bury_target(self, target: Target, now: datetime) -> None:
+        """Nothing that holds this is to be learnt again."""
+        with transaction(self._connection):
+            self._insert(_rows(self._made_salt(), target), now)
+
+    def lift(self, target: Target) -> bool:
+        """It may be learnt again; whether it was buried. What is a part of it and buried by itself stays so."""
+        salt = self.buried().salt
+        return bool(salt) and self._delete([digest for digest, _, _ in _rows(salt, target)])
+
+    def lift_all_of(self, text: str) -> bool:
+        """Whatever of this text is buried may be learnt again; whether anything was."""
+        buried = self.buried()
+        places = buried.found(text)
+        if not places:
+            return False
+        digests = [digest_of_text(buried.salt, text)]
+        read = unescaped(text)
+        digests += [digest for _, digest in buried.respelt.found(buried.salt, read, worded(read))]
+        for reading in readings(text):
+            for start, end in ((0, len(text)), *places):
+                digests += _digests_within(buried, tuple(word for word, _, _ in worded(reading[start:end])))
+        return self._delete(digests)
+
+    def found(self, text: str) -> tuple[Span, ...]:
+        """Where something buried stands in the text, in characters."""
+        return self.buried().found(text)
+
+    def any(self) -> bool:
+        """Whether anything is buried."""
+        return bool(self.buried())
+
+    def holds(self, text: str) -> bool:
+        """Whether the text was forgotten, or holds what was."""
+        return bool(self.buried().found(text))
+
+    def among(self, texts: Iterable[str]) -> set[str]:
+        """Which of these were forgotten, or hold what was."""
+        buried = self.buried()
+        return {text for text in texts if buried.found(text)} if buried else set()
+
+    def buried(self) -> Buried:
+        """Everything that is buried now, as a value."""
+        found = dict(
+            self._connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_SALT, _STAMP)).fetchall()
+        )
+        if _SALT not in found:
+            return NOTHING
+        state = (found[_SALT], found.get(_STAMP, ""))
+        if self._known[0] != state:
+            self._known = (state, _loaded(self._connection, found[_SALT]))
+        return self._known[1]
+
+    def spared(self, text: str) -> str:
+        """What may be learnt of a text, counted as withheld when that is not all of it; "" when nothing is."""
+        left = self.buried().without(text)
+        if left != text:
+            self.count()
+        return left
+
+    def spare(self, crystals: Iterable[Crystal]) -> list[Crystal]:
+        """What may be learnt of these, counted like every text; one of which nothing is left is left out."""
+        found, buried = list(crystals), self.buried()
+        if not buried:
+            return found
+        spared = [buried.spared(crystal) for crystal in found]
+        self.count(sum(new is not old for new, old in zip(spared, found, strict=True)))
+        return [crystal for crystal in spared if crystal is not None]
+
+    def withholds(self, text: str) -> bool:
+        """Whether the text holds what is forgotten; it is counted then."""
+        held = self.holds(text)
+        self.count(int(held))
+        return held
+
+    def count(self, texts: int = 1) -> None:
+        """So many texts were withheld, in whole or in part."""
+        if texts:
+            self._connection.execute(_COUNT, (_WITHHELD, str(texts)))
+
+    def withheld(self) -> int:
+        """How many texts were withheld since the beginning."""
+        return self._number(_WITHHELD)
+
+    def withheld_lately(self) -> int:
+        """How many were since this was last asked."""
+        total = self.withheld()
+        lately = total - self._number(_TOLD)
+        if lately:
+            self._connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_TOLD, str(total)))
+        return lately
+
+    def _number(self, name: str) -> int:
+        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def _made_salt(self) -> str:
+        """The salt; in the caller's transaction, which is about to change what is buried."""
+        self._connection.execute(
+            "INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (_SALT, secrets.token_hex(32))
+        )
+        self._changed()
+        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (_SALT,)).fetchone()
+        return str(row[0])
+
+    def _changed(self) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_STAMP, secrets.token_hex(8))
+        )
+
+    def _insert(self, rows: Iterable[tuple[str, int, int]], now: datetime) -> None:
+        at = to_text(now)
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO forgotten (digest, at, length, mark) VALUES (?, ?, ?, ?)",
+            [(digest, at, length, mark) for digest, length, mark in rows],
+        )
+
+    def _delete(self, digests: Iterable[str]) -> bool:
+        with transaction(self._connection) as connection:
+            gone = connection.executemany(
+                "DELETE FROM forgotten WHERE digest = ?", [(digest,) for digest in digests]
+            ).rowcount
+            if gone:
+                self._changed()
+        return gone > 0
+
+
+def buried_in(database: Path) -> Buried:
+    """What is buried in this state.db, read beside its owner; nothing where it cannot be read."""
+    if database.exists():
+        with suppress(sqlite3.Error, StorageError):
+            require_plain(database)
+            uri = f"file:{quote(str(database))}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+                require_ours(connection, database)
+                return Forgotten(connection).buried()
+    return NOTHING
+
+
+def buried_of(targets: Iterable[Target]) -> Buried:
+    """These as if they were buried, for a look at what is there already."""
+    salt = secrets.token_hex(32)
+    return _as_value(salt, (row for target in targets for row in _rows(salt, target)))
+
+
+def _loaded(connection: sqlite3.Connection, salt: str) -> Buried:
+    return _as_value(salt, map(tuple, connection.execute("SELECT digest, length, mark FROM forgotten")))
+
+
+def _as_value(salt: str, kept: Iterable[Row]) -> Buried:
+    whole: set[str] = set()
+    by_length: dict[int, tuple[set[int], set[str]]] = {}
+    other: list[Row] = []
+    for digest, length, mark in kept:
+        if is_respelt(length):
+            other.append((digest, length, mark))
+        elif length:
+            marks, digests = by_length.setdefault(length, (set(), set()))
+            marks.add(mark)
+            digests.add(digest)
+        else:
+            whole.add(digest)
+    found = {
+        length: Runs(abs(length), frozenset(marks), frozenset(digests))
+        for length, (marks, digests) in by_length.items()
+    }
+    cut = found.pop(_PART, None)
+    return Buried(salt, frozenset(whole), tuple(found[length] for length in sorted(found)), cut, respelt(other))
+
+
+def _rows(salt: str, target: Target) -> Iterator[Row]:
+    """What is kept of a target: its runs, its parts, and what finds it in other spellings."""
+    for run in runs(target):
+        yield digest_of_run(salt, run), len(run), mark_of_run(salt, run)
+    if cut := parts(target):
+        ends = ((target.words[:RUN_WORDS], FIRST), (target.words[-RUN_WORDS:], LAST))
+        for part, place in (*((part, PART) for part in cut), *ends):
+            yield digest_of_part(salt, part, place), _PART, mark_of_run(salt, part)
+    yield from rows(salt, target.words)
+
+
+def _digests_within(buried: Buried, words: tuple[str, ...]) -> Iterator[str]:
+    """The digests of all that may be buried of these words: of each run, and of them as a text of their own."""
+    for at in range(len(words) - RUN_WORDS + 1):
+        for place in (PART, FIRST, LAST):
+            yield digest_of_part(buried.salt, words[at : at + RUN_WORDS], place)
+    for one in buried.runs:
+        for at in range(len(words) - one.length + 1):
+            yield digest_of_run(buried.salt, words[at : at + one.length])
+    if words:
+        yield from (digest for digest, _, _ in _rows(buried.salt, Target(words)))

@@ -1,0 +1,389 @@
+"""Files that survive: every durable change of a workspace goes through `Disk`.
+
+A change is decided by one rename (or link) of a file that is already synced, and the folder is synced before
+the call returns: after a loss of power a name holds its old bytes or its new ones. `Disk` talks to the kernel
+only through `System`, so that a test can make any single call fail, tear or be forgotten.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from state.errors import BusyError, NotFoundError, StorageError
+from state.stores.disk.syscalls import NO_SUCH_CALL, System, told
+
+LOCK_WAIT_SECONDS = 10.0
+_LOCK_POLL_SECONDS = 0.005
+_TEMPORARY = ".dreamd-tmp"
+LONGEST_FILE = 64 * 1024**2
+"""What is read in one piece is no longer than this; a file of holes may be of any length."""
+LONGEST_LOG = 256 * 1024**2
+"""A log of notes: about two million of them."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """The regular file, for reading; what has the name is never waited for, as the writer of a FIFO would be.
+
+    Raises StorageError for a FIFO, a device, a socket; OSError as `open` does.
+    """
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - returned
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise StorageError(f"{path} is no regular file", "move it away")
+    return file
+
+
+def read_whole(file: BinaryIO, path: Path, longest: int = LONGEST_FILE) -> bytes:
+    """All of an open file. Raises StorageError, before anything is read, for one that is longer than that."""
+    size = os.fstat(file.fileno()).st_size
+    if size > longest:
+        raise StorageError(f"{path} has {size:,} bytes, and {longest:,} are read at most", "move it away")
+    return file.read(longest)
+
+
+def leads_elsewhere(path: Path, root: Path) -> bool:
+    """Whether a link below the root leads into hidden folders or files of it that the path does not name.
+
+    Programs obey what they keep there (.git/config, .bashrc), and who writes into a workspace cannot always write
+    there; nor does a link lead out of .dreamd. Of a path that is not below the root nothing is known.
+    """
+    named, start = os.path.abspath(path), os.path.abspath(root)  # noqa: PTH100 - `..` is taken out, links are not
+    if not Path(named).is_relative_to(start):
+        return False
+    return _hidden(os.path.realpath(path), os.path.realpath(root)) != _hidden(named, start)
+
+
+def _hidden(path: str, root: str) -> list[str]:
+    return [part for part in Path(path).relative_to(root).parts if part.startswith(".")]
+
+
+def below(folder: Path) -> Iterator[Path]:
+    """Everything below a folder, each folder before what is in it; links are not followed, however deep it is."""
+    todo = [folder]
+    while todo:
+        one = todo.pop()
+        with suppress(NotADirectoryError, FileNotFoundError), os.scandir(one) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                yield (path := Path(entry.path))
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(path)
+
+
+class Disk:
+    """Durable changes to the files below one folder.
+
+    A path may be a symbolic link as long as what it leads to is below `root` and not hidden: the change is then made
+    there.
+    Every method raises StorageError with a line that says what to do, and NotFoundError for a missing file.
+    """
+
+    def __init__(self, root: Path, system: System | None = None) -> None:
+        self.root = root
+        self.system = system or System()
+
+    def target(self, path: Path) -> Path:
+        """The path with every link followed. Raises StorageError when it leaves the folder, or `leads_elsewhere`."""
+        real, root = Path(os.path.realpath(path)), Path(os.path.realpath(self.root))
+        if not real.is_relative_to(root):
+            raise StorageError(f"{path} leads to {real}, outside {root}", "replace the link by the file itself")
+        if leads_elsewhere(path, self.root):
+            raise StorageError(f"{path} leads to {real}, which is not its own", "replace the link by the file itself")
+        return real
+
+    def read_bytes(self, path: Path, longest: int = LONGEST_FILE) -> bytes:
+        """The whole file. Raises NotFoundError when there is none."""
+        with told(path), opened(self.target(path)) as file:
+            return read_whole(file, path, longest)
+
+    def read_if_there(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
+        """The whole file, or None when there is none."""
+        with suppress(NotFoundError):
+            return self.read_bytes(path, longest)
+        return None
+
+    def write_atomic(self, path: Path, content: bytes, mode: int = 0o600) -> None:
+        """Replace the file at once. An existing file keeps its mode; a new one gets `mode`."""
+        target = self.target(path)
+        with told(path), self._synced(target, content, mode) as temporary:
+            self.system.rename(temporary, target)
+            self._sync_folder(target.parent)
+
+    def write_new(self, path: Path, content: bytes, mode: int = 0o600) -> None:
+        """Create the file, whole and synced. Raises FileExistsError, changing nothing, when the name is taken."""
+        target = self.target(path)
+        taken = False
+        with told(path), self._synced(target, content, mode) as temporary:
+            try:
+                self._place(temporary, target)
+            except FileExistsError:
+                taken = True
+            self._sync_folder(target.parent)
+        if taken:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+    def exchange(self, path: Path, content: bytes, mode: int = 0o600) -> bytes | None:
+        """Put content in place of the file at once, and return what stood there (None: nothing did).
+
+        What stood there also stays readable by `displaced(path)`, through any crash, until `settle(path)`: a
+        human's save just before the swap is never lost. Raises StorageError while an earlier one is unsettled.
+        """
+        target, aside = self.target(path), _aside(self.target(path))
+        with told(path), self._synced(target, content, mode) as temporary:
+            try:
+                self._place(temporary, aside)
+            except FileExistsError:
+                raise StorageError(f"{aside}: an interrupted write is unsettled", "run 'dreamd doctor'") from None
+            self._swap(aside, target, content)
+            self._sync_folder(target.parent)
+        return self.displaced(path)
+
+    def _swap(self, aside: Path, target: Path, content: bytes) -> None:
+        while True:
+            try:
+                if target.exists():
+                    self.system.exchange(aside, target)
+                else:
+                    self._place(aside, target)
+                    with suppress(FileNotFoundError):
+                        self.system.unlink(aside)
+            except (FileExistsError, FileNotFoundError):
+                if not aside.exists():
+                    raise
+                continue  # the target came, or went, after the look
+            except OSError as error:
+                if error.errno not in NO_SUCH_CALL:
+                    self.system.unlink(aside)
+                    raise
+                # No such call here: the window between reading and renaming can be kept short, not closed.
+                self.write_atomic(aside, target.read_bytes())
+                self.write_atomic(target, content)
+            return
+
+    def _place(self, source: Path, target: Path) -> None:
+        """Give the file its name, or raise FileExistsError; the source may keep its own."""
+        try:
+            self.system.link(source, target)
+        except OSError as error:
+            if error.errno not in NO_SUCH_CALL:
+                raise
+            self.system.rename_new(source, target)  # a file system without hard links
+
+    def displaced(self, path: Path) -> bytes | None:
+        """What an unsettled `exchange` left beside the file, else None.
+
+        After a crash these are either the bytes that stood there before, or the new ones (the swap had not
+        happened): the caller compares them with what it was about to write.
+        """
+        return self.read_if_there(_aside(self.target(path)))
+
+    def settle(self, path: Path) -> None:
+        """Forget what `exchange` displaced: it has been dealt with. Without any, nothing happens."""
+        self.remove(_aside(self.target(path)))
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move a file over another name; both folders are synced, the new one first."""
+        real_source, real_target = self.target(source), self.target(target)
+        with told(source):
+            self.system.rename(real_source, real_target)
+            self._sync_folder(real_target.parent)
+            if real_source.parent != real_target.parent:
+                self._sync_folder(real_source.parent)
+
+    def rename_new(self, source: Path, target: Path) -> None:
+        """Like `rename`, but raise FileExistsError, changing nothing, when the target exists."""
+        real_source, real_target = self.target(source), self.target(target)
+        taken = False
+        with told(source):
+            try:
+                self._rename_new(real_source, real_target)
+            except FileExistsError:
+                taken = True
+            self._sync_folder(real_target.parent)
+            self._sync_folder(real_source.parent)
+        if taken:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+
+    def _rename_new(self, source: Path, target: Path) -> None:
+        try:
+            self.system.rename_new(source, target)
+        except OSError as error:
+            if error.errno not in NO_SUCH_CALL:
+                raise
+            if target.exists():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+            self.system.rename(source, target)
+
+    def remove(self, path: Path) -> None:
+        """Delete the file (of a link: the link); one that is not there is removed already."""
+        target = self.target(path.parent) / path.name
+        with told(path):
+            with suppress(FileNotFoundError):
+                self.system.unlink(target)
+            self._sync_folder(target.parent)
+
+    def make_folder(self, path: Path, mode: int = 0o700) -> None:
+        """Create the folder (its parent must exist), or leave the one that is there as it is."""
+        target = self.target(path)
+        with told(path):
+            if target.is_dir():
+                return
+            if target.exists():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+            with suppress(FileExistsError):
+                self.system.mkdir(target, mode)
+            self._sync_folder(target.parent)
+
+    def fsync_folder(self, folder: Path) -> None:
+        """Make the names in the folder durable."""
+        with told(folder):
+            self._sync_folder(self.target(folder))
+
+    def append_locked(self, path: Path, entry: bytes, header: bytes) -> None:
+        """Append the entry on a line of its own, durably; a new file starts with the header.
+
+        Writers exclude each other by a lock on the file itself; those that use a plain `>>` meanwhile lose
+        nothing. When this raises, the entry is not in the file.
+        """
+        with self.locked(path, header) as fd, told(path):
+            self._append(fd, self._separator(fd, header) + entry, self.target(path))
+
+    @contextmanager
+    def locked(self, path: Path, header: bytes, wait_seconds: float = LOCK_WAIT_SECONDS) -> Iterator[int]:
+        """Hold the file's lock on a descriptor for appending; the path names that same file when it is entered.
+
+        A missing file is created with the header. Raises BusyError when the lock is not free in time.
+        """
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            fd = self._open_for_append(path, header)
+            try:
+                with told(path):
+                    if not stat.S_ISREG(os.fstat(fd).st_mode):
+                        raise StorageError(f"{path} is no regular file", "move it away")
+                    _wait_for_lock(fd, path, deadline)
+                    standing = names(self.target(path), fd)
+                if standing:
+                    yield fd
+                    return
+            finally:
+                os.close(fd)  # releases the lock
+
+    def remove_leftovers(self, folder: Path, before: float) -> int:
+        """Delete temporary files of killed writers that are older than `before` (seconds since the epoch)."""
+        removed = 0
+        with told(folder):
+            for path in self.target(folder).glob(f".*{_TEMPORARY}"):
+                with suppress(FileNotFoundError):
+                    if path.lstat().st_mtime < before:
+                        self.system.unlink(path)
+                        removed += 1
+        return removed
+
+    def _open_for_append(self, path: Path, header: bytes) -> int:
+        target, flags = self.target(path), os.O_RDWR | os.O_APPEND
+        with told(path), suppress(FileNotFoundError):
+            return self.system.open(target, flags)
+        with suppress(FileExistsError):  # another one was faster
+            self.write_new(path, header)
+        with told(path):
+            return self.system.open(target, flags | os.O_CREAT)
+
+    def _separator(self, fd: int, header: bytes) -> bytes:
+        size = os.fstat(fd).st_size
+        if size == 0:
+            return header
+        return b"" if os.pread(fd, 1, size - 1) == b"\n" else b"\n"
+
+    def _append(self, fd: int, block: bytes, target: Path) -> None:
+        pieces: list[tuple[int, int]] = []
+        written = 0
+        try:
+            while written < len(block):
+                length = self.system.write(fd, block[written:])
+                if not length:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301 - blanked like the others
+                pieces.append((os.lseek(fd, 0, os.SEEK_CUR) - length, length))
+                written += length
+            self.system.fsync(fd)
+            # The file may have been made by a `>>` that synced nothing: its name must last as well.
+            self._sync_folder(target.parent)
+        except OSError:
+            self._blank(fd, target, pieces)
+            raise
+
+    def _blank(self, fd: int, target: Path, pieces: list[tuple[int, int]]) -> None:
+        # Not truncated: a plain `>>` may have put its line behind the torn one. Spaces need no new disk blocks.
+        # The caller raises what went wrong in the first place; a second failure has nothing to add.
+        with suppress(OSError):
+            over = self.system.open(target, os.O_WRONLY)
+            try:
+                if os.path.sameopenfile(fd, over):
+                    for start, length in pieces:
+                        self.system.pwrite(over, b" " * (length - 1) + b"\n", start)
+            finally:
+                os.close(over)
+
+    @contextmanager
+    def _synced(self, target: Path, content: bytes, mode: int) -> Iterator[Path]:
+        """A synced temporary file beside the target, removed again unless it was renamed."""
+        temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}{_TEMPORARY}")
+        fd = self.system.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            try:
+                self._copy_owner(fd, target, mode)
+                written = 0
+                while written < len(content):
+                    written += self.system.write(fd, content[written:])
+                self.system.fsync(fd)
+            finally:
+                os.close(fd)
+            yield temporary
+        finally:
+            with suppress(FileNotFoundError):
+                self.system.unlink(temporary)
+
+    def _copy_owner(self, fd: int, target: Path, mode: int) -> None:
+        with suppress(FileNotFoundError):
+            existing = target.stat()
+            mode = stat.S_IMODE(existing.st_mode)
+            if os.geteuid() == 0:
+                os.fchown(fd, existing.st_uid, existing.st_gid)  # root must not take a user's file away
+        os.fchmod(fd, mode)
+
+    def _sync_folder(self, folder: Path) -> None:
+        fd = self.system.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            self.system.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.displaced")
+
+
+def names(path: Path, fd: int) -> bool:
+    """Is the file behind this descriptor the one that has this name now?"""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def _wait_for_lock(fd: int, path: Path, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                advice = f"end it or let it go on (fuser '{path}')"
+                raise BusyError(f"{path} is locked by another process", advice) from None
+            time.sleep(_LOCK_POLL_SECONDS)
+        else:
+            return

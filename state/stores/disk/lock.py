@@ -1,0 +1,255 @@
+"""One writer: the lock of a workspace, with a fencing number.
+
+The kernel's lock (flock) on `.dreamd/lock` decides, so a holder that dies frees it at once. Its number is one
+more than that of every holder before it. A holder that was stopped (SIGSTOP) may be displaced: a new, already
+locked file takes the name `lock`; when the old holder goes on, `check()` tells it that it holds nothing.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from state.errors import BusyError, FencedError, StorageError
+from state.stores.disk.disk import Disk, names, opened
+from state.stores.disk.syscalls import told
+from state.stores.disk.workspace import Workspace
+
+_POLL_SECONDS = 0.02
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LONGEST_RECORD = 4096
+_MOST_OWNERS = 2**62
+_AGENTS_SERVER = "dreamd mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a workspace. `ticks` is the process's start in clock ticks: with the pid it names one process."""
+
+    pid: int
+    host: str
+    started: str
+    command: str
+    fence: int
+    ticks: int
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ('{self.command}' on {self.host}, since {self.started})"
+
+
+class Lock:
+    """A held workspace; use it as a context manager, or call `release()`."""
+
+    def __init__(self, workspace: Workspace, disk: Disk, fd: int, fence: int) -> None:
+        self.fence = fence
+        self._workspace = workspace
+        self._disk = disk
+        self._fd = fd
+
+    def check(self) -> None:
+        """Return if this process still owns the workspace, else raise FencedError: it must not write any more."""
+        fd = self._fd
+        with told(self._workspace.lock):
+            try:
+                standing = fd >= 0 and names(self._workspace.lock, fd)
+            except OSError as error:
+                if error.errno != errno.EBADF:
+                    raise
+                standing = False  # another thread releases it just now
+        if self._fd < 0:
+            raise FencedError(f"{self._workspace.root}: the lock was released", "take it again before writing")
+        if not standing or _read_fence(self._workspace, self._disk) != self.fence:
+            message = f"{self._workspace.root} was taken over by another process"
+            raise FencedError(message, "nothing was written, try again")
+
+    def release(self) -> None:
+        """Let the next one in; doing it again is harmless."""
+        if self._fd >= 0:
+            # The file stays: removing it would let two processes lock two files of one name. Should it not be
+            # possible to clear it, the next owner signs over what stands there.
+            fd, self._fd = self._fd, -1
+            with suppress(OSError):
+                os.ftruncate(fd, 0)
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk: Disk | None = None) -> Lock:
+    """Become the owner of the workspace, waiting at most so long for another one to go.
+
+    A dead owner's lock is free, a stopped owner's is taken over. Raises BusyError, naming the owner, and ForeignError
+    for a workspace that this user neither made nor adopted.
+    """
+    workspace.require_own()
+    disk = disk or Disk(workspace.root)
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        fd = _try_lock(workspace, disk)
+        if fd is None:
+            fd = _displace(workspace, disk)
+        if fd is not None:
+            lock = _enter(workspace, disk, fd, command)
+            if lock is not None:
+                return lock
+        if time.monotonic() >= deadline:
+            raise _busy(workspace)
+        time.sleep(_POLL_SECONDS)
+
+
+def holder(workspace: Workspace) -> Holder | None:
+    """Who says that it holds the workspace; None when nobody does, or what is written there cannot be read."""
+    try:
+        with opened(workspace.lock) as file:
+            record = json.loads(file.read(_LONGEST_RECORD))
+        return Holder(
+            pid=int(record["pid"]),
+            host=str(record["host"]),
+            started=str(record["started"]),
+            command=str(record["command"]),
+            fence=int(record["fence"]),
+            ticks=int(record["ticks"]),
+        )
+    except (OSError, StorageError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
+    """A locked descriptor of the file that is named `lock` now, or None when another process has it."""
+    path = disk.target(workspace.lock)
+    while True:
+        with told(path):
+            fd = os.open(path, _FLAGS, 0o600)
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                os.close(fd)
+                raise StorageError(f"{path} is no regular file", "move it away")
+            locked = _flock(fd)
+            if locked and names(path, fd):
+                return fd
+            os.close(fd)
+        if not locked:
+            return None  # else it was replaced between opening and locking: once more
+
+
+def _displace(workspace: Workspace, disk: Disk) -> int | None:
+    """Put a new locked file in the place of a stopped holder's; None when the holder is not stopped."""
+    if not is_stopped(holder(workspace)):
+        return None
+    path = disk.target(workspace.lock)
+    with told(path):
+        turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
+    try:
+        # One at a time, and a second look: another one may have displaced it, or it may have gone on.
+        if not _flock(turn) or not is_stopped(holder(workspace)):
+            return None
+        fresh = path.with_name("lock.new")
+        with told(path):
+            fresh.unlink(missing_ok=True)
+            fd = os.open(fresh, _FLAGS | os.O_EXCL, 0o600)
+            _flock(fd)
+            fresh.replace(path)
+        return fd
+    finally:
+        os.close(turn)
+
+
+def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | None:
+    """Take the next number and sign the lock file; None when the file lost its name meanwhile."""
+    try:
+        with told(workspace.lock):
+            os.ftruncate(fd, 0)  # unsigned until the number is durable: nobody displaces an unsigned holder
+        fence = _read_fence(workspace, disk) + 1
+        disk.write_atomic(workspace.fence, f"{fence}\n".encode())
+        signed = Holder(
+            pid=os.getpid(),
+            host=os.uname().nodename,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=command,
+            fence=fence,
+            ticks=_process(os.getpid())[1],
+        )
+        with told(workspace.lock):
+            os.pwrite(fd, json.dumps(asdict(signed)).encode(), 0)
+    except BaseException:
+        os.close(fd)
+        raise
+    lock = Lock(workspace, disk, fd, fence)
+    try:
+        lock.check()
+    except FencedError:
+        lock.release()
+        return None
+    return lock
+
+
+def _read_fence(workspace: Workspace, disk: Disk) -> int:
+    written = disk.read_if_there(workspace.fence)
+    if written is None:
+        return 0
+    try:
+        counted = int(written)
+    except ValueError:
+        counted = -1
+    # Damaged by hand. The seconds since 1970 are more than any number that was counted up to.
+    return counted if 0 <= counted < _MOST_OWNERS else int(time.time())
+
+
+def _flock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_stopped(who: Holder | None) -> bool:
+    """Whether it is stopped (SIGSTOP): this very process (not one that got its pid later) on this machine."""
+    return who is not None and who.host == os.uname().nodename and _process(who.pid) == ("T", who.ticks)
+
+
+def _process(pid: int) -> tuple[str, int]:
+    """State letter and start time in clock ticks (fields 3 and 22 of /proc/PID/stat); ("", 0) when unknown."""
+    try:
+        line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        fields = line[line.rindex(")") + 2 :].split()  # the name before it may hold anything
+        return fields[0], int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return "", 0
+
+
+def _busy(workspace: Workspace) -> BusyError:
+    who = holder(workspace)
+    if who is not None and (who.pid, who.host) == (os.getpid(), os.uname().nodename):
+        return BusyError(
+            f"{workspace.root} is held by {who}, which asks for it once more", "wait for what it does there"
+        )
+    if who is not None and _is_locking(who, workspace.lock):
+        # An agent that reads this would end its own server, or another agent's.
+        end = "" if who.command == _AGENTS_SERVER else f", or end it with 'kill {who.pid}'"
+        return BusyError(f"{workspace.root} is held by {who}", f"wait for it{end}")
+    # Anybody may have written another process's number there.
+    return BusyError(
+        f"{workspace.root} is held by another process", f"wait, or find it with 'fuser {workspace.lock}'"
+    )
+
+
+def _is_locking(who: Holder, path: Path) -> bool:
+    """Whether the kernel says that this process has this file locked (proc(5), /proc/locks); not knowing is no."""
+    try:
+        wanted = (str(who.pid), str(path.stat().st_ino))
+        rows = Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return False
+    locks = (row.split() for row in rows if " FLOCK " in row and "->" not in row)
+    return any((lock[4], lock[5].rpartition(":")[2]) == wanted for lock in locks)

@@ -1,0 +1,272 @@
+"""Forgetting in files: MEMORY.md, the log of notes, the journal's records, and whatever else is in the state folder.
+
+Every step may be cut off anywhere and repeated. A file that is appended to is overwritten in place, and as long as
+before; every other one is replaced as a whole, or deleted.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from state.document.document import parse, render
+from state.document.editing import edited
+from state.document.merge import difference
+from state.dream import Dream, decode_record, encode_record
+from state.errors import DocumentError, StorageError
+from state.forgetting.in_place import blanked
+from state.forgetting.matching import Cut, spans
+from state.forgetting.placed_words import Span
+from state.scratch import HEADER, parse_notes
+from state.scratch import decode as scratch_text
+from state.stores.disk.disk import LONGEST_LOG, Disk, below
+from state.stores.disk.syscalls import told
+from state.stores.disk.workspace import Workspace
+from state.stores.erasing.byte_search import Needles
+from state.stores.erasing.plan import Erasure, erased_document, erased_record
+
+# A copy that was put aside is one whatever its first bytes say now.
+_DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
+SQLITE = b"SQLite format 3\0"
+# Of whoever writes a file: what stands aside until it is whole.
+TEMPORARY = ".dreamd-tmp"
+_SAVES = 8
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a version's record says of its text now."""
+
+    number: int
+    digest: str
+    characters: int
+
+
+def erase_document(disk: Disk, path: Path, erasure: Erasure) -> bool:
+    """Take it out of MEMORY.md (or a text that was one); whether that changed it.
+
+    A save in the very instant of the swap is what goes on. Raises DocumentError for a file that is no text.
+    """
+    aside = disk.displaced(path)
+    if aside is not None:
+        _rejoin(disk, path, aside, erasure)
+    changed = aside is not None
+    for _ in range(_SAVES):
+        standing = disk.read_if_there(path)
+        new = _erased(standing, path, erasure)
+        if standing is None or new == standing:
+            return changed
+        changed = True
+        stood = disk.exchange(path, new, mode=0o644)
+        if stood not in (None, standing):  # saved between reading and swapping: that is the newer one
+            disk.write_atomic(path, _erased(stood, path, erasure))
+        disk.settle(path)
+    raise DocumentError(f"{path} changed {_SAVES} times while it was written", "stop what writes it and forget again")
+
+
+def _erased(content: bytes | None, path: Path, erasure: Erasure) -> bytes:
+    try:
+        text = (content or b"").decode()
+    except UnicodeDecodeError as error:
+        raise DocumentError(
+            f"{path}: byte {error.start} is not UTF-8", "save it as UTF-8 text, or move it away, and forget again"
+        ) from error
+    return erased_document(text, erasure).encode()
+
+
+def _rejoin(disk: Disk, path: Path, aside: bytes, erasure: Erasure) -> None:
+    """A swap was cut off: what it took out was the old text, or a save that came in between, whose lines are kept."""
+    standing = _erased(disk.read_if_there(path), path, erasure).decode()
+    taken_out = _erased(aside, path, erasure).decode()
+    lost = [edit for edit in difference(standing, taken_out) if edit.new is not None]
+    if lost:
+        document, _ = edited(parse(standing), lost)
+        disk.write_atomic(path, render(document).encode())
+    disk.settle(path)
+
+
+def logs(workspace: Workspace) -> Iterator[Path]:
+    """The files of the log of notes: scratch.md, what dreams took of it, what they consumed."""
+    if workspace.scratch.is_file():
+        yield workspace.scratch
+    for folder in (workspace.segments, workspace.retired):
+        yield from (path for path in sorted(folder.glob("*.md")) if path.is_file())
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a log as it is to be: in the file of this inode, from this byte on."""
+
+    inode: int
+    at: int
+    content: bytes
+
+
+def log_rows(disk: Disk, path: Path, erasure: Erasure) -> list[Row]:
+    """The rows that change, each as long as before: an agent may append meanwhile."""
+    with told(path):
+        inode = path.stat().st_ino
+    before = disk.read_bytes(path, LONGEST_LOG)
+    return [Row(inode, at, row) for at, row in _changed_rows(before, blank(before, erasure))]
+
+
+def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
+    """Write those that are this file's, in place. Doing it again mends what was cut off in the midst of a row."""
+    with told(path):
+        fd = disk.system.open(disk.target(path), os.O_RDWR)
+        try:
+            status = os.fstat(fd)
+            due = [row for row in rows if row.inode == status.st_ino and row.at + len(row.content) <= status.st_size]
+            for row in due:
+                written = 0
+                while written < len(row.content):
+                    written += disk.system.pwrite(fd, row.content[written:], row.at + written)
+            if due:
+                disk.system.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def blank(content: bytes, erasure: Erasure) -> bytes:
+    """The log without it, each line as long as before.
+
+    Of a note of which words alone are to go, nothing stays here: what is left of it is written anew.
+    """
+
+    def found(text: str) -> tuple[Span, ...]:
+        places = spans(text, erasure.targets)
+        return places if erasure.cut is Cut.SENTENCES else ((0, len(text)),) if places else ()
+
+    while True:
+        notes = parse_notes(scratch_text(content), _EPOCH)
+        held = [note for note in notes if spans(note.text, erasure.targets)]
+        new = _blank_rest(blanked(content, held, found), erasure)
+        if new == content:
+            return content
+        content = new
+
+
+def _blank_rest(content: bytes, erasure: Erasure) -> bytes:
+    """What stands in no note, or across two of them."""
+    text = content.decode("utf-8", "surrogateescape")
+    bare = bytearray(content)
+    for start, end in spans(text, erasure.targets):
+        first = len(text[:start].encode("utf-8", "surrogateescape"))
+        last = first + len(text[start:end].encode("utf-8", "surrogateescape"))
+        rows = content[content.rfind(b"\n", 0, first) + 1 : last].split(b"\n")
+        if rows[0].strip().startswith(HEADER.encode()[: len(rows[0].strip())]) and len(rows) == 1:
+            continue
+        bare[first:last] = bytes(byte if byte in b"\r\n" else 0x20 for byte in bare[first:last])
+    return bytes(bare)
+
+
+def _changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
+        if old != new:
+            yield at, new
+        at += len(old) + 1
+
+
+def records(workspace: Workspace) -> list[Path]:
+    """The journal's records, those of interrupted merges too."""
+    return sorted(path for path in workspace.history.glob("*") if path.suffix in (".json", ".merging"))
+
+
+def record_in(disk: Disk, path: Path) -> Dream | None:
+    """The record in this file; None when it cannot be read as one."""
+    try:
+        return decode_record(disk.read_bytes(path), str(path))
+    except StorageError:
+        return None
+
+
+def erase_record(disk: Disk, path: Path, erasure: Erasure) -> tuple[bool, Committed | None]:
+    """Take it out of a record; whether that changed it, and what it commits now. One that cannot be read waits."""
+    old = record_in(disk, path)
+    if old is None:
+        return False, None
+    new = erased_record(old, erasure)
+    if new != old:
+        disk.write_atomic(path, encode_record(new).encode())
+    text = new.after if new.merged is None else new.merged
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return new != old, Committed(new.number, digest, len(text)) if path.suffix == ".json" else None
+
+
+def database_files(workspace: Workspace) -> tuple[Path, ...]:
+    """state.db with what SQLite keeps beside it."""
+    return tuple(workspace.database.with_name(f"state.db{end}") for end in ("", "-wal", "-shm", "-journal"))
+
+
+def others(workspace: Workspace, disk: Disk) -> list[Path]:
+    """The other files of the state folder, and temporary ones beside MEMORY.md and scratch.md."""
+    known = {*database_files(workspace)}
+    known |= {workspace.lock, workspace.fence, *logs(workspace)}
+    known |= {path for path in records(workspace) if record_in(disk, path) is not None}
+    folders = (workspace.crystals, workspace.checkpoints)
+    found = [
+        path
+        for path in sorted(below(workspace.state))
+        if path.is_file()
+        and not path.is_symlink()
+        and path not in known
+        and not any(path.is_relative_to(folder) for folder in folders)
+    ]
+    beside = [
+        path for folder in (workspace.root, workspace.scratch.parent) for path in folder.glob(f".*{TEMPORARY}*")
+    ]
+    return [*found, *(path for path in beside if path.is_file())]
+
+
+def erase_other(disk: Disk, path: Path, erasure: Erasure, needles: Needles) -> bool:
+    """Take it out of a file of which nothing is known; whether that changed it. A database that has it is deleted.
+
+    So is what was being written when a process ended, whatever it holds.
+    """
+    if TEMPORARY in path.name:  # half written, or packed: nobody waits for it, dreamd is alone here
+        disk.remove(path)
+        return False
+    content = disk.read_bytes(path)
+    if content.startswith(SQLITE) or _DATABASE.match(path.name):
+        if needles.count(content, loose=True, most=1):
+            disk.remove(path)
+            return True
+        return False
+    new = blank_text(content, erasure)
+    if new != content:
+        disk.write_atomic(path, new)
+    return new != content
+
+
+def blank_text(content: bytes, erasure: Erasure) -> bytes:
+    """A text of unknown form without it: JSON by its values, any other one word by word."""
+    text = content.decode("utf-8", "surrogateescape")
+    try:
+        is_json = isinstance(json.loads(text), dict | list)
+    except ValueError:
+        is_json = False
+    new = erasure.json(text) if is_json else erasure.ids(text)
+    while not is_json and (found := spans(new, erasure.targets)):
+        for start, end in found:
+            new = new[:start] + "".join(one if one in "\r\n" else " " for one in new[start:end]) + new[end:]
+    return new.encode("utf-8", "surrogateescape")
+
+
+def empty_folder(disk: Disk, folder: Path) -> int:
+    """Delete everything in the folder (of a link, the link); how many files that were."""
+    removed = 0
+    with told(folder):
+        for path in sorted(below(folder), reverse=True):
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            else:
+                disk.system.unlink(path)
+                removed += 1
+        disk.fsync_folder(folder)
+    return removed

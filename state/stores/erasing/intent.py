@@ -1,0 +1,94 @@
+"""What is being forgotten, until it is: a crash in the midst of it leaves it here, and the next call goes on.
+
+Beside it, what was forgotten: figures and a salted digest, never the text.
+"""
+
+import hashlib
+import hmac
+import json
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from state.forgetting.matching import Cut, Target
+from state.stores.database.connection import to_text, transaction
+from state.stores.erasing.files import Row
+from state.stores.erasing.plan import INTENTION, Erasure
+
+UNFINISHED = "forgetting has not ended"
+ADVICE = "run 'dreamd forget', which goes on with it"
+_DONE = "forgettings"
+_MOST_DONE = 200
+_SALT = "forgotten_salt"
+
+
+def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row] = ()) -> None:
+    """From now on this is to be erased, whatever happens. In the caller's transaction, or one of its own.
+
+    `rows` are about to be written in place: half of one would hide what is left of it.
+    """
+    record = {
+        "targets": [list(target.words) for target in erasure.targets],
+        "cut": erasure.cut.value,
+        "renamed": dict(erasure.renamed),
+        "keywords": sorted(erasure.keywords),
+        "rows": [[row.inode, row.at, row.content.hex()] for row in rows],
+    }
+    with transaction(connection):
+        connection.execute(
+            "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)",
+            (INTENTION, json.dumps(record, ensure_ascii=False)),
+        )
+
+
+def intended(connection: sqlite3.Connection) -> Erasure | None:
+    """What was begun and has not ended."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (INTENTION,)).fetchone()
+    if row is None:
+        return None
+    record = json.loads(row["value"])
+    targets = tuple(Target(tuple(words)) for words in record["targets"])
+    return Erasure(targets, Cut(record["cut"]), record["renamed"], frozenset(record["keywords"]))
+
+
+def rows_intended(connection: sqlite3.Connection) -> list[Row]:
+    """The rows that were about to be written in place."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (INTENTION,)).fetchone()
+    found = json.loads(row["value"])["rows"] if row else []
+    return [Row(inode, at, bytes.fromhex(content)) for inode, at, content in found]
+
+
+def is_unfinished(connection: sqlite3.Connection) -> bool:
+    """Whether something was begun and has not ended."""
+    return connection.execute("SELECT 1 FROM meta WHERE name = ?", (INTENTION,)).fetchone() is not None
+
+
+def finish(connection: sqlite3.Connection) -> None:
+    """It is erased: what was to be erased is named nowhere any more."""
+    connection.execute("PRAGMA secure_delete = ON")
+    with transaction(connection):
+        connection.execute("DELETE FROM meta WHERE name = ?", (INTENTION,))
+
+
+def digest(connection: sqlite3.Connection, targets: Iterable[Target]) -> str:
+    """A salted digest of what was forgotten: it says whether two were the same, and nothing else."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SALT,)).fetchone()
+    said = "\0".join(" ".join(target.words) for target in targets)
+    salt = bytes.fromhex(row["value"]) if row else b""
+    return hmac.digest(salt, f"receipt\0{said}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:16]
+
+
+def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figures: dict[str, int]) -> None:
+    """Write down that something was forgotten, and how much of it there was."""
+    with transaction(connection):
+        known = [one for one in receipts(connection) if one["at"] != to_text(at)]
+        kept = [*known, {"at": to_text(at), "digest": digest, **figures}][-_MOST_DONE:]
+        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_DONE, json.dumps(kept)))
+
+
+def receipts(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """What was written down of each forgetting, the latest last."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (_DONE,)).fetchone()
+    found: list[dict[str, Any]] = json.loads(row["value"]) if row else []
+    return found

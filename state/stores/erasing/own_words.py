@@ -1,0 +1,67 @@
+"""What dreamd itself writes into its records: names of fields, kinds, ids, moments. It is nobody's secret.
+
+A text may be such a word as well. Where it stands in a place of these, it is not the owner's text, and stays.
+"""
+
+import re
+from enum import StrEnum
+
+from state import dream
+from state.crystals import crystal
+from state.document import document
+from state.document import operations as update
+from state.sessions import item
+from state.sessions.policies import policy
+from state.signals import curiosity, hormones
+from state.stores.sessions import events as session_events
+
+_KINDS: tuple[type[StrEnum], ...] = (
+    crystal.Kind,
+    crystal.Lifecycle,
+    crystal.Origin,
+    crystal.Trust,
+    curiosity.Cause,
+    document.SectionName,
+    dream.Kind,
+    dream.Reason,
+    hormones.Feeling,
+    hormones.Hormone,
+    item.Priority,
+    item.State,
+    policy.Action,
+    policy.Order,
+    session_events.Deed,
+    update.Action,
+    update.Fate,
+)
+_WORDS = frozenset(str(value) for kind in _KINDS for value in kind) | frozenset(
+    (
+        # what refuses, and how much
+        *("bond drift", "budget", "citation", "empty synthesis", "eviction runaway", "evidence", "genome"),
+        *("human veto", "injection", "pinned", "pointer", "schema", "shape", "slow erosion", "truncation"),
+        *("operation", "section", "dream"),
+        # who wrote a version, why, and what became of it
+        *("extractive", "restore", "import", "hand", "approved", "rejected", "outdated", "waiting", "committed"),
+        *("failed", "proposed", "skipped", "calm", "stop", "length", "auto", "manual"),
+        # policies of sessions, and why an item left
+        *("ttl", "budget", "hybrid", "hierarchical", "none", "full", "expired", "forgotten", "closed"),
+    )
+)
+_ID = re.compile(r"[NCIGSETW]\d{1,3}|L\d{1,9}|[0-9a-f]{16,64}|\d{8}T\d{6,12}Z|\d{4}-\d\d-\d\dT[\d:.+Z-]+|purged-\d+|")
+_FIELD = re.compile(r"[a-z][a-z0-9_]*")
+_SAID = frozenset("op section line lines text topic cites operations consumed insights".split())
+
+
+def is_own(value: str) -> bool:
+    """Whether this is a word or an id of dreamd's, when it stands where such a one may stand."""
+    return value in _WORDS or _ID.fullmatch(value) is not None
+
+
+def is_field(name: str) -> bool:
+    """Whether a record of dreamd's may have a field of this name."""
+    return _FIELD.fullmatch(name) is not None
+
+
+def is_asked_for(name: str) -> bool:
+    """Whether a model was asked for a field of this name; whatever else it names is its own word."""
+    return name in _SAID

@@ -1,0 +1,360 @@
+"""Forgetting in state.db: what goes is found first (`planned`), then taken out of every table, then off the disk.
+
+Tables whose rows have a meaning are treated by it: a crystal of which something remains gets its new id, a line keeps
+its place in the ledger and no word, an item leaves its session. After that every text in every table is looked at,
+whatever table it is; only names that are dreamd's own, and those of the owner's files, are not.
+"""
+
+import json
+import re
+import secrets
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from state.crystals.crystal import Kind as CrystalKind
+from state.crystals.crystal import Origin, crystal_id
+from state.dream import decode_record, encode_record
+from state.errors import BusyError, StorageError
+from state.forgetting.matching import Cut, Target, spans, without
+from state.stores.crystals import full_text as lexical
+from state.stores.crystals import skills
+from state.stores.database.columns import Kind, kind_of
+from state.stores.erasing.items import erase_items
+from state.stores.erasing.plan import INTENTION, Erasure, erased_record
+from state.text.words import terms
+
+_CHECKPOINT_SECONDS = 10.0
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
+# Every other text of every table is looked at.
+_NAMES = (Kind.CODE, Kind.FILE)
+_REFERENCES = (("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Something that was made from what goes, in other words: a line or a crystal, by its id."""
+
+    kind: str
+    id: str
+    text: str
+
+
+def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cut) -> Erasure:
+    """What follows from forgetting these; nothing is written."""
+    renamed: dict[str, str] = {}
+    left: dict[str, str] = {}
+    for row in connection.execute("SELECT id, origin, text FROM crystals"):
+        if spans(row["text"], targets):
+            text = without(row["text"], targets, cut)
+            left[row["id"]] = text
+            renamed[row["id"]] = crystal_id(Origin(row["origin"]), text) if text else ""
+    keywords = {
+        row["keywords"]
+        for row in connection.execute("SELECT keywords, topic, crystal FROM pointers")
+        if spans(row["keywords"], targets)
+        or spans(row["topic"], targets)
+        or (row["crystal"] in left and not set(terms(row["keywords"])) <= set(terms(left[row["crystal"]])))
+    }
+    return Erasure(targets, cut, renamed, frozenset(keywords))
+
+
+def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, ...]:
+    """What rests on nothing but what goes, and says it in other words: standing lines, and crystals."""
+    gone = {old for old, new in erasure.renamed.items() if not new}
+    if not gone:
+        return ()
+    rests: dict[str, set[str]] = {}
+    for row in connection.execute("SELECT line, crystal FROM evidence"):
+        rests.setdefault(row["line"], set()).add(row["crystal"])
+    lines = connection.execute("SELECT id, text FROM lines WHERE died_in IS NULL ORDER BY born_in, id").fetchall()
+    made = [
+        Made("line", row["id"], row["text"])
+        for row in lines
+        if rests.get(row["id"]) and rests[row["id"]] <= gone and not spans(row["text"], erasure.targets)
+    ]
+    rows = connection.execute(
+        "SELECT c.id, c.text, c.parents, s.id AS survivor FROM crystals c"
+        " LEFT JOIN crystals s ON s.key = c.merged_into WHERE c.parents <> '[]' OR c.merged_into IS NOT NULL"
+    )
+    for row in rows:
+        parents = set(json.loads(row["parents"])) | ({row["survivor"]} if row["survivor"] else set())
+        if row["id"] not in erasure.renamed and parents and parents <= gone:
+            made.append(Made("crystal", row["id"], row["text"]))
+    return tuple(made)
+
+
+def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
+    """Take it out of every table; how many rows changed or went, by table. In the caller's transaction."""
+    changed: Counter[str] = Counter()
+    changed["crystals"] += _crystals(connection, erasure)
+    _references(connection, erasure)
+    changed["sessions"] += _sessions(connection, erasure)
+    changed["lines"] += _lines(connection, erasure)
+    for table, column in (("tombstones", "text"), ("gaps", "question"), ("skills", "pattern")):
+        changed[table] += _whole_rows(connection, table, column, erasure)
+    changed["pointers"] += _pointers(connection, erasure)
+    changed["items"] += erase_items(connection, erasure, now)
+    changed["proposals"] += _proposals(connection, erasure)
+    for table in tables(connection):
+        changed[table] += _swept(connection, table, erasure)
+    if changed["crystals"]:
+        lexical.rebuild(connection)
+        skills.expect_more(connection)
+    if changed["items"]:
+        connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
+    return +changed
+
+
+def tables(connection: sqlite3.Connection) -> list[str]:
+    """The tables that hold rows of their own: no view, no full-text index, nothing of SQLite's."""
+    rows = connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%'"
+        " ESCAPE '\\' ORDER BY name"
+    )
+    return [row["name"] for row in rows]
+
+
+def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
+    """(column, value) of every text in the table."""
+    for row in connection.execute(f'SELECT * FROM "{table}"'):
+        for column in row.keys():  # noqa: SIM118 - a Row is no mapping
+            if isinstance(row[column], str):
+                yield column, row[column]
+
+
+def scrub(connection: sqlite3.Connection) -> None:
+    """Write the whole file anew, so that no free page keeps anything, and empty its log.
+
+    Raises BusyError when another process reads for longer than that takes.
+    """
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("VACUUM")
+    empty_log(connection)
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Nothing is in the write-ahead log any more. Raises BusyError."""
+    deadline = time.monotonic() + _CHECKPOINT_SECONDS
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        if time.monotonic() > deadline:
+            raise BusyError(
+                "another process reads state.db, so its log cannot be emptied", "run 'dreamd forget' to go on"
+            )
+
+
+def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
+    rows = connection.execute("SELECT key, id, origin, kind, text, context, speaker FROM crystals").fetchall()
+    changed = 0
+    for row in rows:
+        context = "" if erasure.holds(row["context"]) else row["context"]
+        speaker = "" if erasure.holds(row["speaker"]) else row["speaker"]
+        text = without(row["text"], erasure.targets, erasure.cut) if row["id"] in erasure.renamed else row["text"]
+        if (text, context, speaker) == (row["text"], row["context"], row["speaker"]):
+            continue
+        changed += 1
+        if row["kind"] == CrystalKind.TASK_PATTERN.value:
+            skills.expect_more(connection)
+        new = erasure.id(row["id"])
+        same = connection.execute("SELECT key FROM crystals WHERE id = ? AND key <> ?", (new, row["key"])).fetchone()
+        if new and same is None:
+            _rewrite(connection, row["key"], new, text, context, speaker)
+        else:
+            _remove(connection, row["key"], same["key"] if new and same else None)
+    return changed
+
+
+def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
+    """The crystal in this row says this now; its vector was the old text's."""
+    pairs = lexical.pairs(f"{context}: {text}" if context else text)
+    connection.execute(
+        "UPDATE crystals SET id = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
+        (id_, text, context, speaker, pairs, key),
+    )
+    connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
+    for table in ("vectors", "to_index", "to_compare"):
+        connection.execute(f"DELETE FROM {table} WHERE crystal = ?", (key,))
+    connection.execute("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", (key,))
+
+
+def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
+    """The row goes; `same` says what is left of it. For whom it stood, that stands alone again."""
+    if same is not None:
+        connection.execute("UPDATE OR IGNORE occurrences SET crystal = ?, digest = '' WHERE crystal = ?", (same, key))
+        connection.execute(
+            "UPDATE crystals SET merged_into = ? WHERE merged_into = ? AND key <> ?", (same, key, same)
+        )
+    connection.execute(
+        "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?", (key,)
+    )
+    connection.execute("DELETE FROM crystals WHERE key = ?", (key,))
+
+
+def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:
+    """Whoever named a crystal by its old id names it by its new one, or none."""
+    for old, new in erasure.renamed.items():
+        if new:
+            connection.execute("UPDATE OR REPLACE evidence SET crystal = ? WHERE crystal = ?", (new, old))
+        else:
+            connection.execute("DELETE FROM evidence WHERE crystal = ?", (old,))
+            connection.execute("DELETE FROM gaps WHERE one = ? OR other = ?", (old, old))
+        for table, column in _REFERENCES:
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
+        for column in ("one", "other"):
+            connection.execute(f"UPDATE gaps SET {column} = ? WHERE {column} = ?", (new, old))
+
+
+def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
+    """A session whose name holds it gets another one, everywhere the same: what was said in it stays together."""
+    names = connection.execute("SELECT session FROM occurrences UNION SELECT id FROM sessions").fetchall()
+    held = [row[0] for row in names if erasure.holds(row[0])]
+    for number, name in enumerate(held):
+        row = connection.execute("SELECT key FROM sessions WHERE id = ?", (name,)).fetchone()
+        new = f"forgotten-{row['key']}" if row else f"forgotten-{number}-{secrets.token_hex(4)}"
+        connection.execute("UPDATE sessions SET id = ? WHERE id = ?", (new, name))
+        connection.execute("UPDATE crystals SET session = ? WHERE session = ?", (new, name))
+        connection.execute("UPDATE OR IGNORE occurrences SET session = ? WHERE session = ?", (new, name))
+    return len(held)
+
+
+def _lines(connection: sqlite3.Connection, erasure: Erasure) -> int:
+    """A line that goes keeps its number: it is not given to another one."""
+    last = connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0]
+    changed = 0
+    for row in connection.execute("SELECT id, text FROM lines").fetchall():
+        text = erasure.line(row["text"])
+        if text == row["text"]:
+            continue
+        changed += 1
+        if text:
+            connection.execute("UPDATE lines SET text = ? WHERE id = ?", (text, row["id"]))
+            continue
+        connection.execute(
+            "UPDATE lines SET text = '', crystal = '', successor = '', fate = 'deleted',"
+            " died_in = coalesce(died_in, ?) WHERE id = ?",
+            (last, row["id"]),
+        )
+        connection.execute("DELETE FROM evidence WHERE line = ?", (row["id"],))
+    return changed
+
+
+def _whole_rows(connection: sqlite3.Connection, table: str, column: str, erasure: Erasure) -> int:
+    found = [(row[0],) for row in connection.execute(f"SELECT {column} FROM {table}") if erasure.holds(row[0])]
+    connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", found)
+    return len(found)
+
+
+def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:
+    """Those that lead nowhere; that a crystal is gone shows in its empty id."""
+    listed = (json.dumps(sorted(erasure.keywords)),)
+    statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?)) OR crystal = ''"
+    return connection.execute(statement, listed).rowcount
+
+
+def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
+    """A proposal that changes is none any more: what it proposed was made of what goes. Its notes stay pending."""
+    changed = 0
+    for row in connection.execute("SELECT dream, record, verdict FROM proposals").fetchall():
+        old = decode_record(row["record"], f"proposal {row['dream']}")
+        new = erased_record(old, erasure)
+        if new == old:
+            continue
+        changed += 1
+        waits = row["verdict"] == "waiting"
+        connection.execute(
+            "UPDATE proposals SET record = ?, verdict = ? WHERE dream = ?",
+            (encode_record(new), "rejected" if waits else row["verdict"], row["dream"]),
+        )
+        if waits:
+            connection.execute(
+                "UPDATE dreams SET outcome = 'rejected', detail = 'it held what was forgotten' WHERE id = ?",
+                (row["dream"],),
+            )
+    return changed
+
+
+def _swept(connection: sqlite3.Connection, table: str, erasure: Erasure) -> int:
+    """Every text of the table that is left. A row whose key says it goes."""
+    keys, columns = _shape(connection, table)
+    named = [name for name in columns if kind_of(table, name) not in _NAMES]
+    if not named:
+        return 0
+    wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
+    updates = []
+    for row in connection.execute(f'SELECT {wanted} FROM "{table}"').fetchall():
+        if table == "meta" and row["name"] == INTENTION:
+            continue
+        place, values = tuple(row[: len(keys)]), dict(zip(named, tuple(row)[len(keys) :], strict=True))
+        if new := changed_values(table, values, erasure):
+            updates.append((place, new))
+    if not updates:
+        return 0
+    with _triggers_off(connection, table):
+        where = " AND ".join(f'"{name}" IS ?' for name in keys)
+        for place, new in updates:
+            if any(name in keys and not value for name, value in new.items()):
+                connection.execute(f'DELETE FROM "{table}" WHERE {where}', place)
+                continue
+            setting = ", ".join(f'"{name}" = ?' for name in new)
+            connection.execute(f'UPDATE OR REPLACE "{table}" SET {setting} WHERE {where}', (*new.values(), *place))
+    return len(updates)
+
+
+def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> dict[str, str]:
+    """Which of these columns of a row say something else when it is erased, and what."""
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        if not isinstance(value, str) or _MOMENT.fullmatch(value):
+            continue
+        kind = kind_of(table, name)
+        if kind is Kind.TABLE:
+            new = erasure.table(value)
+        else:
+            is_json = kind is Kind.JSON or value[:1] in ("{", "[")
+            new = erasure.json(value) if is_json else erasure.prose(value)
+        if new != value:
+            found[name] = new
+    return found
+
+
+def _shape(connection: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
+    """The columns that name a row, and all of them."""
+    rows = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (table,)).fetchall()
+    (bare,) = connection.execute("SELECT wr FROM pragma_table_list(?) WHERE schema = 'main'", (table,)).fetchone()
+    keys = [row["name"] for row in sorted(rows, key=lambda row: row["pk"]) if row["pk"]]
+    return (keys if bare else ["rowid"]), [row["name"] for row in rows]
+
+
+@contextmanager
+def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
+    """Triggers that keep a table append-only do not keep what is to be forgotten."""
+    statement = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?"
+    triggers = connection.execute(statement, (table,)).fetchall()
+    for trigger in triggers:
+        connection.execute(f'DROP TRIGGER "{trigger["name"]}"')
+    yield
+    for trigger in triggers:
+        connection.execute(trigger["sql"])
+
+
+def joined_erasures(first: Erasure, second: Erasure) -> Erasure:
+    """Both; a crystal that was renamed twice has the last name."""
+    chained = {old: second.renamed.get(new, new) for old, new in first.renamed.items()}
+    return replace(
+        second,
+        targets=tuple(dict.fromkeys((*first.targets, *second.targets))),
+        renamed=chained | dict(second.renamed),
+        keywords=first.keywords | second.keywords,
+    )
+
+
+def sound(connection: sqlite3.Connection) -> None:
+    """Raises StorageError when the file is damaged: it is not written anew then."""
+    wrong = [row[0] for row in connection.execute("PRAGMA quick_check(1)") if row[0] != "ok"]
+    if wrong:
+        raise StorageError(f"state.db is damaged ({wrong[0]})", "run 'dreamd doctor'")

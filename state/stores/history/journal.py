@@ -1,0 +1,268 @@
+"""The journal: a commit is a redo log with history.
+
+1. The dream's record is put into place in history/ under the next number: decided.
+2. Its crystals are written (ids are content hashes).
+3. MEMORY.md is swapped with the new version; what stood there is compared with what was read, and merged if a human
+   changed it, even in the instant before the swap.
+4. Scratch segments are retired (by a restore: what it takes back is pending again).
+5. Lineage and the row of the version are written in one transaction: done.
+
+A crash before 1 changes nothing; after it, `recover` repeats 2 to 5, each of which may be repeated.
+
+Whenever MEMORY.md holds what this commit wrote, or what a human has made of that since, the record names the text
+that was written: it is the base of the next merge. So a save that is merged before the swap goes into the record
+first; one that a swap took out is merged into a second record beside it, `NNNNNN.merging`, which becomes the record
+once MEMORY.md has its text.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from state.document.document import parse, render
+from state.document.editing import edited
+from state.document.markdown import is_stamp
+from state.document.merge import difference, merged
+from state.dream import Dream, decode_record, encode_record
+from state.errors import DocumentError, FencedError, NotFoundError, StorageError
+from state.stores.crystals.crystals import Crystals
+from state.stores.database.connection import transaction
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.history.lineage import Lineage
+from state.stores.history.segments import Segments
+from state.text.words import normalise
+
+RESTORE = "restore"
+"""The cause of a version that takes later ones back: what it names as consumed is input again."""
+
+_SWAPS = 8
+_UNDREAM = "UPDATE crystals SET dreamt_in = NULL WHERE id IN (SELECT value FROM json_each(?))"
+
+
+class Journal:
+    """The committed dreams of one workspace. `check` raises when this process no longer owns it."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        disk: Disk,
+        crystals: Crystals,
+        lineage: Lineage,
+        segments: Segments,
+        check: Callable[[], None],
+    ) -> None:
+        self._workspace = workspace
+        self._disk = disk
+        self._crystals = crystals
+        self._lineage = lineage
+        self._segments = segments
+        self._check = check
+
+    def commit(self, dream: Dream) -> Dream:
+        """Make a dream true. Returns it as committed: `merged` is set when a human had changed MEMORY.md meanwhile.
+
+        Committing a dream that is committed already returns it as it was. Raises FencedError when another process
+        has decided a version of this number; that one is finished first, if it was not.
+        """
+        self._check()
+        try:
+            self._disk.write_new(self._path(dream.number), encode_record(dream).encode())
+        except FileExistsError:
+            standing = self.record(dream.number)
+            if standing.id != dream.id:
+                self.recover()
+                raise FencedError(
+                    f"version {dream.number} was committed by another process while this dream ran",
+                    "nothing was consumed, run 'dreamd dream' again",
+                ) from None
+            dream = standing
+        try:
+            return self._finish(dream)
+        except (StorageError, NotFoundError):
+            self._check()  # a new owner that clears up behind this one explains it better
+            raise
+
+    def decided(self, dream: str) -> bool:
+        """Whether the dream of this id has its record: then it is done or will be, whatever it failed with."""
+        path = self._path(self._lineage.last_version() + 1)
+        content = self._disk.read_if_there(path)
+        unfinished = content is not None and decode_record(content, str(path)).id == dream
+        return unfinished or self._lineage.version_of(dream) is not None
+
+    def recover(self) -> int:
+        """Finish what was decided before a crash; how many versions that were."""
+        number, finished = self._lineage.last_version() + 1, 0
+        while (content := self._disk.read_if_there(self._path(number))) is not None:
+            self._finish(self._decided(number, content))
+            number, finished = number + 1, finished + 1
+        return finished
+
+    def _decided(self, number: int, content: bytes) -> Dream:
+        path = self._path(number)
+        try:
+            dream = decode_record(content, str(path))
+            if dream.number != number:
+                raise StorageError(f"{path}: it says that it is version {dream.number}")  # noqa: TRY301 - advised below
+            return dream  # noqa: TRY300 - see above
+        except StorageError as error:
+            advice = "put it back from a backup"
+            if self._disk.read_if_there(self._path(number + 1)) is None:
+                advice += ", or move it away: what it had consumed is pending then"
+            raise StorageError(f"{path}: a commit that is to be finished, and it cannot be read", advice) from error
+
+    def record(self, number: int) -> Dream:
+        """The record of a version. Raises NotFoundError."""
+        content = self._disk.read_if_there(self._path(number))
+        if content is None:
+            raise NotFoundError(f"there is no version {number}", "'dreamd history' lists them")
+        return decode_record(content, str(self._path(number)))
+
+    def text(self, number: int) -> str:
+        """MEMORY.md as it was committed in this version."""
+        return _committed(self.record(number))
+
+    def _finish(self, dream: Dream) -> Dream:
+        if dream.number <= self._lineage.last_version():
+            return dream
+        self._check()
+        self._crystals.upsert(dream.crystals)
+        dream = self._write_document(dream)
+        for mark in dream.segments:
+            if dream.cause == RESTORE:
+                self._segments.revive(mark.number)
+            else:
+                self._segments.retire(mark.number, mark.consumed)
+        text = _committed(dream)
+        with transaction(self._crystals.connection) as connection:
+            # In here, where nobody else writes: an owner that was stopped until now must not repeat an old version.
+            self._check()
+            self._crystals.upsert(dream.crystals)
+            if dream.cause == RESTORE:
+                connection.execute(_UNDREAM, (json.dumps(dream.dreamt),))
+            else:
+                self._crystals.mark_dreamt(dream.dreamt, dream.number)
+            self._lineage.record(dream, hashlib.sha256(text.encode()).hexdigest())
+        return dream
+
+    def _write_document(self, dream: Dream) -> Dream:
+        """Swap MEMORY.md for the new version until what stood there is what the new version was made from."""
+        path = self._workspace.document
+        displaced = self._disk.displaced(path)  # by a swap that a crash interrupted
+        if displaced is not None:
+            self._take_in(dream, _text(displaced, path.with_name(f".{path.name}.displaced")))
+        for _ in range(_SWAPS):
+            standing = self._disk.read_if_there(path)
+            merging = self._merging(dream)
+            new = _joined(dream, merging, _text(standing or b"", path))
+            if merging is None and new != dream:
+                self._write_record(new)
+                dream = new
+            target = _committed(new).encode()
+            self._disk.settle(path)
+            self._check()
+            stood = standing if standing == target else self._disk.exchange(path, target, mode=0o644)
+            if stood in {None, standing}:
+                self._disk.settle(path)
+                if merging is not None:
+                    self._write_record(new)
+                    self._disk.remove(self._merging_path(dream))
+                return new
+            self._put_back_if_fenced(stood)
+            self._take_in(dream, _text(stood, path))  # saved between reading and swapping
+        raise DocumentError(
+            f"{path} changed {_SWAPS} times while it was written", "stop what writes it and dream again"
+        )
+
+    def _take_in(self, dream: Dream, taken_out: str) -> None:
+        """Keep a save that a swap took out, merged, so that neither a crash nor a later save loses it."""
+        merging = self._merging(dream)
+        new = _joined(dream, merging, taken_out)
+        if new != (merging or dream):
+            self._disk.write_atomic(self._merging_path(dream), encode_record(new).encode())
+
+    def _put_back_if_fenced(self, stood: bytes) -> None:
+        """A process that was stopped before its swap and displaced meanwhile undoes it."""
+        try:
+            self._check()
+        except FencedError:
+            path = self._workspace.document
+            self._disk.settle(path)
+            self._disk.exchange(path, stood)
+            self._disk.settle(path)
+            raise
+
+    def _merging(self, dream: Dream) -> Dream | None:
+        path = self._merging_path(dream)
+        content = self._disk.read_if_there(path)
+        return decode_record(content, str(path)) if content is not None else None
+
+    def _write_record(self, dream: Dream) -> None:
+        self._disk.write_atomic(self._path(dream.number), encode_record(dream).encode())
+
+    def _path(self, number: int) -> Path:
+        return self._workspace.history / f"{number:06d}.json"
+
+    def _merging_path(self, dream: Dream) -> Path:
+        return self._workspace.history / f"{dream.number:06d}.merging"
+
+
+def _committed(dream: Dream) -> str:
+    """The text of MEMORY.md that this version stands for."""
+    return dream.after if dream.merged is None else dream.merged
+
+
+def _joined(dream: Dream, merging: Dream | None, human: str) -> Dream:
+    """The dream as it is to be committed over what a human left in MEMORY.md.
+
+    `merging` holds saves that were taken out before. An empty file is an accident, not a wish.
+    """
+    wanted = merging or dream
+    if not human.strip() or human == _committed(wanted):
+        return wanted
+    if not _made_from(dream, human):
+        if human == dream.before:
+            return replace(dream, merged=None)
+        text, _ = merged(dream.before, human, dream.edits, dream.at, dream.mood)
+        return _as_merged(dream, text)
+    if merging is None:
+        return replace(dream, merged=human)
+    document, _ = edited(parse(_committed(merging)), difference(_committed(dream), human))
+    return replace(merging, merged=render(document))
+
+
+def _made_from(dream: Dream, human: str) -> bool:
+    """Whether this text is what the commit wrote, or was made of it: it has the new version's stamp."""
+    row = next((row for row in _committed(dream).splitlines() if is_stamp(row)), None)
+    return human == _committed(dream) or (row is not None and row in human and row not in dream.before)
+
+
+def _as_merged(dream: Dream, text: str) -> Dream:
+    """With this text, and without the lines whose edits gave way to a human's.
+
+    They never stood in the file, so nobody has deleted them; a line that they were to replace is left to the next
+    dream to find.
+    """
+    standing = {block.key for _, block in parse(text).lines()}
+    planned = {block.key for _, block in parse(dream.after).lines()}
+    missing = {birth.id for birth in dream.births if normalise(birth.text) in planned - standing}
+    return replace(
+        dream,
+        merged=text,
+        births=tuple(birth for birth in dream.births if birth.id not in missing),
+        deaths=tuple(death for death in dream.deaths if death.successor not in missing),
+    )
+
+
+def _text(content: bytes, path: Path) -> str:
+    if b"\0" in content:
+        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise DocumentError(
+            f"{path}: byte {error.start} is not UTF-8",
+            "save it as UTF-8 text, or move it away and run 'dreamd dream'",
+        ) from error

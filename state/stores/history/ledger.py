@@ -1,0 +1,213 @@
+"""The ledger: every run with its reason and outcome, every rejection with its figures, every call with its price."""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.budget import Spend
+from state.document.operations import Refusal
+from state.dream import Dream, encode_record
+from state.errors import NotFoundError
+from state.secrets.policy import DEFAULT, Redaction
+from state.stores.database.connection import from_text, to_text, transaction
+
+# A dream that was killed finds its answers here; one that is proposed may be asked about.
+_NEEDED = (
+    "SELECT id FROM dreams WHERE outcome = 'running' UNION SELECT dream FROM proposals WHERE verdict = 'waiting'"
+)
+# Of the latest runs the daemon learns how often it failed, and the status tells the last.
+_LATEST = f"SELECT * FROM (SELECT id FROM dreams ORDER BY started_at DESC LIMIT 100) UNION {_NEEDED}"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One dream's run. `outcome` is running, committed, proposed, skipped, rejected or failed."""
+
+    id: str
+    started_at: datetime
+    ended_at: datetime | None
+    reason: str
+    outcome: str
+    detail: str
+    version: int | None
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One try of a model that was paid for. `reply` is the port's Answer as JSON, `usable` if it can be read."""
+
+    digest: str
+    model: str
+    reply: str
+    usable: bool
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A dream that waits for a human."""
+
+    dream: str
+    at: datetime
+    record: str
+    verdict: str
+
+
+class Ledger:
+    """Runs, rejections, calls and proposals in state.db. Of texts that may quote something, secrets are left out."""
+
+    def __init__(self, connection: sqlite3.Connection, redaction: Redaction = DEFAULT) -> None:
+        self._connection = connection
+        self._redaction = redaction
+
+    def begin(self, dream: str, reason: str, at: datetime) -> None:
+        """A run has started."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "INSERT OR IGNORE INTO dreams (id, started_at, reason) VALUES (?, ?, ?)", (dream, to_text(at), reason)
+            )
+
+    def end(self, dream: str, outcome: str, detail: str, at: datetime, version: int | None = None) -> None:
+        """A run has ended, with this outcome."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "UPDATE dreams SET ended_at = ?, outcome = ?, detail = ?, version = ? WHERE id = ?",
+                (to_text(at), outcome, self._redaction.of(detail), version, dream),
+            )
+
+    def skip(self, dream: str, reason: str, detail: str, at: datetime) -> None:
+        """A run was not worth its cost. A row of the same skips is one entry with a count."""
+        with transaction(self._connection):
+            last = self._connection.execute(
+                "SELECT * FROM dreams ORDER BY started_at DESC, id DESC LIMIT 1"
+            ).fetchone()
+            if last and last["outcome"] == "skipped" and (last["reason"], last["detail"]) == (reason, detail):
+                self._connection.execute(
+                    "UPDATE dreams SET times = times + 1, ended_at = ? WHERE id = ?", (to_text(at), last["id"])
+                )
+                return
+            self._connection.execute(
+                "INSERT INTO dreams (id, started_at, ended_at, reason, outcome, detail)"
+                " VALUES (?, ?, ?, ?, 'skipped', ?)",
+                (dream, to_text(at), to_text(at), reason, detail),
+            )
+
+    def unfinished(self) -> Run | None:
+        """The run that was killed: it has begun and not ended. The latest, if there are several."""
+        rows = self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1", ())
+        return rows[0] if rows else None
+
+    def runs(self, limit: int) -> list[Run]:
+        """The last runs, the newest first."""
+        return self._runs("ORDER BY started_at DESC, id DESC LIMIT ?", (limit,))
+
+    def last_dream(self) -> Run | None:
+        """The last run that was more than a skip."""
+        rows = self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1", ())
+        return rows[0] if rows else None
+
+    def reject(self, dream: str, refusals: Iterable[Refusal], at: datetime) -> None:
+        """Write what the guards refused, with figures; what the dream already has is not written twice."""
+        with transaction(self._connection):
+            self._connection.execute("DELETE FROM rejections WHERE dream = ?", (dream,))
+            self._connection.executemany(
+                "INSERT INTO rejections (dream, at, guard, scope, figures) VALUES (?, ?, ?, ?, ?)",
+                [(dream, to_text(at), one.guard, one.scope, self._redaction.of(one.figures)) for one in refusals],
+            )
+
+    def rejections(self, dream: str) -> list[Refusal]:
+        """What the guards refused in this dream."""
+        rows = self._connection.execute(
+            "SELECT guard, scope, figures FROM rejections WHERE dream = ? ORDER BY key", (dream,)
+        )
+        return [Refusal(row["guard"], row["scope"], row["figures"]) for row in rows]
+
+    def record_call(self, dream: str, call: Call, at: datetime) -> None:
+        """A model has answered and is paid: durable before the answer is used."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (dream, call.digest, to_text(at), call.model, call.usable, call.reply, call.tokens, call.usd),
+            )
+
+    def replay(self, dream: str, digest: str) -> str | None:
+        """The stored answer to this request of this dream, if there is a usable one."""
+        query = (
+            "SELECT reply FROM calls WHERE dream = ? AND digest = ? AND usable AND reply <> '' ORDER BY key LIMIT 1"
+        )
+        row = self._connection.execute(query, (dream, digest)).fetchone()
+        return row["reply"] if row else None
+
+    def spent(self, *, dream: str | None = None, since: datetime | None = None) -> Spend:
+        """What was paid: by one dream, or by all since a moment."""
+        conditions = [("dream = ?", dream)] if dream is not None else []
+        conditions += [("at >= ?", to_text(since))] if since is not None else []
+        where = " AND ".join(condition for condition, _ in conditions) or "1"
+        row = self._connection.execute(
+            f"SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(usd), 0) FROM calls WHERE {where}",
+            [value for _, value in conditions],
+        ).fetchone()
+        return Spend(row[0], row[1], row[2])
+
+    def propose(self, dream: Dream) -> None:
+        """Put a dream aside until a human has decided."""
+        with transaction(self._connection):
+            self._connection.execute(
+                "INSERT OR REPLACE INTO proposals (dream, at, record) VALUES (?, ?, ?)",
+                (dream.id, to_text(dream.at), encode_record(dream)),
+            )
+
+    def proposals(self) -> list[Proposal]:
+        """The proposals that wait, the oldest first."""
+        rows = self._connection.execute("SELECT * FROM proposals WHERE verdict = 'waiting' ORDER BY at")
+        return [Proposal(row["dream"], from_text(row["at"]), row["record"], row["verdict"]) for row in rows]
+
+    def proposal(self, dream: str) -> Proposal:
+        """The waiting proposal of this dream (the beginning of its id is enough). Raises NotFoundError."""
+        found = [one for one in self.proposals() if one.dream.startswith(dream)]
+        if len(found) != 1:
+            raise NotFoundError(f"no waiting proposal {dream!r}", "'dreamd review' lists them")
+        return found[0]
+
+    def decide(self, dream: str, verdict: str) -> None:
+        """A proposal was approved or rejected; its record is kept."""
+        with transaction(self._connection):
+            self._connection.execute("UPDATE proposals SET verdict = ? WHERE dream = ?", (verdict, dream))
+
+    def sweep(self, before: datetime, answers_before: datetime) -> int:
+        """Delete what is older: the answers of models, then whole runs with what belongs to them; how many rows.
+
+        A run that goes on, a proposal that waits, and what was paid in the last runs stay. In the caller's
+        transaction.
+        """
+        execute, old = self._connection.execute, to_text(before)
+        done = execute(
+            f"UPDATE calls SET reply = '' WHERE at < ? AND reply <> '' AND dream NOT IN ({_NEEDED})",
+            (to_text(answers_before),),
+        ).rowcount
+        done += execute("DELETE FROM proposals WHERE at < ? AND verdict <> 'waiting'", (old,)).rowcount
+        done += execute(f"DELETE FROM dreams WHERE started_at < ? AND id NOT IN ({_LATEST})", (old,)).rowcount
+        for table in ("rejections", "calls"):
+            statement = f"DELETE FROM {table} WHERE at < ? AND dream NOT IN (SELECT id FROM dreams)"
+            done += execute(statement, (old,)).rowcount
+        return done
+
+    def _runs(self, rest: str, values: tuple[object, ...]) -> list[Run]:
+        rows = self._connection.execute(f"SELECT * FROM dreams {rest}", values)
+        return [
+            Run(
+                row["id"],
+                from_text(row["started_at"]),
+                from_text(row["ended_at"]) if row["ended_at"] else None,
+                row["reason"],
+                row["outcome"],
+                row["detail"],
+                row["version"],
+                row["times"],
+            )
+            for row in rows
+        ]

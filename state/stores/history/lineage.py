@@ -1,0 +1,327 @@
+"""The life of every line of MEMORY.md: versions, births and deaths, evidence, pointers, tombstones."""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.crystals.crystal import Trust
+from state.document.document import SectionName
+from state.document.operations import Action, Fate
+from state.dream import Dream, PastLine, PointerLine, Standing
+from state.stores.database.connection import from_text, to_text
+from state.text.words import normalise
+
+# The erosion guard looks at the best of so many versions.
+REMEMBERED_VERSIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One committed version of MEMORY.md, without its text."""
+
+    number: int
+    at: datetime
+    cause: str
+    reason: str
+    dream: str
+    model: str
+    calls: int
+    tokens: int
+    usd: float
+    seconds: float
+    characters: int
+    added: int
+    revised: int
+    evicted: int
+    notes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineLife:
+    """A line from its birth to its end; `evidence` are ids of crystals."""
+
+    id: str
+    section: SectionName
+    text: str
+    born_in: int
+    born_at: datetime
+    died_in: int | None
+    fate: str
+    successor: str
+    crystal: str
+    trust: Trust
+    evidence: tuple[str, ...]
+
+
+class Lineage:
+    """Versions and lines in state.db."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def last_version(self) -> int:
+        """The number of the last committed version; 0 before the first."""
+        return int(self._connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
+
+    def version_of(self, dream: str) -> int | None:
+        """The number of the version that this dream committed; None when it did not."""
+        row = self._connection.execute("SELECT number FROM versions WHERE dream = ?", (dream,)).fetchone()
+        return int(row["number"]) if row else None
+
+    def versions(self, limit: int) -> list[Version]:
+        """The last versions, the newest first."""
+        rows = self._connection.execute("SELECT * FROM versions ORDER BY number DESC LIMIT ?", (limit,))
+        return [
+            Version(
+                number=row["number"],
+                at=from_text(row["at"]),
+                cause=row["cause"],
+                reason=row["reason"],
+                dream=row["dream"],
+                model=row["model"],
+                calls=row["calls"],
+                tokens=row["tokens"],
+                usd=row["usd"],
+                seconds=row["seconds"],
+                characters=row["characters"],
+                added=row["added"],
+                revised=row["revised"],
+                evicted=row["evicted"],
+                notes=row["notes"],
+            )
+            for row in rows
+        ]
+
+    def next_line(self) -> int:
+        """The number of the next line's id."""
+        query = "SELECT coalesce(max(CAST(substr(id, 2) AS INTEGER)), 0) + 1 FROM lines"
+        return int(self._connection.execute(query).fetchone()[0])
+
+    def standing(self) -> list[Standing]:
+        """The lines of the last committed version."""
+        rows = self._connection.execute("SELECT * FROM lines WHERE died_in IS NULL")
+        return [_standing(row) for row in rows]
+
+    def lives(self, key_part: str, limit: int = 20) -> list[LineLife]:
+        """Lines, standing or gone, whose text contains this; the standing ones first, then the latest."""
+        wanted = normalise(key_part)
+        found = [
+            self._life(row)
+            for row in self._connection.execute("SELECT * FROM lines ORDER BY died_in IS NOT NULL, born_in DESC")
+            if wanted in normalise(row["text"])
+        ]
+        return found[:limit]
+
+    def life(self, line: str) -> LineLife | None:
+        """The life of the line with this id."""
+        row = self._connection.execute("SELECT * FROM lines WHERE id = ?", (line,)).fetchone()
+        return self._life(row) if row else None
+
+    def ancestors(self, line: str) -> list[LineLife]:
+        """The lines in whose place this one stands, the nearest first."""
+        rows = self._connection.execute(
+            """WITH RECURSIVE back(id) AS (
+                   SELECT id FROM lines WHERE successor = ?
+                   UNION SELECT lines.id FROM lines JOIN back ON lines.successor = back.id)
+               SELECT lines.* FROM lines JOIN back USING (id) ORDER BY died_in DESC, lines.id""",
+            (line,),
+        )
+        return [self._life(row) for row in rows]
+
+    def tombstones(self) -> list[str]:
+        """Lines that the owner deleted, the latest last."""
+        return [row["text"] for row in self._connection.execute("SELECT text FROM tombstones ORDER BY at, text")]
+
+    def pointers(self, *, standing: bool) -> list[PointerLine]:
+        """The pointers that stand in the file, or those that once did and whose crystals are still there."""
+        rows = self._connection.execute(
+            f"SELECT * FROM pointers WHERE standing = {int(standing)} AND crystal IN (SELECT id FROM crystals)"
+            " ORDER BY made_in, keywords"
+        )
+        return [_pointer(row) for row in rows]
+
+    def lately_made(self) -> list[PointerLine]:
+        """The pointers, standing or not, to lines that left in the last ten versions, their crystals still there."""
+        rows = self._connection.execute(
+            """SELECT * FROM pointers WHERE crystal IN (SELECT id FROM crystals)
+               AND line IN (SELECT id FROM lines WHERE died_in > ?) ORDER BY made_in, keywords""",
+            (self.last_version() - REMEMBERED_VERSIONS,),
+        )
+        return [_pointer(row) for row in rows]
+
+    def use_pointer(self, keywords: str) -> None:
+        """Somebody searched for exactly these keywords: the pointer is of use."""
+        self._connection.execute("UPDATE pointers SET uses = uses + 1 WHERE keywords = ?", (keywords,))
+
+    def best(self) -> tuple[PastLine, ...]:
+        """The lines of the best (with most of them) of the last ten versions, and what became of each since.
+
+        A line that the owner deleted, or that was revised or merged into another one, is not lost (a revision cites
+        an input, or the guards refuse it); nor is one behind the keywords of a pointer. A restore is the owner's
+        word: versions before it do not count.
+        """
+        restored = "SELECT coalesce(max(number), 1) - 1 FROM versions WHERE cause = 'restore'"
+        first = max(self.last_version() - REMEMBERED_VERSIONS, self._connection.execute(restored).fetchone()[0])
+        # The plus keeps SQLite to the index of deaths: most lines are dead, and nearly all were born before.
+        counted = self._connection.execute(
+            """SELECT v.number, count(*) AS lines FROM versions v JOIN lines l
+               ON +l.born_in <= v.number AND (l.died_in IS NULL OR l.died_in > v.number)
+               WHERE v.number > ?1 AND (l.died_in IS NULL OR l.died_in > ?1) AND l.section <> ?2
+               GROUP BY v.number ORDER BY lines DESC, v.number DESC LIMIT 1""",
+            (first, SectionName.POINTERS.value),
+        ).fetchone()
+        if counted is None:
+            return ()
+        rows = self._connection.execute(
+            """SELECT l.* FROM lines l
+               WHERE +l.born_in <= ?1 AND (l.died_in IS NULL OR l.died_in > ?1) AND l.section <> ?2""",
+            (counted["number"], SectionName.POINTERS.value),
+        ).fetchall()
+        # The last one wins: the pointer that stands, else the latest.
+        pointers = self._connection.execute(
+            "SELECT line, keywords FROM pointers WHERE line IN (SELECT value FROM json_each(?))"
+            " ORDER BY standing, made_in",
+            (json.dumps([row["id"] for row in rows]),),
+        )
+        keywords = {row["line"]: row["keywords"] for row in pointers}
+        return tuple(
+            PastLine(
+                row["text"],
+                keywords.get(row["id"], ""),
+                row["crystal"],
+                revised=row["fate"] in {Fate.MERGED, Fate.REVISED},
+                deleted=row["fate"] == Fate.DELETED,
+            )
+            for row in rows
+        )
+
+    def record(self, dream: Dream, digest: str) -> None:
+        """Write a committed dream into the ledger; doing it again changes nothing. In the caller's transaction."""
+        actions = [operation.action for operation in dream.operations]
+        self._connection.execute(
+            "INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                dream.number,
+                to_text(dream.at),
+                dream.cause,
+                dream.id,
+                dream.reason,
+                digest,
+                len(dream.after if dream.merged is None else dream.merged),
+                dream.author,
+                dream.usage.calls,
+                dream.usage.tokens,
+                dream.usage.usd,
+                dream.seconds,
+                actions.count(Action.ADD),
+                actions.count(Action.REVISE) + actions.count(Action.MERGE),
+                sum(
+                    death.fate is Fate.EVICTED and death.section is not SectionName.POINTERS for death in dream.deaths
+                ),
+                dream.notes,
+            ),
+        )
+        self._record_lines(dream)
+        self._record_pointers(dream)
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO tombstones VALUES (?, ?)", [(text, to_text(dream.at)) for text in dream.tombstones]
+        )
+        self._connection.executemany(
+            "DELETE FROM tombstones WHERE text = ?", [(text,) for text in dream.lifted_tombstones]
+        )
+
+    def _record_lines(self, dream: Dream) -> None:
+        for birth in dream.births:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO lines (id, section, text, crystal, importance, trust, born_in, born_at)"
+                " VALUES (?, ?, ?, '', ?, ?, ?, ?)",
+                (
+                    birth.id,
+                    birth.section.value,
+                    birth.text,
+                    birth.importance,
+                    birth.trust.value,
+                    dream.number,
+                    to_text(dream.at),
+                ),
+            )
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO evidence VALUES (?, ?, ?)",
+                [(birth.id, dream.number, crystal) for crystal in birth.evidence],
+            )
+        for death in dream.deaths:
+            self._connection.execute(
+                "UPDATE lines SET died_in = ?, fate = ?, successor = ?, crystal = ? WHERE id = ?",
+                (dream.number, death.fate.value, death.successor, death.crystal, death.id),
+            )
+
+    def _record_pointers(self, dream: Dream) -> None:
+        for pointer in (*dream.retired_pointers, *dream.pointers):
+            self._connection.execute(
+                "INSERT INTO pointers (keywords, topic, crystal, line, made_in, uses) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (keywords)"
+                " DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line",
+                (pointer.keywords, pointer.topic, pointer.crystal, pointer.line, dream.number, pointer.uses),
+            )
+        standing = json.dumps([pointer.keywords for pointer in dream.pointers])
+        self._connection.execute(
+            "UPDATE pointers SET standing = 0 WHERE standing = 1"
+            " AND keywords NOT IN (SELECT value FROM json_each(?))",
+            (standing,),
+        )
+
+    def _life(self, row: sqlite3.Row) -> LineLife:
+        evidence = self._connection.execute(
+            "SELECT crystal FROM evidence WHERE line = ? ORDER BY version, crystal", (row["id"],)
+        )
+        return LineLife(
+            row["id"],
+            SectionName(row["section"]),
+            row["text"],
+            row["born_in"],
+            from_text(row["born_at"]),
+            row["died_in"],
+            row["fate"],
+            row["successor"],
+            row["crystal"],
+            Trust(row["trust"]),
+            tuple(one["crystal"] for one in evidence),
+        )
+
+
+def match(standing: Iterable[Standing], texts: Iterable[tuple[SectionName, str]]) -> list[Standing | None]:
+    """For each line of a document the ledger's line, each used once.
+
+    Of the same text and section, else of the same text (a human moved it); None for a new line.
+    """
+    free = list(standing)
+    lines = list(texts)
+    found: list[Standing | None] = [None] * len(lines)
+    for same_section in (True, False):
+        by_key: dict[tuple[str, str], list[Standing]] = {}
+        for line in free:
+            by_key.setdefault((normalise(line.text), line.section.value if same_section else ""), []).append(line)
+        for at, (section, text) in enumerate(lines):
+            candidates = by_key.get((normalise(text), section.value if same_section else ""))
+            if found[at] is None and candidates:
+                found[at] = candidates.pop(0)
+        used = {line.id for line in found if line is not None}
+        free = [line for line in free if line.id not in used]
+    return found
+
+
+def _pointer(row: sqlite3.Row) -> PointerLine:
+    return PointerLine(row["topic"], row["keywords"], row["crystal"], row["line"], row["uses"])
+
+
+def _standing(row: sqlite3.Row) -> Standing:
+    return Standing(
+        row["id"],
+        SectionName(row["section"]),
+        row["text"],
+        row["importance"],
+        Trust(row["trust"]),
+        from_text(row["born_at"]),
+    )

@@ -1,0 +1,369 @@
+"""The write-ahead log of notes: appended to scratch.md, taken as numbered segments, consumed exactly once.
+
+    memory/scratch.md --take--> segments/000007.md --retire--> segments/retired/000007.4711.md --sweep--> gone
+                                segments/000007.json: {"consumed": bytes} while it stands; then the name says it
+
+Nothing is copied: a segment is the very file that was appended to, so that a late write through a descriptor
+that was open before lands in it and is seen, because the file is then longer than what was consumed.
+Appending needs no lock of the workspace; `take`, `retire` and `sweep` are for its owner. Each of them may be cut
+off anywhere and repeated. Once a dream has decided what it consumed, that is retired (again) before `pending` is
+read for the next one.
+"""
+
+import fcntl
+import json
+import math
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from state.errors import NotFoundError, UsageError
+from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
+from state.secrets.policy import DEFAULT, Redaction
+from state.stores.disk.disk import LONGEST_LOG, Disk, opened, read_whole
+from state.stores.disk.syscalls import told
+from state.stores.disk.workspace import Workspace
+from state.stores.history.originals import Originals
+
+if TYPE_CHECKING:
+    from state.forgetting.matching import Finder
+
+KEEP_DAYS = 30.0
+QUIET_SECONDS = 1.0
+_LEFTOVER_AGE = timedelta(hours=1)
+_HEAD = f"{HEADER}\n\n".encode()
+_STANDING = re.compile(r"([0-9]{6,12})\.md")
+_SIDECAR = re.compile(r"([0-9]{6,12})\.json")
+_RETIRED = re.compile(r"([0-9]{6,12})\.([0-9]{1,18})\.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What is pending of one segment: its bytes from `start` (consumed before) to `end`, read as notes.
+
+    `file` is the path from the root of the workspace that it was given when it was taken; the notes' lines count
+    in that file.
+    """
+
+    number: int
+    file: str
+    start: int
+    end: int
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFile:
+    """A file that has notes which no dream has consumed: its bytes from `start` on."""
+
+    path: Path
+    start: int
+    status: os.stat_result
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A segment's file as it is now, and how many of its bytes were consumed."""
+
+    number: int
+    path: Path
+    consumed: int
+    status: os.stat_result
+
+    @property
+    def size(self) -> int:
+        return self.status.st_size
+
+
+class Segments:
+    """The write-ahead log of one workspace."""
+
+    def __init__(self, workspace: Workspace, disk: Disk | None = None) -> None:
+        self._workspace = workspace
+        self._disk = disk or Disk(workspace.root)
+
+    def append(self, note: Note, redaction: Redaction = DEFAULT) -> Note:
+        """Append the note to scratch.md without its secrets, durably, and return it as it stands there.
+
+        Raises UsageError for a note that is empty, longer than 16 KiB or of an importance outside [0, 1];
+        StorageError or BusyError when it could not be written, ForeignError in somebody else's workspace: it is then
+        not in the log.
+        """
+        self._workspace.require_own()
+        if not (math.isfinite(note.importance) and 0 <= note.importance <= 1):
+            raise UsageError(f"importance {note.importance} is impossible", "give a number from 0 to 1")
+        stored = normal_note(note)
+        if not stored.text:
+            raise UsageError("the note is empty", "give it some text")
+        size = len(stored.text.encode())
+        if size > MAX_NOTE_BYTES:
+            raise UsageError(
+                f"the note has {size} bytes and {MAX_NOTE_BYTES} fit", "split it, or ingest it as a file"
+            )
+        text = Originals(self._workspace, self._disk).redacted(stored.text, redaction, "note", stored.at)
+        stored = replace(stored, text=text)
+        self._disk.append_locked(self._workspace.scratch, render_note(stored).encode(), _HEAD)
+        return stored
+
+    def take(self) -> int | None:
+        """Make scratch.md the next segment and start a new one; the segment's number, or None without notes."""
+        scratch = self._workspace.scratch
+        with told(scratch):
+            if not scratch.exists():
+                return None
+        with self._disk.locked(scratch, _HEAD) as fd:
+            if not parse_notes(decode(self._disk.read_bytes(scratch, LONGEST_LOG)), datetime.fromtimestamp(0, UTC)):
+                return None
+            with told(scratch):
+                self._disk.system.fsync(fd)  # a plain `>>` synced nothing
+            number = self._move_to_next_number()
+            with suppress(FileExistsError):  # an agent's `>>` was faster
+                self._disk.write_new(scratch, _HEAD)
+            return number
+
+    def pending(self, now: datetime) -> tuple[Segment, ...]:
+        """What no dream has consumed of the segments, oldest first; retired ones that grew are among them.
+
+        A last line without its newline counts only when the file has been quiet for a second.
+        """
+        segments = []
+        for kept in self._pending_files():
+            content, status = self._read(kept.path)
+            end = len(content)
+            age = now.timestamp() - status.st_mtime
+            if not content.endswith(b"\n") and abs(age) < QUIET_SECONDS:
+                end = content.rfind(b"\n") + 1
+            if kept.consumed < end:
+                file = str(self._standing(kept.number).relative_to(self._workspace.root))
+                notes = _notes(content[:end], kept.consumed, status)
+                segments.append(Segment(kept.number, file, kept.consumed, end, notes))
+        return tuple(segments)
+
+    def pending_notes(self) -> tuple[Note, ...]:
+        """Every note that no dream has consumed, in segments and in scratch.md, oldest first; takes no lock."""
+        return tuple(self.each_pending())
+
+    def each_pending(self) -> Iterator[Note]:
+        """The same, one after the other."""
+        # scratch.md is opened first: if it is taken meanwhile it is met again as a segment, and recognised.
+        content, scratch = b"", None
+        with suppress(NotFoundError):
+            content, scratch = self._read(self._workspace.scratch)
+        taken = False
+        for kept in self._kept():
+            taken |= scratch is not None and os.path.samestat(kept.status, scratch)
+            if kept.consumed < kept.size:
+                with suppress(NotFoundError):  # retired since it was listed: consumed
+                    yield from _each_note(*self._read_on(kept))
+        if scratch and not taken:
+            yield from _each_note(content, 0, scratch)
+
+    def pending_files(self) -> tuple[PendingFile, ...]:
+        """Where pending notes stand, the oldest first and scratch.md last; nothing is opened. Takes no lock."""
+        # scratch.md is looked at first: if it is taken meanwhile it is met again as a segment, and once is enough.
+        scratch: PendingFile | None = None
+        with suppress(NotFoundError):
+            scratch = PendingFile(self._workspace.scratch, 0, self._status(self._workspace.scratch))
+        files = [PendingFile(kept.path, kept.consumed, kept.status) for kept in self._pending_files()]
+        if scratch and not any(os.path.samestat(file.status, scratch.status) for file in files):
+            files.append(scratch)
+        return tuple(files)
+
+    def blank(self, file: PendingFile, found: "Finder") -> int:
+        """Take what is found out of the pending notes of this file, in place; returns how many notes held some.
+
+        Whoever appends meanwhile loses nothing: spaces take its place, and the file keeps its length.
+        """
+        from state.forgetting.in_place import blanked  # whoever only takes a note does not wait for it
+
+        with suppress(NotFoundError), told(file.path):
+            fd = self._disk.system.open(self._disk.target(file.path), os.O_RDWR | os.O_NONBLOCK)
+            try:
+                # Before a note is read whole it may be blanked whole: half of a last line is none of it.
+                content = os.pread(fd, min(os.fstat(fd).st_size, LONGEST_LOG), 0)
+                notes = _notes(content, file.start, os.fstat(fd))
+                held = [note for note in notes if found(note.text)]
+                new = blanked(content, held, found)
+                for at, row in _changed_rows(content, new):
+                    _write_all(self._disk, fd, row, at)
+                if held:
+                    self._disk.system.fsync(fd)
+                return len(held)
+            finally:
+                os.close(fd)
+        return 0
+
+    def retire(self, number: int, consumed: int) -> bool:
+        """Record that the segment's first `consumed` bytes were consumed, and retire it unless it has more.
+
+        Returns whether nothing of it is pending. Fewer bytes than were recorded before change nothing, and a
+        segment that is gone (swept) is retired.
+        """
+        kept = next((kept for kept in self._kept() if kept.number == number), None)
+        if kept is None:
+            return True
+        # Never past the end: bytes that are not there yet were not consumed.
+        consumed = max(kept.consumed, min(consumed, kept.size))
+        retired = self._workspace.retired / f"{number:06d}.{consumed}.md"
+        if kept.path.parent == self._workspace.segments:
+            if consumed > kept.consumed:
+                record = json.dumps({"consumed": consumed}).encode()
+                self._disk.write_atomic(self._sidecar(number), record)
+            if self._status(kept.path).st_size > consumed:
+                return False
+        if kept.path != retired:
+            self._disk.rename(kept.path, retired)
+        return self._status(retired).st_size <= consumed
+
+    def revive(self, number: int) -> bool:
+        """Make all of a segment pending again, retired or not; False when it is gone (swept)."""
+        kept = next((kept for kept in self._kept() if kept.number == number), None)
+        if kept is None:
+            return False
+        if kept.path.parent == self._workspace.segments:
+            self._disk.write_atomic(self._sidecar(number), json.dumps({"consumed": 0}).encode())
+        elif kept.consumed:
+            self._disk.rename(kept.path, self._workspace.retired / f"{number:06d}.0.md")
+        return True
+
+    def sweep(self, now: datetime, keep_days: float = KEEP_DAYS) -> int:
+        """Delete segments that were retired so long ago, and what killed writers left; how many segments went.
+
+        One that is not wholly consumed stays; one that a process holds open may yet grow, so it stays too.
+        """
+        swept = 0
+        before = now - timedelta(days=keep_days)
+        for kept in self._kept():
+            if kept.consumed < kept.size:
+                continue
+            if kept.path.parent == self._workspace.segments:
+                self.retire(kept.number, kept.consumed)  # a retirement was cut off before its renaming
+            elif kept.status.st_ctime < before.timestamp() and not _is_open(kept.path):  # renamed: ctime
+                self._disk.remove(kept.path)
+                swept += 1
+        self._forget_sidecars()
+        workspace = self._workspace
+        for folder in (
+            workspace.root, workspace.scratch.parent, workspace.state, workspace.segments, workspace.history,
+            workspace.crystals,
+        ):  # fmt: skip
+            self._disk.remove_leftovers(folder, (now - _LEFTOVER_AGE).timestamp())
+        return swept
+
+    def _forget_sidecars(self) -> None:
+        """Drop the records that retirement made needless, but for the last one: no number is given twice."""
+        numbers = sorted(_numbers(self._workspace.segments, _SIDECAR))
+        for number in numbers[:-1]:
+            if not self._standing(number).exists():
+                self._disk.remove(self._sidecar(number))
+
+    def _pending_files(self) -> list[_Kept]:
+        return [kept for kept in self._kept() if kept.consumed < kept.size]
+
+    def _kept(self) -> list[_Kept]:
+        """Every segment that is kept, oldest first."""
+        found: dict[int, _Kept] = {}
+        # Standing ones first: one that is retired meanwhile is met twice, not missed.
+        for number, path in _numbers(self._workspace.segments, _STANDING).items():
+            with suppress(NotFoundError):
+                found[number] = _Kept(number, path, self._consumed(number), self._status(path))
+        for number, path in _numbers(self._workspace.retired, _RETIRED).items():
+            with suppress(NotFoundError):
+                found[number] = _Kept(number, path, int(path.name.split(".")[1]), self._status(path))
+        return [found[number] for number in sorted(found)]
+
+    def _move_to_next_number(self) -> int:
+        while True:
+            number = self._next_number()
+            with suppress(FileExistsError):  # an owner that was displaced and does not know it took this one
+                self._disk.rename_new(self._workspace.scratch, self._standing(number))
+                return number
+
+    def _next_number(self) -> int:
+        workspace = self._workspace
+        folders = ((workspace.segments, _STANDING), (workspace.segments, _SIDECAR), (workspace.retired, _RETIRED))
+        return max((number for folder, name in folders for number in _numbers(folder, name)), default=0) + 1
+
+    def _standing(self, number: int) -> Path:
+        return self._workspace.segments / f"{number:06d}.md"
+
+    def _sidecar(self, number: int) -> Path:
+        return self._workspace.segments / f"{number:06d}.json"
+
+    def _consumed(self, number: int) -> int:
+        """Bytes consumed of a standing segment; 0 when the record is damaged: better read twice than never."""
+        written = self._disk.read_if_there(self._sidecar(number))
+        try:
+            return max(0, int(json.loads(written or b"null")["consumed"]))
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            return 0
+
+    def _read_on(self, kept: _Kept) -> tuple[bytes, int, os.stat_result]:
+        content, status = self._read(kept.path)
+        return content, kept.consumed, status
+
+    def _read(self, path: Path) -> tuple[bytes, os.stat_result]:
+        """The file's bytes, as many as its status says. Raises NotFoundError."""
+        with told(path), opened(self._disk.target(path)) as file:
+            status = os.fstat(file.fileno())
+            return read_whole(file, path, LONGEST_LOG)[: status.st_size], status
+
+    def _status(self, path: Path) -> os.stat_result:
+        with told(path):
+            return path.stat()
+
+
+def _notes(content: bytes, start: int, status: os.stat_result) -> tuple[Note, ...]:
+    """The notes after the first `start` bytes; lines count from the first of the whole content."""
+    return tuple(_each_note(content, start, status))
+
+
+def _each_note(content: bytes, start: int, status: os.stat_result) -> Iterator[Note]:
+    at = datetime.fromtimestamp(status.st_mtime, UTC)
+    return notes_in(decode(content[start:]), at, content.count(b"\n", 0, start) + 1)
+
+
+def _changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
+    """The rows of the second that are not those of the first, each with its place."""
+    at = 0
+    for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
+        if old != new:
+            yield at, new
+        at += len(old) + 1
+
+
+def _write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
+    written = 0
+    while written < len(content):
+        written += disk.system.pwrite(fd, content[written:], at + written)
+
+
+def _numbers(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
+    """The files in the folder whose whole name matches, by the number in it."""
+    with told(folder):
+        matches = ((name.fullmatch(entry), entry) for entry in os.listdir(folder))  # noqa: PTH208 - names are enough
+        return {int(match.group(1)): folder / entry for match, entry in matches if match}
+
+
+def _is_open(path: Path) -> bool:
+    """Does any process hold this file open? Where the file system cannot tell: no."""
+    with told(path):
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        # The kernel grants a write lease only for a file that nobody else has open. Whoever opens it right
+        # now sends us a signal, which must not be SIGIO: that would end this process.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False

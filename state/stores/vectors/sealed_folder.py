@@ -1,0 +1,100 @@
+"""The folder of a vector index, and the seal that says that its files are whole.
+
+`index-XXXXXXXX/` holds ChromaDB's files; each build has a folder of its own, because ChromaDB keeps what it has
+opened by its path for the life of the process. `clean.json`, the seal, names those files with sizes and times: it is
+removed before they may change, and written when nobody is writing them and they are durable.
+"""
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+from state.errors import DreamdError
+from state.stores.disk.disk import Disk, below
+from state.stores.disk.syscalls import told
+from state.stores.vectors.unused_room import blank_rest
+
+_PREFIX = "index-"
+
+
+class IndexFolder:
+    """Where one workspace's index lives. Created when missing; StorageError when the disk refuses."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder
+        self._seal = folder / "clean.json"
+        self._disk = Disk(folder)
+        with told(folder):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def build(self) -> Path | None:
+        """The folder of the one build; None when there is none, or more than one after a crash."""
+        with told(self.path):
+            builds = [entry for entry in self.path.iterdir() if entry.name.startswith(_PREFIX)]
+        return builds[0] if len(builds) == 1 else None
+
+    def new_build(self) -> Path:
+        """A new, empty folder for a build; whatever was built before is gone."""
+        self.unseal()
+        with told(self.path):
+            for entry in self.path.iterdir():
+                if entry.name.startswith(_PREFIX):
+                    _delete(entry)
+            return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self.path))
+
+    def sealed(self, build: Path) -> bool:
+        """Are these the very files that were sealed, not touched since?"""
+        try:
+            seal = json.loads(self._disk.read_bytes(self._seal))
+        except (DreamdError, ValueError, RecursionError):
+            return False  # never written, or unreadable: the index is built again, which costs time and no more
+        with told(build):
+            plain = all(stat.S_ISREG(path.lstat().st_mode) for path in _files(build))
+            return plain and bool(seal == {"build": build.name, "files": _state(build)})
+
+    def seal(self, build: Path) -> None:
+        """Make these files, which nobody is writing, durable, and say that they are the index."""
+        with told(build):
+            blank_rest(build)
+            for file in [*_files(build), *(path for path in below(build) if path.is_dir()), build]:
+                _sync(file)
+            content = json.dumps({"build": build.name, "files": _state(build)}, indent=1)
+        self._disk.write_atomic(self._seal, content.encode())
+
+    def unseal(self) -> None:
+        """From here on the files may change."""
+        if self._seal.exists():
+            self._disk.remove(self._seal)
+
+
+def _files(build: Path) -> list[Path]:
+    return sorted(path for path in below(build) if path.is_symlink() or not path.is_dir())
+
+
+def _state(build: Path) -> dict[str, list[int]]:
+    """Of each file its size and two times. The second (ctime) cannot be set back, and no rename or copy keeps it."""
+    state = {}
+    for path in _files(build):
+        status = path.lstat()
+        state[str(path.relative_to(build))] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+    return state
+
+
+def _delete(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        # ChromaDB makes its files as the umask says.
+        os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,76 @@
+"""Cutting long text into overlapping chunks that can be embedded and found."""
+
+import re
+
+from state.text.words import UNSPACED
+
+CHUNK_TOKENS = 400
+OVERLAP_TOKENS = 80
+
+# A run of letters and digits of a spaced script, one character of a script without spaces, or one sign.
+_UNIT = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+|[^\w\s]|_+")
+_SPACELESS = re.compile(rf"[{UNSPACED}]")
+_CHARACTERS_PER_TOKEN = 4
+_BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"[.!?。！？…][\"')\]]*\s"), re.compile(r"\s"))
+
+
+def tokens(text: str) -> int:
+    """About how many tokens a model counts: one for every four characters of a word, one for every sign."""
+    return sum(_cost(unit.group()) for unit in _UNIT.finditer(text))
+
+
+def chunk(text: str) -> tuple[str, ...]:
+    """The text in chunks of at most 400 tokens, each beginning in the last 80 tokens of the one before.
+
+    A text that fits is one chunk. A chunk ends, where it can, at a paragraph, else a line, a sentence, a word; every
+    character that is not white space is in at least one chunk. No chunk is empty; blank text has none.
+    """
+    if not text.strip():
+        return ()
+    units = [(unit.start(), unit.end(), _cost(unit.group())) for unit in _UNIT.finditer(text)]
+    units = [piece for unit in units for piece in _short(unit)]
+    chunks: list[str] = []
+    start, first = 0, 0
+    while True:
+        last, spent = first, 0
+        while last < len(units) and spent + units[last][2] <= CHUNK_TOKENS:
+            spent += units[last][2]
+            last += 1
+        if last >= len(units):
+            chunks.append(text[start:].strip())
+            return tuple(piece for piece in chunks if piece)
+        end = _end(text, start, units[last][0])
+        chunks.append(text[start:end].strip())
+        while units[last - 1][0] >= end:
+            last -= 1
+        first, spent = last, 0
+        while first - 1 > 0 and units[first - 1][0] > start and spent + units[first - 1][2] <= OVERLAP_TOKENS:
+            first -= 1
+            spent += units[first][2]
+        start = units[first][0] if first < last else end
+
+
+def _cost(unit: str) -> int:
+    return 1 if _SPACELESS.match(unit) else -(-len(unit) // _CHARACTERS_PER_TOKEN)
+
+
+def _short(unit: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+    """A word that is longer than an overlap (base64, a run of dashes) may be cut anywhere."""
+    start, end, cost = unit
+    if cost <= OVERLAP_TOKENS // 2:
+        return [unit]
+    step = OVERLAP_TOKENS // 2 * _CHARACTERS_PER_TOKEN
+    return [
+        (at, min(at + step, end), -(-(min(at + step, end) - at) // _CHARACTERS_PER_TOKEN))
+        for at in range(start, end, step)
+    ]
+
+
+def _end(text: str, start: int, limit: int) -> int:
+    """The best place to end a chunk, in its last third."""
+    earliest = start + (limit - start) * 2 // 3
+    for pattern in _BREAKS:
+        places = [match.end() for match in pattern.finditer(text, earliest, limit)]
+        if places:
+            return places[-1]
+    return limit

@@ -1,0 +1,127 @@
+"""Spelling: one text in other signs, for whoever looks for a text that is written otherwise.
+
+    look-alikes   letters and digits of other scripts that look like Latin ones        Аdа ٤٧١١
+    groups        the separators of thousands                                          12,000
+    letters       letters and digits alone: joined, spaced out, hyphenated             VaultCode47  v a u l t  vau-lt
+    encoded       base64
+    shorter       without one word
+
+Each says where it stands in the text, so that it can be taken out of it.
+"""
+
+import base64
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from state.text.words import STOP_WORDS, visible
+
+# Nothing that is seen, and no end of a word.
+_NOTHING = "\u200b"
+_PAIRS = """
+аa вb сc ԁd еe һh нh іi јj кk ӏl мm пn оo рp ԛq гr ѕs тt цu ѵv ԝw ѡw хx уy үy
+АA ВB СC ЕE НH ІI ЈJ КK МM ОO РP ЅS ТT ХX УY ҮY
+αa βb γy εe ηn ιi κk νv οo ρp σo τt υu χx ωw ϲc ϳj
+ΑA ΒB ΕE ΖZ ΗH ΙI ΚK ΜM ΝN ΟO ΡP ΤT ΥY ΧX
+ıi ɑa ɡg ɩi ʏy ᴀa ᴄc ᴅd ᴇe ᴊj ᴋk ᴍm ᴏo ᴘp ᴛt ᴜu ᴠv ᴡw ᴢz ꜱs օo ոn սu ցg հh
+"""
+_LOOK_ALIKES = {ord(pair[0]): pair[1] for pair in _PAIRS.split()}
+_GROUPS = re.compile(r"(?<![\d.,])\d{1,3}([.,'’_ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*={0,2}")
+_MARKS = range(0x300, 0x370)
+_LEAST_WORDS, _MOST_WORDS = 4, 16
+_LEAST_CONTENT = 3
+
+
+def simplified(text: str) -> str:
+    """The same text, as long as before: look-alikes as Latin letters and digits, numbers without groups."""
+    if not text.isascii():
+        digits = {ord(sign): str(unicodedata.decimal(sign)) for sign in set(text) if sign.isdecimal()}
+        text = text.translate(_LOOK_ALIKES | digits)
+    return _GROUPS.sub(_without_groups, text)
+
+
+def ungrouped(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of a text with the groups of a number as one."""
+    found: list[str] = []
+    open_group = False  # whether the last word is the beginning of a number, or a group of it
+    for word in words:
+        if open_group and len(word) == 3 and word.isdecimal():
+            found[-1] += word
+        else:
+            found.append(word)
+            open_group = word.isdecimal() and len(word) <= 3
+    return tuple(found)
+
+
+def letters(text: str) -> tuple[str, list[int]]:
+    """The letters and digits of a text, folded, and where each stands in it."""
+    if text.isascii():
+        places = [at for at, sign in enumerate(text) if sign.isalnum()]
+        return "".join([text[at] for at in places]).lower(), places
+    found, places = [], []
+    for at, sign in enumerate(text):
+        for letter in _folded(sign):
+            found.append(letter)
+            places.append(at)
+    return "".join(found), places
+
+
+def encoded(text: str) -> Iterator[tuple[int, int, str]]:
+    """What stands in base64 in the text: from where, to where, and what it says."""
+    for match in _BASE64.finditer(text):
+        blob = re.sub(r"\s|=", "", match.group()).replace("-", "+").replace("_", "/")
+        blob = blob[: len(blob) - (len(blob) % 4 == 1)]
+        try:
+            said = base64.b64decode(blob + "=" * (-len(blob) % 4)).decode()
+        except ValueError:  # a long word, a path, a digest
+            continue
+        yield match.start(), match.end(), said
+
+
+def shorter(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """A short text without one of its words, wherever the rest still says whose fact it is and which one.
+
+    Its first and its last word, and whatever has a digit, make it this fact and no other one: they go only where
+    they are words of grammar, or where a number is left.
+    """
+    if not _LEAST_WORDS <= len(words) <= _MOST_WORDS:
+        return ()
+    found = []
+    for at, word in enumerate(words):
+        owner = words[at + 1 : at + 2] == ("s",)  # Ada's
+        left = (*words[:at], *words[at + 1 + owner :])
+        content = [one for one in left if one not in STOP_WORDS]
+        has_number = any(one.isdigit() and len(one) > 2 for one in left)
+        inside = 0 < at < len(words) - 1
+        if word in STOP_WORDS:
+            goes = len(content) >= _LEAST_CONTENT - 1
+        else:
+            goes = not any(map(str.isdigit, word)) and len(content) >= _LEAST_CONTENT - has_number
+            goes = goes and (inside or has_number)
+        if goes:
+            found.append(left)
+    return tuple(dict.fromkeys(found))
+
+
+def is_telling(words: Sequence[str]) -> bool:
+    """Whether a short text says enough that one word more in the midst of it leaves it the same fact."""
+    content = sum(word not in STOP_WORDS for word in words)
+    return _LEAST_WORDS - 1 <= len(words) <= _MOST_WORDS and content >= _LEAST_CONTENT - 1
+
+
+@lru_cache(maxsize=4_096)
+def _folded(sign: str) -> str:
+    """A sign as the letters and digits that are compared; "" for all other signs."""
+    shown = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", visible(sign)).casefold())
+    shown = "".join(
+        str(unicodedata.decimal(one)) if one.isdecimal() else one
+        for one in shown.translate(_LOOK_ALIKES)
+        if ord(one) not in _MARKS and unicodedata.category(one)[0] in "LNM"
+    )
+    return shown.lower()
+
+
+def _without_groups(match: re.Match[str]) -> str:
+    return match.group().replace(match.group(1), _NOTHING)

@@ -1,0 +1,167 @@
+"""Words of any script: the unit in which texts are compared.
+
+Casefolded runs of letters, digits and marks. Scripts that are written without spaces (and Hangul, whose particles
+cling to the word) are cut into overlapping pairs of characters, so that a part of a sentence still matches.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection
+from functools import lru_cache
+
+from state.text.patterns import late_pattern
+
+# Zero-width and directional controls are of category Cf; these are invisible too and are not.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
+    chr(code) for start, end in ((0xFE00, 0xFE0F), (0xE0000, 0xE0FFF)) for code in range(start, end + 1)
+}
+# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with its extensions: as a set of a pattern.
+UNSPACED = (
+    r"\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+_UNSPACED = late_pattern(rf"[{UNSPACED}]+")
+# Ligatures of sentences: two of these would be a line, and a text of them eighteen times as long.
+_ABBREVIATED = {0xFDFA: "صلعم", 0xFDFB: "جل"}
+_NOT = ((late_pattern(r"\bcan['’]?not\b|\bcan['’]t\b"), "can not"), (late_pattern(r"\bwon['’]t\b"), "will not"))
+_CONTRACTED_NOT = late_pattern(r"(?<=[a-z])n['’]t\b")
+_POSSESSIVE = late_pattern(r"(?<=\w)['’]s\b")
+_NUMBER = late_pattern(r"\d+(?:[.,:/-]\d+)*")
+_THOUSANDS = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_PLURAL_KEEPS = ("ss", "us", "is")
+_VOWELS = frozenset("aeiouy")
+MOST_MARKS = 30  # combining marks in a row that are read: as many as Unicode's stream-safe form has
+
+# Negations are content ("does not work" is not "works"), and so are words that mean something in English
+# although another language uses them as articles (die, war, man).
+_STOP_WORDS = """
+a about above after again all also am an and any are as at be because been before being below between both but
+by can could did do does doing done down during each few for from further get gets getting go goes going got
+had has have having he her here hers herself him himself his how i if in into it its itself just let like make
+makes may me might mine more most must my myself of off on once one only onto or other our ours ourselves out
+over own per same shall she should since so some still such than that the their theirs them themselves then
+there these they this those through thus to too under until up upon us very via was we were what when where
+whether which while who whom whose why will with within would yet you your yours yourself
+aber als am auch auf aus bei bis dann das dass dem der des dich doch du durch ein eine einem einen
+einer eines er es euch für hier ich ihm ihn ihr ihre im ist ja mein mich mir mit nach noch nur oder sein sehr
+sich sie sind um und uns unter vom von vor wenn wie wir wird zu zum zur über
+au aux avec c ce ces cet cette d dans de du elle elles en est et eux il ils j je l la le les leur lui m mais
+mes moi mon ne notre nous n ou où par pour qu que qui sa ses sont sur ta te tes toi ton tu une vos votre
+vous y à été être
+al como con del el ella ellas ellos eres es esa ese eso esta este esto está están las lo los mi mis muy o
+para pero por porque se ser sobre soy su sus también un una unas unos usted yo él
+e é ao aos as com da das do dos em foi isso na nas nos os ou pela pelo são sua seu um uma
+che ci degli dei del della delle di gli i il nel nella per più sul sulla uno
+s t
+и в во на с со к ко у о об от до из за по для что чтобы как это этот эта эти я ты он она оно мы вы они его её
+их мой твой наш ваш был была были быть есть же ли бы то так уже или но а
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+def visible(text: str) -> str:
+    """The text without characters that show nothing: zero-width, directional and tag characters, selectors.
+
+    A sign that stands for a sentence is read as its abbreviation.
+    """
+    if text.isascii():
+        return text
+    signs = set(text)
+    hidden = {ord(char): None for char in signs if char in _INVISIBLE or unicodedata.category(char) == "Cf"}
+    read = hidden | {code: short for code, short in _ABBREVIATED.items() if chr(code) in signs}
+    return text.translate(read) if read else text
+
+
+def stream_safe(text: str) -> str:
+    """The text without the combining marks that follow 30 others: to put more in order takes quadratic time."""
+    if text.isascii():
+        return text
+    marks = "".join(sorted(char for char in set(text) if unicodedata.combining(char)))
+    if sum(map(text.count, marks)) <= MOST_MARKS:
+        return text
+    return re.sub(rf"[{marks}](?<=[{marks}]{{{MOST_MARKS + 1}}})[{marks}]*", "", text)
+
+
+# A dream compares the same lines many times.
+@lru_cache(maxsize=2_048)
+def normalise(text: str) -> str:
+    """The form in which two lines are equal; idempotent.
+
+    Unicode's compatibility caseless form without invisible characters, white space folded to single spaces.
+    """
+    if text.isascii():
+        return " ".join(text.casefold().split())
+    folded = text
+    for _ in range(3):  # normal forms may give birth to a capital, a mark or a filler; twice settles it
+        before, shown = folded, unicodedata.normalize("NFD", stream_safe(visible(folded)))
+        folded = visible(unicodedata.normalize("NFKC", stream_safe(shown).casefold()))
+        if folded == before:
+            break
+    return " ".join(folded.split())
+
+
+def terms(text: str) -> tuple[str, ...]:
+    """All words in order, repetitions kept. "don't" gives do, not; "user's" gives user; 東京都 gives 東京, 京都."""
+    folded = normalise(text)
+    for pattern, spelt_out in _NOT:
+        folded = pattern.sub(spelt_out, folded)
+    folded = _POSSESSIVE.sub("", _CONTRACTED_NOT.sub(" not", folded))
+    between = {ord(char): " " for char in set(folded) if unicodedata.category(char)[0] not in "LNM"}
+    found: list[str] = []
+    for run in folded.translate(between).split():
+        found.extend([run] if run.isascii() else _cut(run))
+    return tuple(found)
+
+
+@lru_cache(maxsize=2_048)
+def content_terms(text: str) -> frozenset[str]:
+    """The words that carry meaning: no stop words, English plurals and -ed/-ing folded. Negations are kept."""
+    return frozenset(stem(term) for term in terms(text) if term not in STOP_WORDS)
+
+
+def stem(term: str) -> str:
+    """A lower-case word without a plural, -ed or -ing ending and a final e; words of other scripts unchanged."""
+    if len(term) < 4 or not (term.isascii() and term.isalpha()):
+        return term
+    if term.endswith("ies"):
+        term = term[:-3] + "y"
+    elif term.endswith("s") and not term.endswith(_PLURAL_KEEPS):
+        term = term[:-1]
+    term = _without_suffix(term)
+    return term[:-1] if len(term) > 3 and term.endswith("e") else term
+
+
+def numbers(text: str) -> tuple[str, ...]:
+    """Numbers in order, in ASCII digits: 8,000 is 8000; 3.5, 1.2.3, 17:30 and 2026-03-20 stay whole; 20th is 20."""
+    digits = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in normalise(text))
+    found = (match.group() for match in _NUMBER.finditer(digits))
+    return tuple(number.replace(",", "") if _THOUSANDS.fullmatch(number) else number for number in found)
+
+
+def jaccard(a: Collection[str], b: Collection[str]) -> float:
+    """Shared words among all words, in [0, 1]; 0 when both are empty: nothing is shared."""
+    left, right = frozenset(a), frozenset(b)
+    either = len(left | right)
+    return len(left & right) / either if either else 0.0
+
+
+def _cut(run: str) -> list[str]:
+    parts: list[str] = []
+    end = 0
+    for match in _UNSPACED.finditer(run):
+        parts.extend([run[end : match.start()]] if match.start() > end else [])
+        piece = match.group()
+        parts.extend([piece[i : i + 2] for i in range(len(piece) - 1)] or [piece])
+        end = match.end()
+    parts.extend([run[end:]] if end < len(run) else [])
+    return parts
+
+
+def _without_suffix(term: str) -> str:
+    for suffix in ("ing", "ed"):
+        rest = term.removesuffix(suffix)
+        if rest == term or len(rest) < 3 or term.endswith("eed") or not _VOWELS & set(rest):
+            continue
+        doubled = len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz"
+        return rest[:-1] if doubled else rest
+    return term

@@ -1,0 +1,172 @@
+"""The doctor finds what is wrong, says what to do, and asks the network nothing."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from daemon.cli.doctor_checks import examine
+from daemon.config.settings import Config
+from daemon.upkeep.examine import Finding, Level, look_into
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import clock, owned
+from daemon.workspace.vector_index import Embedding
+from state.crystals.crystal import Crystal, Origin
+from state.stores.database.connection import open_database
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+from state.stores.vectors.embedder import Unavailable
+from tests.support.running import Caller, alone
+
+pytestmark = pytest.mark.usefixtures("only_loopback")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    workspace = init_workspace(tmp_path / "here")
+    with owned(workspace, Config(), "test") as store:
+        store.remember([Crystal("Ada prefers tea", Origin.SCRATCH, clock())])
+    return workspace
+
+
+def found(
+    workspace: Workspace, environment: Mapping[str, str] | None = None, config: Path | None = None
+) -> dict[str, Finding]:
+    return {finding.about: finding for finding in examine(workspace, config, environment or {"HOME": "/nonexistent"})}
+
+
+def test_a_sound_workspace_is_sound_in_every_respect(here: Workspace) -> None:
+    with owned(here, Config(), "test") as store:
+        store.embed()
+    findings = found(here)
+    assert {one.about for one in findings.values() if one.level is not Level.OK} == set()
+    assert {"config", "model", "permissions", "disk", "MEMORY.md", "state.db", "embeddings"} <= findings.keys()
+    assert {"word index", "vector index", "dreams", "pointers"} <= findings.keys()
+    assert "1 of 1 vectors" in findings["vector index"].what
+
+
+def test_what_waits_to_be_embedded_is_a_warning(here: Workspace) -> None:
+    finding = found(here)["embeddings"]
+    assert finding.level is Level.WARNING
+    assert "1 crystals wait" in finding.what
+
+
+def test_that_there_is_no_model_is_said_once_and_nothing_else_is_left_out(here: Workspace) -> None:
+    missing = Embedding.given(Unavailable("no embedding model is here"))
+    with owned(here, Config(), "test", embedding=missing) as store:
+        store.notice("something else")
+        findings = list(look_into(store))
+    assert [one.about for one in findings if one.what == "no embedding model is here"] == ["embeddings"]
+    assert [one.about for one in findings if one.what == "something else"] == ["noticed"]
+
+
+def test_a_wrong_configuration_is_named_and_the_rest_is_checked_all_the_same(here: Workspace, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("dream:\n  moode: auto\n")
+    findings = found(here, config=file)
+    assert findings["config"].level is Level.PROBLEM
+    assert "'dream.moode'" in findings["config"].what
+    assert findings["state.db"].level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "said"),
+    [
+        ("no-such-provider/model", Level.PROBLEM, "knows no provider"),
+        ("anthropic/claude-sonnet-4-20250514", Level.PROBLEM, "wants a key"),
+        ("ollama/a-model-of-mine", Level.WARNING, "price and context window are not known"),
+        ("openai/gpt-4o", Level.OK, "is known, and so is its key"),
+    ],
+)
+def test_a_model_is_checked_by_name_and_key(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch, name: str, level: Level, said: str
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    finding = found(here, {"HOME": "/nonexistent", "DREAMD_MODEL__NAME": name})["model"]
+    assert (finding.level, said in finding.what) == (level, True), finding
+
+
+def test_a_state_folder_that_others_can_read_is_a_problem(here: Workspace) -> None:
+    here.state.chmod(0o750)
+    finding = found(here)["permissions"]
+    assert (finding.level, finding.advice) == (Level.PROBLEM, f"run 'chmod 700 {here.state}'")
+
+
+def test_a_memory_that_is_no_text_is_a_problem(here: Workspace) -> None:
+    here.document.write_bytes(b"tea \xff")
+    assert "byte 4 is not UTF-8" in found(here)["MEMORY.md"].what
+
+
+def test_a_torn_word_index_is_built_again(here: Workspace) -> None:
+    connection = open_database(here.database)
+    connection.execute("UPDATE crystals SET context = 'at the harbour'")
+    connection.close()
+    assert found(here)["word index"].level is Level.WARNING
+    assert found(here)["word index"].level is Level.OK
+
+
+def test_a_database_that_is_none_is_a_problem_that_says_what_is_safe(here: Workspace) -> None:
+    here.database.write_bytes(b"no database " * 1_000)
+    for log in here.state.glob("state.db-*"):
+        log.unlink()
+    finding = found(here)["state.db"]
+    assert finding.level is Level.PROBLEM
+    assert "MEMORY.md and the notes are unharmed" in finding.advice
+    assert finding.advice.startswith("run 'dreamd doctor --repair': ")
+
+
+def test_a_damaged_page_is_found(here: Workspace) -> None:
+    with owned(here, Config(), "test") as store:
+        store.remember([Crystal(f"note {n} " * 50, Origin.SCRATCH, clock()) for n in range(200)])
+        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with here.database.open("r+b") as file:
+        for page in range(40, 60):
+            file.seek(page * 4096)
+            file.write(b"\xff" * 4096)
+    findings = list(examine(here, None, {"HOME": "/nonexistent"}))
+    assert any(one.level is Level.PROBLEM and one.about in ("state.db", "stores") for one in findings)
+
+
+def test_an_interrupted_dream_is_a_warning(here: Workspace) -> None:
+    with owned(here, Config(), "test") as store:
+        store.ledger.begin("d1", "manual", clock())
+    assert "d1 was interrupted" in found(here)["dreams"].what
+
+
+def test_a_pointer_that_finds_nothing_is_a_warning(here: Workspace) -> None:
+    connection = open_database(here.database)
+    (crystal,) = connection.execute("SELECT id FROM crystals").fetchone()
+    connection.execute(
+        "INSERT INTO pointers (keywords, topic, crystal, made_in) VALUES ('tea', 'Tea', ?, 1)", (crystal,)
+    )
+    connection.close()
+    assert found(here)["pointers"].what == "all 1 resolve"
+    with owned(here, Config(), "test") as store:
+        store.remember([Crystal(f"tea tea tea {n}", Origin.SCRATCH, clock()) for n in range(9)])
+    finding = found(here)["pointers"]
+    assert finding.level is Level.WARNING
+    assert "`tea` does not find 'Tea'" in finding.what
+
+
+def test_a_busy_workspace_is_examined_as_far_as_it_goes(here: Workspace) -> None:
+    with acquire(here, "a long dream"):
+        findings = found(here)
+    assert findings["permissions"].level is Level.OK
+    assert "a long dream" in findings["stores"].what
+    assert findings["stores"].level is Level.WARNING
+
+
+def test_the_command_ends_with_1_only_for_a_problem(here: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    dreamd = Caller(capsys)
+    assert dreamd("doctor", here.root).status == 0
+    here.state.chmod(0o755)
+    ended = dreamd("doctor", here.root)
+    assert ended.status == 1
+    assert "problem  permissions" in ended.out
+    levels = {one["about"]: one["level"] for one in dreamd("doctor", here.root, "--json").json}
+    assert levels["permissions"] == "problem"

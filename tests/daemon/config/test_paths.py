@@ -1,0 +1,161 @@
+"""Where the daemon's own things are, and the token that nobody else can read."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from daemon.config.paths import (
+    home,
+    make_private_folder,
+    read_or_make_token,
+    registry_path,
+    socket_path,
+    state_folder,
+    token,
+    token_path,
+)
+from state.errors import ConfigError, StorageError
+from tests.support.running import ROOT
+
+HEAVY = ("asyncio", "socket", "pydantic", "yaml", "json", "sqlite3", "secrets", "ctypes", "logging", "subprocess")
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def test_the_state_folder_is_the_one_of_xdg_or_below_home() -> None:
+    assert state_folder({"HOME": "/home/ada"}) == Path("/home/ada/.local/state/dreamd")
+    assert state_folder({"HOME": "/home/ada", "XDG_STATE_HOME": "/var/s"}) == Path("/var/s/dreamd")
+    assert state_folder({"HOME": "/home/ada", "XDG_STATE_HOME": "s"}) == Path("/home/ada/.local/state/dreamd")
+    assert state_folder({"HOME": "/home/ada", "XDG_STATE_HOME": ""}) == Path("/home/ada/.local/state/dreamd")
+    assert registry_path({"XDG_STATE_HOME": "/var/s"}) == Path("/var/s/dreamd/workspaces")
+    assert token_path({"XDG_STATE_HOME": "/var/s"}) == Path("/var/s/dreamd/token")
+
+
+@pytest.mark.parametrize("environment", [{}, {"HOME": ""}, {"HOME": "ada"}])
+def test_without_a_usable_home_the_system_is_asked(environment: dict[str, str]) -> None:
+    assert home(environment) == Path.home()
+
+
+def test_the_socket_is_in_the_runtime_folder_when_there_is_one(tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": "/var/s", "XDG_RUNTIME_DIR": str(tmp_path)}
+    assert socket_path(environment) == tmp_path / "dreamd" / "dreamd.sock"
+    for runtime in (str(tmp_path / "none"), os.path.relpath(tmp_path)):
+        assert socket_path({**environment, "XDG_RUNTIME_DIR": runtime}) == Path("/var/s/dreamd/dreamd.sock")
+    usual = Path(f"/run/user/{os.geteuid()}")
+    folder = usual / "dreamd" if usual.is_dir() else Path("/var/s/dreamd")
+    assert socket_path({"XDG_STATE_HOME": "/var/s"}) == folder / "dreamd.sock"
+
+
+def test_the_variable_decides_where_the_socket_is(tmp_path: Path) -> None:
+    environment = {"XDG_RUNTIME_DIR": str(tmp_path), "DREAMD_SOCKET": "/run/d.sock"}
+    assert socket_path(environment) == Path("/run/d.sock")
+    assert socket_path({**environment, "DREAMD_SOCKET": ""}) == tmp_path / "dreamd" / "dreamd.sock"
+    with pytest.raises(ConfigError, match="give an absolute path"):
+        socket_path({**environment, "DREAMD_SOCKET": "d.sock"})
+
+
+def test_a_socket_that_the_kernel_would_cut_is_refused_with_what_to_do() -> None:
+    fits = "/" + "s" * 106
+    assert socket_path({"DREAMD_SOCKET": fits}) == Path(fits)
+    for too_long in (fits + "s", "/" + "ä" * 54):
+        with pytest.raises(ConfigError, match="set DREAMD_SOCKET to a shorter one"):
+            socket_path({"DREAMD_SOCKET": too_long})
+
+
+def test_a_token_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "dreamd" / "token"
+    made = read_or_make_token(path)
+    assert len(made) == 43
+    assert read_or_make_token(path) == made
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert {path.parent.stat().st_mode & 0o777, path.parent.parent.stat().st_mode & 0o777} == {0o700}
+    assert [file.name for file in path.parent.iterdir()] == ["token"]
+    assert read_or_make_token(tmp_path / "other") != made
+
+
+def test_processes_that_make_a_token_at_once_agree_on_one(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from daemon.config.paths import read_or_make_token;"
+        "print(read_or_make_token(Path(sys.argv[1])))"
+    )
+
+    def another(_: int) -> str:
+        command = [sys.executable, "-c", script, str(tmp_path / "new" / "token")]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(another, range(8)))) == 1
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "token"
+    read_or_make_token(path)
+    path.chmod(mode)
+    with pytest.raises(StorageError, match="others can read this token; run: rm"):
+        read_or_make_token(path)
+
+
+@pytest.mark.parametrize("content", ["", "\n", "short\n", "fifteen_letters"])
+def test_a_token_that_is_too_short_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=r"needs 16 or more; remove it, and a new one is made"):
+        read_or_make_token(path)
+    with pytest.raises(ConfigError, match=r"DREAMD_TOKEN: .* needs 16 or more; unset it"):
+        token({"DREAMD_TOKEN": content.strip()})
+
+
+@pytest.mark.parametrize("content", [b"sixteen letters and spaces", b"sixteen\nlettersss", b"\xff" * 20])
+def test_a_token_that_is_not_one_word_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="not one word of plain ASCII"):
+        read_or_make_token(path)
+
+
+def test_what_is_no_file_is_no_token_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "token", 0o600)
+    with pytest.raises(StorageError, match="no regular file"):
+        read_or_make_token(tmp_path / "token")
+
+
+def test_the_variable_comes_before_the_file(tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path), "DREAMD_TOKEN": "a-token-of-my-own"}
+    assert token(environment) == "a-token-of-my-own"
+    assert not token_path(environment).exists()
+    del environment["DREAMD_TOKEN"]
+    assert token(environment) == token_path(environment).read_text().strip()
+
+
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "dreamd"
+    folder.mkdir()
+    make_private_folder(folder)  # readable for others: its files have modes of their own
+    folder.chmod(0o777)
+    with pytest.raises(StorageError, match="run: chmod 700"):
+        read_or_make_token(folder / "token")
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="no folder"):
+        make_private_folder(tmp_path / "file")
+
+
+def test_asking_where_the_socket_is_loads_next_to_nothing() -> None:
+    script = (
+        "import os, sys; from daemon.config.paths import socket_path; socket_path(os.environ);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

@@ -1,0 +1,157 @@
+"""The owner's word about what is forgotten: a line written by hand lifts it; and what an agent is shown meanwhile."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import main
+from daemon.dream.consolidation import consolidate
+from daemon.dream.run import Mode
+from daemon.upkeep.forget import Wish, forget
+from daemon.workspace.stores import Store, clock
+from state.crystals.crystal import Origin
+from state.document.document import SectionName, parse
+from state.forgetting.matching import Cut, Target, spans
+from state.stores.erasing.intent import finish, intend
+from state.stores.erasing.plan import Erasure
+from tests.daemon.upkeep.test_stays_forgotten import (
+    LEARNT,
+    REST,
+    SAID,
+    SECRET,
+    bury,
+    by_note,
+    crystals,
+    document,
+    dreamt,
+    noted,
+)
+from tests.support.working import working
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with working(tmp_path / "w") as opened:
+        noted(opened, "Bello")
+        yield opened
+
+
+def by_hand(store: Store, line: str) -> None:
+    text = document(store).replace("## The Bond\n", f"## The Bond\n\n- {line}\n", 1)
+    assert line in text
+    store.workspace.document.write_text(text, encoding="utf-8")
+
+
+def bond(store: Store) -> list[str]:
+    part = parse(document(store)).section(SectionName.BOND)
+    return [block.text for block in part.lines] if part else []
+
+
+def dreamt_again(store: Store) -> None:
+    noted(store, "Rex sleeps all day")
+    dreamt(store)
+
+
+def test_a_line_that_the_owner_writes_lifts_it_and_stays(store: Store) -> None:
+    noted(store, SECRET)
+    dreamt(store)
+    forget(store, Wish(SECRET), clock())
+    by_hand(store, f"Do not forget that {SECRET}.")
+    dreamt_again(store)
+    assert bond(store) == [f"Do not forget that {SECRET}."]
+    assert not store.crystals.forgotten.any()
+    by_note(store, 1)
+    assert spans(" ".join(crystals(store)), LEARNT)
+
+
+def test_it_is_lifted_by_the_dream_and_by_nothing_before_it(store: Store) -> None:
+    dreamt(store)
+    bury(store)
+    by_hand(store, SECRET)
+    consolidate(store, clock())
+    noted(store, "Rex sleeps all day")
+    dreamt(store, Mode.DRY)
+    assert store.crystals.forgotten.any()
+    dreamt(store)
+    assert not store.crystals.forgotten.any()
+
+
+def test_what_the_owner_writes_beside_the_sections_says_so_as_well(store: Store) -> None:
+    dreamt(store)
+    bury(store)
+    store.workspace.document.write_text(f"{document(store)}\n## My own\n\n- {SECRET}\n", encoding="utf-8")
+    dreamt_again(store)
+    assert not store.crystals.forgotten.any()
+    assert SECRET in document(store)
+
+
+def test_so_does_a_memory_from_before_the_first_dream(store: Store) -> None:
+    bury(store)
+    store.workspace.document.write_text(f"# My notes\n\n{SECRET}\n", encoding="utf-8")
+    dreamt(store)
+    assert not store.crystals.forgotten.any()
+    assert any(spans(text, LEARNT) for text in crystals(store))
+
+
+def test_a_line_that_stood_there_already_does_not_lift_it(store: Store) -> None:
+    noted(store, SECRET)
+    dreamt(store)
+    assert SECRET in document(store)
+    bury(store)  # and the forgetting went no further
+    dreamt_again(store)
+    assert store.crystals.forgotten.any()
+
+
+def test_while_a_forgetting_is_unfinished_nothing_is_lifted(store: Store) -> None:
+    dreamt(store)
+    bury(store)
+    intend(store.crystals.connection, Erasure((Target.of(SECRET),), Cut.SENTENCES, {}, frozenset()))
+    by_hand(store, SECRET)
+    dreamt_again(store)
+    assert store.crystals.forgotten.any()
+    finish(store.crystals.connection)
+
+
+def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store) -> None:
+    dreamt(store)
+    bury(store)
+    line = f"Do not forget that {SECRET}"
+    by_hand(store, line)
+    dreamt_again(store)
+    for hall in range(3):
+        shelves = [f"Shelf {hall}{at:02} of the archive holds {'boxes ' * 50}" for at in range(12)]
+        noted(store, *shelves, importance=1.0)
+        dreamt(store)
+    assert line not in bond(store)
+    kept = store.search("harbour crane 4711", clock()).hits[0].crystal
+    assert (kept.text, kept.origin) == (line, Origin.EVICTED)
+
+
+def shown(store: Store, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["bootstrap", "--workspace", str(store.workspace.root)]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_bootstrap_does_not_show_such_a_note(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    noted(store, SECRET, SAID)
+    assert SECRET in shown(store, capsys)
+    bury(store)
+    text = shown(store, capsys)
+    assert not spans(text, LEARNT)
+    assert "Bello" in text
+    assert REST in text
+
+
+def test_without_a_readable_state_db_the_bootstrap_shows_the_notes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with working(tmp_path / "w") as store:
+        noted(store, "Bello")
+        workspace = store.workspace
+    workspace.database.write_bytes(b"no database")
+    assert main(["bootstrap", "--workspace", str(workspace.root)]) == 0
+    assert "Bello" in capsys.readouterr().out
+    with pytest.raises(sqlite3.Error):
+        sqlite3.connect(workspace.database).execute("SELECT * FROM meta")

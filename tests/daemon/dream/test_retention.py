@@ -1,0 +1,70 @@
+"""The ledger forgets what is over; whatever was remembered stays, and every version can be gone back to."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from daemon.api.provenance import why
+from daemon.dream.consolidation import consolidate
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, dream_now
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import clock
+from state.dream import Reason
+from state.scratch import Note
+from state.signals.curiosity import Cause
+from state.signals.hormones import Feeling
+from state.stores.erasing.tables import tables
+from tests.support.forgettable import quick
+
+# What the promises rest on.
+KEPT = "crystals occurrences versions lines evidence pointers tombstones forgotten items promotions".split()
+
+
+def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained_and_restored(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "here")
+    with quick(workspace) as store:
+        committed = {}
+        for number in range(4):
+            store.segments.append(Note(f"We decided that release {number} ships on day {number + 3}", clock(), 0.9))
+            store.feelings.feel([Feeling.REWARD], "a release", clock())
+            store.questions.raise_(f"When does release {number} ship?", Cause.MISS, clock())
+            version = dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number
+            committed[version] = store.journal.text(version)
+        connection = store.crystals.connection
+        before = {
+            table: connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
+            for table in tables(connection)
+        }
+        assert store.sweep(clock() + timedelta(days=10_000)) > 0
+        for table in KEPT:
+            assert before[table] == connection.execute(f"SELECT * FROM {table}").fetchall(), table  # noqa: S608
+        assert connection.execute("SELECT count(*) FROM feelings").fetchone()[0] == 0
+        line = why(store, "release 0")[0]
+        assert line.writing is not None
+        assert line.evidence
+        for version, text in committed.items():
+            assert store.journal.text(version) == text
+        restored = restore(store, 1)
+        assert store.journal.text(restored.number).splitlines()[2:] == committed[1].splitlines()[2:]
+
+
+def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: Path) -> None:
+    with quick(init_workspace(tmp_path / "here")) as store:
+        store.questions.raise_("What was missed?", Cause.MISS, clock())
+        consolidate(store, clock())
+        assert len(store.questions.open(9)) == 1
+        changes = store.crystals.connection.total_changes
+        consolidate(store, clock())
+        assert store.crystals.connection.total_changes == changes
+        consolidate(store, clock() + timedelta(days=400))
+        assert store.questions.open(9) == []
+
+
+def test_the_file_of_checkpoints_is_small_again_after_a_dream(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "here")
+    path = workspace.checkpoints / "dreams.db"
+    with quick(workspace) as store:
+        for number in range(60):
+            store.segments.append(Note(f"Step {number}: " + "the gateway was moved again. " * 60, clock(), 0.5))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    assert path.stat().st_size < 64 * 1024

@@ -1,0 +1,103 @@
+"""A real house without a daemon: workspaces on disk, each call at a desk of its own that takes the lock."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from daemon.api.access import Desk, OwnDesk
+from daemon.api.daemon import Household, HouseStatus, Kept
+from daemon.config.registry import name_of
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.observability.metrics import Metrics
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.status import Status, status
+from daemon.workspace.stores import clock
+from daemon.workspace.vector_index import Embedding
+from state.errors import DreamdError, UnknownWorkspaceError
+from state.stores.vectors.embedder import Unavailable
+
+
+@dataclass(slots=True)
+class OwnHouse:
+    """Keeps the workspaces it is given. `reason` is why it is not ready."""
+
+    config: Config = field(default_factory=Config)
+    metrics: Metrics = field(default_factory=lambda: Metrics("0", 0.0))
+    roots: dict[str, Path] = field(default_factory=dict)
+    reason: str = ""
+    # Calls at the same time wait for each other's lock, as they do in the daemon.
+    wait_seconds: float = 30
+    embedding: Embedding = field(default_factory=lambda: Embedding.given(Unavailable("no model in this test")))
+
+    def make(self, root: Path) -> str:
+        """A new workspace, known to the house."""
+        return self.adopt(init_workspace(root).root)
+
+    def household(self) -> Household:
+        kept = tuple(Kept(name, str(root), None) for name, root in sorted(self.roots.items()))
+        now = clock()
+        return Household("0", os.getpid(), now, now, "", "", 0, 0, kept, ())
+
+    def status(self) -> HouseStatus:
+        read: list[Status] = []
+        for root in self.roots.values():
+            with suppress(DreamdError):
+                read.append(status(open_workspace(root), self.config, clock()))
+        return HouseStatus(self.household(), tuple(read))
+
+    def adopt(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - nobody else made it
+        workspace = open_workspace(root)
+        name = name_of(workspace.root)
+        self.roots[name] = workspace.root
+        return name
+
+    def release(self, name: str) -> None:
+        self._root(name)
+        del self.roots[name]
+
+    @contextmanager
+    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:
+        workspace = open_workspace(self._root(name))
+        with OwnDesk(workspace, self.config, "a test", told, self.embedding, self.wait_seconds) as desk:
+            yield desk
+
+    def unready(self) -> str:
+        return self.reason
+
+    def _root(self, name: str) -> Path:
+        if name not in self.roots:
+            raise UnknownWorkspaceError(f"there is no workspace {name}; 'dreamd status' names those that there are")
+        return self.roots[name]
+
+
+@dataclass(slots=True)
+class GatedHouse(OwnHouse):
+    """One whose workspaces in `shut` let nobody in before the gate is opened; `entered` counts who waits there."""
+
+    shut: set[str] = field(default_factory=set)
+    gate: threading.Event = field(default_factory=threading.Event)
+    entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    @contextmanager
+    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:
+        if name in self.shut:
+            told(Step("gate", "waits"))
+            self.entered.release()
+            self.gate.wait(60)
+        with OwnHouse.desk(self, name, told) as desk:
+            yield desk
+
+
+class HauntedHouse(OwnHouse):
+    """One with a defect, whose message holds what nobody should read."""
+
+    __slots__ = ()
+
+    @contextmanager
+    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:  # noqa: ARG002 - it sees nobody
+        raise ValueError("the words of a memory")
+        yield  # the contract is a context manager

@@ -1,0 +1,176 @@
+"""A client says nothing to a listener of another user, wherever that one got the socket's path."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from daemon.api.client import Client, daemon
+from daemon.api.operations.notes import NOTE
+from daemon.api.peer import user_of
+from daemon.cli import main
+from daemon.workspace.adoption import init_workspace
+from state.errors import StorageError
+from tests.support.running import alone
+
+NOBODY = pwd.getpwnam("nobody").pw_uid
+ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 20\r\nConnection: close\r\n\r\n{"status": "alive"}\n'
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can listen as another user: run the tests as root")
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A process that listens at this path and keeps what it is told."""
+
+    path: Path
+    heard: Path
+
+
+@contextmanager
+def stranger(folder: Path, uid: int) -> Iterator[Stranger]:
+    """One of this user, who owns the folder of the socket."""
+    place = folder / "dreamd"
+    place.mkdir()
+    os.chown(place, uid, -1)
+    one = Stranger(place / "dreamd.sock", place / "heard")
+    ready, listens = os.pipe()
+    process = os.fork()
+    if process == 0:
+        with suppress(BaseException):
+            os.setuid(uid)
+            listen(one, listens)
+        os._exit(0)
+    try:
+        os.close(listens)
+        assert os.read(ready, 1) == b"!"
+        os.close(ready)
+        yield one
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
+def listen(here: Stranger, listens: int) -> None:
+    """Answer everybody that all is well."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(here.path))
+        listener.listen()
+        here.path.chmod(0o777)
+        os.write(listens, b"!")
+        while True:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                with here.heard.open("ab") as file:
+                    file.write(connection.recv(65_536))
+                connection.sendall(ANSWER)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One with a short path that everybody may enter, in a place where everybody may make folders."""
+    path = Path(tempfile.mkdtemp(prefix="dreamd-peer-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def roots_folder() -> Iterator[Path]:
+    """One where only root can make folders, like /run for the units of the machine."""
+    path = Path(tempfile.mkdtemp(prefix="dreamd-peer-", dir="/run"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def test_the_kernel_says_who_is_there() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        assert user_of(one) == os.geteuid()
+    with socket.socket() as port:
+        assert user_of(port) is None
+
+
+@as_root
+@pytest.mark.parametrize("named", [True, False])
+def test_another_user_who_listens_is_told_nothing(
+    open_folder: Path,
+    tmp_path: Path,
+    named: bool,  # noqa: FBT001
+) -> None:
+    root = init_workspace(tmp_path / "memory").root
+    with stranger(open_folder, NOBODY) as here:
+        client = Client(here.path, named)
+        for ask in (
+            lambda: client.get("/v1/status"),
+            lambda: client.post("/v1/workspaces", {"path": str(root)}),
+            lambda: client.call(root, NOTE, NOTE.request(note="the heron fishes at dawn")),
+        ):
+            with pytest.raises(StorageError, match=f"user {NOBODY} listens there, not you") as refused:
+                ask()
+            assert str(here.path) in str(refused.value)
+        assert not here.heard.exists() or here.heard.read_bytes() == b""
+
+
+@as_root
+def test_the_command_line_names_the_stranger(
+    open_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone(monkeypatch, tmp_path)
+    root = init_workspace(tmp_path / "memory").root
+    with stranger(open_folder, NOBODY) as here:
+        monkeypatch.setenv("DREAMD_SOCKET", str(here.path))
+        assert main(["search", "-w", str(root), "heron"]) == 1
+        assert f"user {NOBODY} listens there" in capsys.readouterr().err
+        assert main(["doctor", str(root)]) == 1
+        assert f"user {NOBODY} listens there" in capsys.readouterr().out
+        assert not here.heard.exists() or here.heard.read_bytes() == b""
+
+
+@as_root
+def test_root_may_name_the_service_that_it_installed_for_another_account(
+    roots_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stranger(roots_folder, NOBODY) as here:
+        monkeypatch.setenv("DREAMD_SOCKET", str(here.path))
+        client = daemon()
+        assert client is not None
+        assert client.get("/healthz") == {"status": "alive"}
+        with pytest.raises(StorageError, match="listens there"):  # only the variable says that it is meant
+            Client(here.path).get("/healthz")
+
+
+@as_root
+def test_users_ask_root_and_nobody_else(open_folder: Path, roots_folder: Path) -> None:
+    with stranger(open_folder, 0) as roots, stranger(roots_folder, NOBODY - 1) as others:
+        assert as_user(NOBODY, lambda: Client(roots.path).get("/healthz")) == "answered"
+        others.path.parent.chmod(0o755)
+        assert as_user(NOBODY, lambda: Client(others.path, named=True).get("/healthz")) == "StorageError"
+
+
+def as_user(uid: int, ask: object) -> str:
+    """What comes of it in a process of this user: an answer, or the class of the error."""
+    ended, end = os.pipe()
+    process = os.fork()
+    if process == 0:
+        said = "answered"
+        try:
+            os.setuid(uid)
+            assert callable(ask)
+            ask()
+        except BaseException as error:  # noqa: BLE001 - told to the parent
+            said = type(error).__name__
+        os.write(end, said.encode())
+        os._exit(0)
+    os.close(end)
+    os.waitpid(process, 0)
+    with os.fdopen(ended) as pipe:
+        return pipe.read()

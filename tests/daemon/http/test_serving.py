@@ -1,0 +1,352 @@
+"""Serving goes on whatever clients do, and ends when it is told to."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daemon.api.client import Client
+from daemon.api.operations import OPERATIONS
+from daemon.http.calls import Call, answered
+from daemon.http.serve import serve
+from daemon.http.sockets import open_port, open_socket
+from daemon.http.workers import Limits, Workers
+from state.errors import OverloadedError
+from tests.daemon.http.house import GatedHouse, OwnHouse
+from tests.daemon.http.running import TOKEN, Answer, Running, running, spoken
+
+LINE = b"POST /v1/workspaces/a-000000/notes HTTP/1.1\r\n"
+HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n".encode()
+HALF = (b"", LINE[:9], LINE + HEAD, LINE + HEAD + b'Content-Length: 1000\r\n\r\n{"note')
+PATIENT = Limits(head_seconds=3_600, body_seconds=3_600)
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class Asking:
+    """A request in a thread, because it is not answered soon."""
+
+    def __init__(self, ask: Callable[[], Answer]) -> None:
+        self._answers: list[Answer | OSError] = []
+        self._thread = threading.Thread(target=self._run, args=(ask,))
+        self._thread.start()
+
+    def _run(self, ask: Callable[[], Answer]) -> None:
+        try:
+            self._answers.append(ask())
+        except OSError as error:
+            self._answers.append(error)
+
+    def answer(self) -> Answer | OSError:
+        self._thread.join(60)
+        return self._answers[0]
+
+    @property
+    def status(self) -> int:
+        answer = self.answer()
+        assert isinstance(answer, Answer), answer
+        return answer.status
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[GatedHouse]:
+    """One with an open workspace and one that is shut."""
+    house = GatedHouse()
+    house.make(tmp_path / "open")
+    house.shut.add(house.make(tmp_path / "shut"))
+    yield house
+    house.gate.set()
+
+
+def names(house: GatedHouse) -> tuple[str, str]:
+    (shut,) = house.shut
+    (free,) = house.roots.keys() - house.shut
+    return f"/v1/workspaces/{free}", f"/v1/workspaces/{shut}"
+
+
+@contextmanager
+def half_said(server: Running, times: int) -> Iterator[list[socket.socket]]:
+    """Connections at both doors that have said half of what they want."""
+    with ExitStack() as stack:
+        connections = []
+        for half in HALF * times:
+            for connect in (server.connected, server.connected_to_port):
+                connections.append(stack.enter_context(connect()))
+                connections[-1].sendall(half)
+        yield connections
+
+
+def hear_whole(connection: socket.socket) -> None:
+    """Ask, and hear the whole answer, on a connection that stays open."""
+    connection.sendall(WHOLE)
+    heard = b""
+    while b'"alive"}' not in heard:
+        heard += connection.recv(65_536)
+    assert heard.startswith(b"HTTP/1.1 200 ")
+
+
+def gone(path: Path) -> None:
+    """Wait until the socket's file is gone: the server is about to end."""
+    for _ in range(6_000):
+        if not path.exists():
+            return
+        time.sleep(0.01)
+    pytest.fail(f"{path} is still there")
+
+
+def test_slow_clients_keep_nobody_waiting(house: GatedHouse) -> None:
+    free, _ = names(house)
+    with running(house, replace(PATIENT, short_threads=1, long_threads=1)) as server, half_said(server, 40):
+        assert server.ask("GET", f"{free}/mood").status == 200
+        assert server.ask_socket("POST", f"{free}/notes", {"note": "the heron fishes"}).status == 200
+
+
+def hears(connection: socket.socket) -> bool:
+    """Whether the server still listens to this connection, which has said half of what it wants."""
+    connection.settimeout(0)
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
+    finally:
+        connection.settimeout(60)
+
+
+@pytest.mark.parametrize("half", HALF)
+def test_hundreds_of_slow_connections_keep_nobody_out(house: GatedHouse, half: bytes) -> None:
+    """Of the address that they come from neither; nor does anybody of another one who came before them."""
+    free, _ = names(house)
+    with running(house, PATIENT) as server, ExitStack() as stack:
+        early = stack.enter_context(from_address(server, "127.0.0.2"))
+        hear_whole(early)
+        slow = [stack.enter_context(server.connected_to_port()) for _ in range(600)]
+        for connection in slow:
+            try:
+                connection.sendall(half)
+            except OSError:  # it was cut off meanwhile
+                continue
+        assert server.ask_socket("POST", f"{free}/notes", {"note": "the heron fishes"}).status == 200
+        assert server.ask("GET", f"{free}/mood").status == 200
+        hear_whole(early)
+        hear_whole(stack.enter_context(from_address(server, "127.0.0.2")))
+        assert sum(map(hears, slow)) <= PATIENT.waiting_of_an_address
+
+
+def test_many_addresses_have_a_limit_together(house: GatedHouse) -> None:
+    limits = replace(PATIENT, waiting=20, waiting_of_an_address=8)
+    with running(house, limits) as server, ExitStack() as stack:
+        here = [stack.enter_context(from_address(server, f"127.0.1.{one}")) for one in range(1, 11) for _ in range(4)]
+        hear_whole(stack.enter_context(from_address(server, "127.0.0.2")))
+        assert sum(map(hears, here)) <= limits.waiting
+        hear_whole(here[-1])
+
+
+def test_a_request_that_is_being_answered_makes_no_room(house: GatedHouse) -> None:
+    _, shut = names(house)
+    with running(house, replace(PATIENT, waiting_of_an_address=2)) as server, ExitStack() as stack:
+        asked = Asking(lambda: server.ask("GET", f"{shut}/mood"))
+        assert house.entered.acquire(timeout=60)
+        for _ in range(6):
+            hear_whole(stack.enter_context(server.connected_to_port()))
+        house.gate.set()
+        assert asked.status == 200
+
+
+def from_address(server: Running, address: str) -> socket.socket:
+    """A connection to the port from this address of the machine."""
+    return socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=(address, 0))
+
+
+def test_a_slow_body_has_its_own_time(house: GatedHouse) -> None:
+    with running(house, Limits(head_seconds=3_600, body_seconds=0.2)) as server:
+        assert spoken(server.connected_to_port(), HALF[-1]) == b""
+
+
+def test_who_is_too_slow_is_cut_off(house: GatedHouse) -> None:
+    with running(house, Limits(head_seconds=0.2, body_seconds=0.2)) as server, half_said(server, 1) as connections:
+        for connection in connections:
+            assert connection.recv(1) == b""
+
+
+def test_dribbling_buys_no_time(house: GatedHouse) -> None:
+    with running(house, Limits(head_seconds=0.5)) as server, server.connected_to_port() as connection:
+        hear_whole(connection)
+        said = 0
+        try:  # an endless header, of a second request on the same connection
+            connection.sendall(b"GET / HTTP/1.1\r\nX-Long: ")
+            while said < 6_000:
+                connection.sendall(b"a")
+                said += 1
+                time.sleep(0.01)
+        except OSError:
+            pass
+    assert said < 6_000
+
+
+def test_an_idle_connection_is_kept_and_then_closed(house: GatedHouse) -> None:
+    limits = replace(PATIENT, keep_alive_seconds=1)
+    with running(house, limits) as server, server.connected_to_port() as connection:
+        for _ in range(3):
+            hear_whole(connection)
+        assert connection.recv(1) == b""
+
+
+def test_a_workspace_that_hangs_leaves_threads_to_the_others(house: GatedHouse) -> None:
+    free, shut = names(house)
+    with running(house, Limits(short_threads=3, threads_of_a_workspace=2)) as server:
+        hanging = [Asking(lambda: server.ask("GET", f"{shut}/mood")) for _ in range(8)]
+        for _ in range(2):
+            assert house.entered.acquire(timeout=60)
+        assert server.ask("GET", f"{free}/mood").status == 200
+        assert not house.entered.acquire(blocking=False)
+        house.gate.set()
+        assert [one.status for one in hanging] == [200] * 8
+
+
+def test_long_things_leave_threads_to_the_short_ones(house: GatedHouse) -> None:
+    free, shut = names(house)
+    with running(house, Limits(short_threads=1, long_threads=2)) as server:
+        dreams = [Asking(lambda: server.ask("POST", f"{shut}/dream", {})) for _ in range(4)]
+        for _ in range(2):
+            assert house.entered.acquire(timeout=60)
+        assert server.ask("POST", f"{free}/notes", {"note": "the heron fishes"}).status == 200
+        assert server.ask("GET", f"{free}/mood").status == 200
+        house.gate.set()
+        assert [one.status for one in dreams] == [409] * 4  # there is nothing to dream
+
+
+def test_a_dream_that_is_only_asked_for_is_short() -> None:
+    dream = OPERATIONS["dream_now"]
+    assert Call("a", None, dream, dream.request()).is_long
+    assert not Call("a", None, dream, dream.request(wait=False)).is_long
+    search = OPERATIONS["memory_search"]
+    assert not Call("a", None, search, search.request(query="q")).is_long
+
+
+def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> None:
+    free, shut = names(house)
+    with running(house, Limits(requests=3)) as server:
+        hanging = [Asking(lambda: server.ask("GET", f"{shut}/mood")) for _ in range(3)]
+        for _ in range(3):
+            assert house.entered.acquire(timeout=60)
+        refused = server.ask("GET", f"{free}/mood")
+        assert (refused.status, refused.code) == (503, "OVERLOADED")
+        assert int(refused.headers["Retry-After"]) > 0
+        assert server.ask("GET", "/readyz").status == 200
+        mood = OPERATIONS["mood"]
+        with pytest.raises(OverloadedError):
+            server.client.call(house.roots[free.rpartition("/")[2]], mood, mood.request())
+        house.gate.set()
+        assert [one.status for one in hanging] == [200] * 3
+        assert server.ask("GET", f"{free}/mood").status == 200
+
+
+def test_past_the_limit_of_connections_requests_are_refused(house: GatedHouse) -> None:
+    with running(house, replace(PATIENT, connections=8)) as server, ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(server.connected_to_port())
+        assert server.ask("GET", "/healthz").status == 503
+        assert server.ask_socket("GET", "/healthz").status == 200
+
+
+def test_it_stops_beside_idle_and_slow_clients(house: GatedHouse) -> None:
+    patient = replace(PATIENT, keep_alive_seconds=3_600, grace_seconds=3_600)
+    with running(house, patient) as server, half_said(server, 3) as connections:
+        idle = [server.connected(), server.connected_to_port()]
+        for connection in idle:
+            hear_whole(connection)
+        server.tell_to_stop()
+        assert server.ended()
+        assert not server.path.exists()
+        for connection in (*connections, *idle):
+            assert connection.recv(1) == b""
+            connection.close()
+        with pytest.raises(ConnectionRefusedError):
+            server.connected_to_port()
+
+
+def test_what_is_being_answered_is_answered_before_the_end(house: GatedHouse) -> None:
+    _, shut = names(house)
+    with running(house, Limits(grace_seconds=3_600)) as server:
+        whole = Asking(lambda: server.ask("GET", f"{shut}/mood"))
+        lines = Asking(lambda: server.ask_socket("GET", f"{shut}/mood", headers={"Accept": "application/x-ndjson"}))
+        for _ in range(2):
+            assert house.entered.acquire(timeout=60)
+        server.tell_to_stop()
+        gone(server.path)
+        assert not server.ended(0)
+        house.gate.set()
+        assert whole.status == 200
+        answer = lines.answer()
+        assert isinstance(answer, Answer)
+        assert b'"reply"' in answer.body.splitlines()[-1]
+        assert server.ended()
+
+
+def test_what_does_not_end_does_not_hold_up_the_end(house: GatedHouse) -> None:
+    _, shut = names(house)
+    with running(house, Limits(grace_seconds=1, long_threads=1)) as server:
+        asked = [Asking(lambda: server.ask("POST", f"{shut}/dream", {})) for _ in range(3)]
+        assert house.entered.acquire(timeout=60)
+        server.tell_to_stop()
+        assert server.ended()
+        house.gate.set()
+        for one in asked:
+            answer = one.answer()
+            assert isinstance(answer, OSError) or answer.status == 500
+    assert not house.entered.acquire(blocking=False)  # those that had not begun never did
+
+
+def test_signals_are_left_to_the_daemon() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir="/tmp"))
+
+    async def main() -> None:
+        before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+        stop = asyncio.Event()
+        entrances = [open_socket(folder / "s"), open_port("127.0.0.1", 0, TOKEN)]
+        serving = asyncio.create_task(serve(OwnHouse(), entrances, stop))
+        assert await asyncio.to_thread(Client(folder / "s").get, "/healthz") == {"status": "alive"}
+        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await serving
+        assert stop.is_set()
+
+    try:
+        asyncio.run(main())
+        assert list(folder.iterdir()) == []
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_it_says_the_time(house: GatedHouse) -> None:
+    with running(house) as server:
+        assert server.ask("GET", "/healthz").headers["Date"].endswith(" GMT")
+
+
+def test_a_call_that_no_thread_takes_is_answered() -> None:
+    async def answer(*, cancelled: bool) -> int:
+        workers = Workers(Limits())
+        if not cancelled:
+            await workers.close()  # its threads take nothing any more
+        operation = OPERATIONS["dream_status"]
+        asked = answered(Call("a", None, operation, operation.request()), OwnHouse(), workers, streaming=False)
+        waiting = asyncio.create_task(asked)
+        await asyncio.sleep(0)
+        if cancelled:
+            await workers.close()
+        return (await asyncio.wait_for(waiting, 30)).status_code
+
+    assert asyncio.run(answer(cancelled=False)) == 500
+    assert asyncio.run(answer(cancelled=True)) == 503

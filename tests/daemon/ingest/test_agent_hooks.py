@@ -1,0 +1,127 @@
+"""What hooks are told, and what becomes of the transcript that they name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.config.settings import SourcesSection
+from daemon.ingest.agent_hooks import Hook, link, parse_hook
+from daemon.workspace.adoption import init_workspace
+from state.errors import UsageError
+from state.stores.disk.workspace import Workspace
+from tests.support.running import process
+
+GLOBS = SourcesSection().transcripts
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "here")
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Path:
+    path = tmp_path / "agent" / "chat.md"
+    path.parent.mkdir()
+    path.write_text("Ada: I prefer tea\n")
+    return path
+
+
+def test_of_all_that_a_hook_is_told_event_and_transcript_count() -> None:
+    said = {"session_id": "x", "hook_event_name": "SessionEnd", "transcript_path": "/a/b.jsonl", "reason": "other"}
+    hook = parse_hook(json.dumps(said).encode())
+    assert hook == Hook("SessionEnd", Path("/a/b.jsonl"))
+    assert hook.ends_session
+    compact = parse_hook(b'{"hook_event_name": "PreCompact", "transcript_path": null}')
+    assert compact == Hook("PreCompact", None)
+    assert not compact.ends_session
+
+
+def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    said = b'{"hook_event_name": "Stop", "transcript_path": "~/.claude/x.jsonl"}'
+    assert parse_hook(said).transcript == Path("/home/ada/.claude/x.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        (b"", "stdin: invalid json"),
+        (b"no json", "stdin: invalid json"),
+        (b"[]", "stdin"),
+        (b"\xff", "stdin: invalid json"),
+        (b"{}", "hook_event_name: field required"),
+        (b'{"hook_event_name": 7}', "hook_event_name: input should be a valid string"),
+        (b'{"hook_event_name": "Stop", "transcript_path": ["secret"]}', "transcript_path"),
+    ],
+)
+def test_what_no_hook_is_told_is_a_usage_error_that_quotes_nothing(said: bytes, wrong: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_hook(said)
+    assert wrong in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_link_is_made_once_and_follows_the_transcript(here: Workspace, chat: Path) -> None:
+    made = link(here, chat, GLOBS)
+    assert made == here.root / "transcripts" / "chat.md"
+    chat.write_text("Ada: I moved to Berlin\n")
+    assert made.read_text() == chat.read_text()
+    assert link(here, chat, GLOBS) == made
+    assert list(made.parent.iterdir()) == [made]
+
+
+def test_two_transcripts_of_one_name_have_a_link_each(here: Workspace, chat: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "chat.md"
+    other.parent.mkdir()
+    other.write_text("Eve: I prefer coffee\n")
+    made = [link(here, path, GLOBS) for path in (chat, other, chat, other)]
+    assert made[0] == made[2] != made[1] == made[3]
+    assert [path.read_text() for path in made[:2]] == [chat.read_text(), other.read_text()]
+
+
+def test_a_transcript_that_is_where_dreams_look_already_needs_no_link(here: Workspace) -> None:
+    path = here.root / "transcripts" / "chat.md"
+    path.parent.mkdir()
+    path.write_text("Ada: I prefer tea\n")
+    assert link(here, path, GLOBS) == path
+    assert list(path.parent.iterdir()) == [path]
+    assert not path.is_symlink()
+
+
+@pytest.mark.parametrize("globs", [(), ("chats/*.md",), ("/etc/*",), ("**x",)])
+def test_a_link_that_nothing_would_find_is_told(here: Workspace, chat: Path, globs: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match=r"sources\.transcripts does not find .* add 'transcripts/\*\*/\*' to it"):
+        link(here, chat, globs)
+
+
+def test_a_folder_is_no_transcript(here: Workspace, chat: Path) -> None:
+    with pytest.raises(UsageError, match="is no file"):
+        link(here, chat.parent, GLOBS)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), b"no json"),
+        (("PATH",), b"{}"),
+        (("--config", "/nowhere.yaml"), b'{"hook_event_name": "SessionEnd"}'),
+        (("-w", "/nowhere"), b'{"hook_event_name": "SessionEnd"}'),
+        ((), b'{"hook_event_name": "PreCompact", "transcript_path": "/"}'),
+    ],
+)
+def test_a_hook_that_fails_neither_stops_the_agent_nor_speaks_to_it(
+    here: Workspace, words: tuple[Any, ...], said: bytes
+) -> None:
+    ended = process("ingest", "--hook", *words, stdin=said, DREAMD_WORKSPACE=str(here.root))
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith("dreamd: ")
+    assert ended.err.count("\n") == 1
+
+
+def test_without_a_path_and_without_a_hook_there_is_nothing_to_read(here: Workspace) -> None:
+    ended = process("ingest", DREAMD_WORKSPACE=str(here.root))
+    assert (ended.status, ended.out) == (2, "")
+    assert "name the files or folders" in ended.err

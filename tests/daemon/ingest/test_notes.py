@@ -1,0 +1,220 @@
+"""Notes and transcripts become crystals: once each, cheaply, and what they make felt is not lost."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.config.settings import Config
+from daemon.ingest.notes import absorb_notes, absorb_transcripts, feel
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, clock, owned
+from state.errors import StorageError
+from state.scratch import Note
+from state.signals.hormones import Feeling, Hormone
+from state.stores.disk.disk import LONGEST_FILE, Disk
+from state.stores.disk.syscalls import System
+from state.stores.history.segments import Segments
+from tests.support.faults import Fault, FaultySystem
+
+BAD = "The deploy failed again and everything is broken"
+ERRORS = ("The deploy failed with an error", "The build is broken, it crashed", "Tests failed, another error")
+
+
+class Watched(Disk):
+    """A disk that counts what is read."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, System())
+        self.read: list[str] = []
+
+    def read_if_there(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
+        self.read.append(path.name)
+        return super().read_if_there(path, longest)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with owned(init_workspace(tmp_path / "agent"), Config(), "a test") as store:
+        store.disk = Watched(store.workspace.root)
+        yield store
+
+
+def _note(store: Store, text: str) -> None:
+    store.segments.append(Note(text, clock()))
+
+
+def _texts(store: Store) -> list[str]:
+    return [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals ORDER BY key")]
+
+
+def _read(store: Store) -> list[str]:
+    assert isinstance(store.disk, Watched)
+    names, store.disk.read = store.disk.read, []
+    return names
+
+
+def _auto(store: Store) -> list[str]:
+    return [note.text for note in store.segments.pending_notes() if note.auto]
+
+
+def test_a_file_that_has_not_changed_is_not_opened(store: Store) -> None:
+    _note(store, "one")
+    assert absorb_notes(store, clock()) == 1
+    assert _read(store) == ["scratch.md"]
+    before = store.crystals.connection.total_changes
+    assert absorb_notes(store, clock()) == 0
+    assert _read(store) == []
+    assert store.crystals.connection.total_changes == before
+
+
+def test_another_store_and_another_process_know_what_was_read(store: Store, tmp_path: Path) -> None:
+    _note(store, "one")
+    absorb_notes(store, clock())
+    store.crystals.connection.execute("DELETE FROM crystals")
+    assert absorb_notes(store, clock()) == 0  # what was forgotten does not come back from the log
+
+
+def test_only_what_was_appended_is_looked_at(store: Store) -> None:
+    for number in range(50):
+        _note(store, f"note {number}")
+    absorb_notes(store, clock())
+    _note(store, "note 50")
+    asked: list[str] = []
+    store.crystals.connection.set_trace_callback(asked.append)
+    assert absorb_notes(store, clock()) == 1
+    store.crystals.connection.set_trace_callback(None)
+    (known,) = (one for one in asked if one.startswith("SELECT * FROM crystals WHERE id IN"))
+    assert len(re.findall(r"[0-9a-f]{32}", known)) == 2  # the last one might have grown
+
+
+def test_a_note_that_grows_and_a_note_that_is_changed_are_read_again(store: Store) -> None:
+    scratch = store.workspace.scratch
+    _note(store, "first")
+    _note(store, "second")
+    absorb_notes(store, clock())
+    with scratch.open("a") as log:
+        log.write("  and its second line\n")
+    assert absorb_notes(store, clock()) == 1
+    assert _texts(store)[-1] == "second\nand its second line"
+    scratch.write_text(scratch.read_text().replace("first", "changed"))
+    assert absorb_notes(store, clock()) == 1
+    assert _texts(store)[-1] == "changed"
+
+
+def test_half_a_line_waits_until_it_is_whole_or_quiet(store: Store) -> None:
+    scratch = store.workspace.scratch
+    _note(store, "first")
+    with scratch.open("a") as log:
+        log.write("- half of")
+    absorb_notes(store, clock())
+    assert _texts(store) == ["first"]
+    os.utime(scratch, (0, 0))
+    assert absorb_notes(store, clock()) == 1
+    assert _texts(store) == ["first", "half of"]
+
+
+def test_the_log_is_known_when_it_becomes_a_segment(store: Store) -> None:
+    _note(store, "first")
+    absorb_notes(store, clock())
+    _read(store)
+    store.segments.take()
+    assert absorb_notes(store, clock()) == 0
+    assert _read(store) == ["scratch.md"]  # the new one
+    _note(store, "second")
+    assert absorb_notes(store, clock()) == 1
+    assert _texts(store) == ["first", "second"]
+
+
+def test_a_late_write_into_a_segment_is_read(store: Store) -> None:
+    _note(store, "first")
+    with store.workspace.scratch.open("a") as log:
+        store.segments.take()
+        absorb_notes(store, clock())
+        log.write("- late\n")
+    assert absorb_notes(store, clock()) == 1
+    assert _texts(store) == ["first", "late"]
+
+
+def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
+    _note(store, "Which region holds the backups?")
+    with owned_twice(store) as other:
+        _note(store, BAD)
+        assert absorb_notes(store, clock()) == 2
+        # As if it had looked at the files before the other one wrote.
+        other.crystals.connection.execute("DELETE FROM meta WHERE name = 'notes_read'")
+        assert absorb_notes(other, clock()) == 0
+        assert [gap.times for gap in other.questions.open(5)] == [1]
+        felt = other.crystals.connection.execute("SELECT count(*) FROM feelings WHERE cause = ?", (BAD,)).fetchone()[
+            0
+        ]
+    assert felt == 1
+
+
+class owned_twice:  # noqa: N801 - reads as what it is
+    """A second set of stores over the same workspace, as the daemon has one for what takes long."""
+
+    def __init__(self, store: Store) -> None:
+        from daemon.workspace.stores import open_owned
+
+        self.store = open_owned(store.workspace, store.config, store.check, store.embedding, store.indexing)
+
+    def __enter__(self) -> Store:
+        return self.store
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+
+def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store) -> None:
+    _note(store, "Which region holds the backups?")
+    for line in ERRORS:
+        _note(store, line)
+    root, segments = store.workspace.root, store.segments
+    full = FaultySystem(root, fail_at=0, fault=Fault.ERROR_ONWARDS)
+    store.segments = Segments(store.workspace, Disk(root, full))
+    with pytest.raises(StorageError, match="disk is full"):
+        absorb_notes(store, clock())
+    assert (_texts(store), store.questions.open(5), full.met) == ([], [], True)
+    store.segments = segments
+    assert absorb_notes(store, clock()) == 4
+    assert len(store.questions.open(5)) == 1
+    assert len(set(_auto(store))) == 1  # one that failed may stand there as well: rather twice than never
+
+
+@pytest.mark.parametrize("way", ["notes", "transcript", "by hand"])
+def test_a_level_that_rises_high_writes_one_note_at_that_moment(store: Store, way: str, tmp_path: Path) -> None:
+    now = clock()
+    if way == "notes":
+        for line in ERRORS:
+            _note(store, line)
+        absorb_notes(store, now)
+    elif way == "transcript":
+        path = tmp_path / "chat.jsonl"
+        turns = [{"role": "user", "content": line, "timestamp": now.isoformat()} for line in ERRORS]
+        path.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
+        absorb_transcripts(store, [path], now)
+    else:
+        for line in ERRORS:
+            feel(store, [Feeling.ERROR], line, now, now)
+    assert store.feelings.levels(now).level(Hormone.CORTISOL) > 0.7
+    (auto,) = _auto(store)
+    assert "cortisol spike" in auto
+    assert ERRORS[2] in auto
+    absorb_notes(store, now)
+    assert len(_auto(store)) == 1  # its own words raise nothing
+    feel(store, [Feeling.ERROR], "once more", now, now)
+    assert len(_auto(store)) == 1  # it has not fallen below .7 since
+    later = now + timedelta(hours=3)
+    feel(store, [Feeling.ERROR] * 3, "much later", later, later)
+    assert len(_auto(store)) == 2
+
+
+def test_what_was_said_long_ago_is_felt_no_more(store: Store) -> None:
+    now = clock()
+    feel(store, [Feeling.ERROR] * 3, BAD, now - timedelta(hours=4), now)
+    assert _auto(store) == []

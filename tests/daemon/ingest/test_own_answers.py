@@ -1,0 +1,168 @@
+"""What dreamd said to an agent is not learnt again from the agent's transcript, and what it learnt once goes."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.config.settings import Config
+from daemon.ingest.formats import read_turns
+from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
+from daemon.ingest.notes import absorb_transcripts
+from daemon.upkeep.repair.own_answers import own_answers
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import clock, owned
+from state.crystals.crystal import Crystal, Kind, Origin, Trust
+from state.scratch import Note
+from state.stores.history.segments import Segments
+from tests.daemon.mcp.agents import asking, in_process, run, shown, told
+
+FACT = "The harbour crane in Trondheim is serviced by Ada every third Tuesday"
+QUESTION = "Who services the harbour crane in Trondheim?"
+OTHER = '{"results": [{"title": "Crane", "score": 0.7, "url": "https://a.test"}], "count": 1}'
+
+
+def claude(call: str, tool: str, given: dict[str, Any], answer: str) -> list[dict[str, Any]]:
+    about = {"sessionId": "s1", "timestamp": "2026-03-12T14:30:00.000Z"}
+    use = {"type": "tool_use", "id": call, "name": tool, "input": given}
+    result = {"type": "tool_result", "tool_use_id": call, "content": [{"type": "text", "text": answer}]}
+    return [
+        {"type": "assistant", "message": {"role": "assistant", "content": [use]}, **about},
+        {"type": "user", "message": {"role": "user", "content": [result]}, **about},
+    ]
+
+
+def codex(call: str, tool: str, given: dict[str, Any], answer: str) -> list[dict[str, Any]]:
+    server, _, name = tool.rpartition("__")
+    asked = {"type": "function_call", "call_id": call, "name": name, "arguments": json.dumps(given)}
+    if server:
+        asked["namespace"] = f"{server}__"
+    output = {"type": "function_call_output", "call_id": call, "output": answer}
+    return [{"type": "response_item", "timestamp": "2026-03-12T14:30:00Z", "payload": one} for one in (asked, output)]
+
+
+def openai(call: str, tool: str, given: dict[str, Any], answer: str) -> list[dict[str, Any]]:
+    asked = {"id": call, "function": {"name": tool.rpartition("__")[2], "arguments": json.dumps(given)}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": call, "content": answer},
+    ]
+
+
+def texts(path: Path, *records: object) -> list[str]:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    reading = read_turns(path)
+    assert reading.problems == ()
+    return [turn.text for turn in reading.turns]
+
+
+@pytest.mark.parametrize("form", [claude, codex, openai])
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("mcp__dreamd__memory_search", {"query": QUESTION}),
+        ("mcp__dreamd__dream_status", {}),
+        ("ReadMcpResourceTool", {"server": "dreamd", "uri": "memory://bootstrap"}),
+        ("Bash", {"command": f'cd /srv && dreamd search "{QUESTION}"'}),
+        ("Bash", {"command": "DREAMD_LOG=off ~/.local/bin/dreamd status --json | jq ."}),
+        ("shell", {"command": ["bash", "-lc", "dreamd note 'x'"]}),
+    ],
+)
+def test_neither_a_call_of_dreamd_nor_its_answer_is_read(
+    tmp_path: Path, form: Callable[..., list[dict[str, Any]]], tool: str, given: dict[str, Any]
+) -> None:
+    records = [
+        *form("t1", tool, given, f"{FACT}, whatever form it has"),
+        *form("t2", "Bash", {"command": "ls"}, "a.py"),
+    ]
+    assert texts(tmp_path / "a.jsonl", *records) == ["Bash: ls", "a.py"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("mcp__mem0__memory_search", {"query": "crane"}),
+        ("Bash", {"command": "cd ~/src/dreamd && make test"}),
+        ("Bash", {"command": "git clone https://a.test/dreamd"}),
+        ("Bash", {"command": "grep -rn dreamd docs"}),
+        ("Read", {"file_path": "/srv/dreamd/README.md"}),
+    ],
+)
+def test_what_others_say_is_read(tmp_path: Path, tool: str, given: dict[str, Any]) -> None:
+    assert len(texts(tmp_path / "a.jsonl", *claude("t1", tool, given, OTHER))) == 2
+
+
+def test_an_answer_is_known_by_its_form_wherever_it_stands(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    Segments(workspace).append(Note(FACT, clock(), 0.8))
+    answers = list[str]()
+
+    async def talk() -> None:
+        async with in_process(asking(workspace)) as client:
+            answers.append(json.dumps(await told(client, "memory_search", query=QUESTION)))
+            answers.append(await shown(client, "memory_search", query=QUESTION))
+            answers.append(json.dumps(await told(client, "memory_bootstrap")))
+            answers.append(json.dumps(await told(client, "working_memory_note", note="The crane is blue")))
+
+    run(talk)
+    answers.append(json.dumps([{"type": "text", "text": answers[0]}]))
+    answers.append(json.dumps({"wrapped": answers[0]})[40:])
+    assert [answer for answer in answers if not is_own_answer(answer)] == []
+    for answer in answers:
+        assert texts(tmp_path / "a.jsonl", {"role": "tool", "content": answer}) == []
+
+
+def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    for text in (FACT, *(f"Crane number {n} in Bergen was painted by Bo" for n in range(9))):
+        Segments(workspace).append(Note(text, clock(), 0.6))
+    for session in range(8):
+        answers = list[Any]()
+
+        async def asked(answers: list[Any] = answers) -> None:
+            async with in_process(asking(workspace)) as client:
+                answers.append(await told(client, "memory_search", query=QUESTION))
+
+        run(asked)
+        assert answers[0]["hits"][0]["text"] == FACT
+        path = workspace.root / f"{session}.jsonl"
+        texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answers[0])))
+        with owned(workspace, Config(), "a test") as store:
+            absorb_transcripts(store, [path], clock())
+
+
+def test_a_repair_takes_out_what_was_learnt_before_and_nothing_else(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    answer = json.dumps({"good": True, "arms": ["lexical"], "hits": [{"text": FACT, "score": 0.3}]})
+    turns = [
+        ("mcp__dreamd__memory_search: " + QUESTION, "assistant", Trust.AGENT, True),
+        ("Bash: dreamd search crane", "assistant", Trust.AGENT, True),
+        ("Bash: ls", "assistant", Trust.AGENT, False),
+        (FACT + ", says a result without a form", "mcp__dreamd__memory_search", Trust.TOOL, True),
+        ("1. " + FACT + "\n   of the shell", "Bash", Trust.TOOL, True),
+        ("crane.py\nharbour.py", "Bash", Trust.TOOL, False),
+        (answer, "tool", Trust.TOOL, True),
+        (OTHER, "tool", Trust.TOOL, False),
+        (FACT, "user", Trust.OWNER, False),
+        ("I will: run dreamd search crane", "assistant", Trust.AGENT, False),
+    ]
+    with owned(workspace, Config(), "a test") as store:
+        for position, (text, speaker, trust, _) in enumerate(turns):
+            kind = Kind.EPISODE if speaker == "assistant" else Kind.GENERAL
+            crystal = Crystal(text, Origin.SESSION, clock(), kind=kind, speaker=speaker, trust=trust)
+            store.remember([replace(crystal, session="s1", position=position)])
+        for job in own_answers(store):
+            assert job.do() == (f"{sum(own for *_, own in turns)} crystals",)
+        rows = store.crystals.connection.execute("SELECT text FROM crystals ORDER BY position")
+        assert [row["text"] for row in rows] == [text for text, *_, own in turns if not own]
+        assert list(own_answers(store)) == []
+        assert store.search(QUESTION, clock()).hits[0].crystal.text == FACT
+
+
+def test_a_command_is_dreamds_only_where_a_command_begins() -> None:
+    assert is_own_call("Bash", {"command": "sudo -u ada true; python3 -m daemon status"})
+    assert not is_own_call("Bash", {"command": "echo my dreamd is old"})
+    assert not is_own_call("Bash", {"command": "dreamd-other run"})

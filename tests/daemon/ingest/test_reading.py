@@ -1,0 +1,307 @@
+"""Reading step by step: watermarks, unfinished lines, rewritten files and hostile ones."""
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.ingest.formats import Turn, Watermark, place, read_turns, readings
+from state.errors import DocumentError, NotFoundError
+
+FILE_TIME = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+
+
+def message(text: str, role: str = "user") -> str:
+    return json.dumps({"role": role, "content": text}) + "\n"
+
+
+def written(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    os.utime(path, (FILE_TIME.timestamp(), FILE_TIME.timestamp()))
+    return path
+
+
+def texts(turns: tuple[Turn, ...]) -> list[str]:
+    return [turn.text for turn in turns]
+
+
+def test_each_turn_knows_its_line_position_and_session(tmp_path: Path) -> None:
+    path = written(tmp_path / "chat.jsonl", message("first") + "\n" + message("second", "assistant"))
+    reading = read_turns(path)
+    assert [(turn.source.first_line, turn.position, turn.session) for turn in reading.turns] == [
+        (1, 0, str(path)),
+        (3, 1, str(path)),
+    ]
+    assert reading.complete
+    assert reading.problems == ()
+
+
+def test_a_turn_without_a_time_has_the_time_of_the_file(tmp_path: Path) -> None:
+    assert read_turns(written(tmp_path / "chat.jsonl", message("hello"))).turns[0].at == FILE_TIME
+
+
+def test_reading_again_gives_nothing_until_the_file_grows(tmp_path: Path) -> None:
+    path = written(tmp_path / "chat.jsonl", message("first"))
+    first = read_turns(path)
+    assert read_turns(path, first.watermark).turns == ()
+    with path.open("a") as file:
+        file.write(message("second"))
+    later = read_turns(path, first.watermark)
+    assert [(turn.text, turn.position, turn.source.first_line) for turn in later.turns] == [("second", 1, 2)]
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8"), max_size=20), max_size=12),
+    st.lists(st.integers(0, 400), max_size=5),
+)
+def test_reading_in_any_pieces_gives_the_turns_of_reading_at_once(
+    tmp_path_factory: pytest.TempPathFactory, said: list[str], cuts: list[int]
+) -> None:
+    whole = "".join(map(message, said)).encode()
+    path = tmp_path_factory.mktemp("pieces") / "chat.jsonl"
+    at_once = read_turns(written(path, whole)).turns
+    watermark: Watermark | None = None
+    pieces: list[Turn] = []
+    for cut in [*sorted(cuts), len(whole)]:
+        path.write_bytes(whole[:cut])
+        os.utime(path, (FILE_TIME.timestamp(), FILE_TIME.timestamp()))
+        reading = read_turns(path, watermark)
+        assert reading.problems == ()
+        watermark = reading.watermark
+        pieces.extend(reading.turns)
+    assert tuple(pieces) == at_once
+
+
+def test_an_unfinished_last_line_waits_for_its_end(tmp_path: Path) -> None:
+    half, rest = message("second")[:12], message("second")[12:]
+    path = written(tmp_path / "chat.jsonl", message("first") + half)
+    first = read_turns(path)
+    assert texts(first.turns) == ["first"]
+    assert first.problems == ()
+    with path.open("a") as file:
+        file.write(rest)
+    assert texts(read_turns(path, first.watermark).turns) == ["second"]
+
+
+def test_a_whole_last_record_without_a_line_end_is_read_once(tmp_path: Path) -> None:
+    path = written(tmp_path / "chat.jsonl", message("first") + message("last").rstrip())
+    first = read_turns(path)
+    assert texts(first.turns) == ["first", "last"]
+    with path.open("a") as file:
+        file.write("\n" + message("more"))
+    more = read_turns(path, first.watermark).turns
+    assert [(turn.text, turn.source.first_line) for turn in more] == [("more", 3)]
+
+
+@pytest.mark.parametrize("now", [message("other") * 3, message("x"), ""])
+def test_a_rewritten_or_shortened_file_is_read_from_its_start(tmp_path: Path, now: str) -> None:
+    path = written(tmp_path / "chat.jsonl", message("first") + message("second"))
+    watermark = read_turns(path).watermark
+    written(path, now)
+    assert len(read_turns(path, watermark).turns) == now.count("\n")
+
+
+def test_a_document_edited_in_its_middle_is_read_again(tmp_path: Path) -> None:
+    body = "# Notes\n\nThe port is 8080.\n\n" + "Filler paragraph.\n\n" * 900
+    path = written(tmp_path / "notes.md", body)
+    watermark = read_turns(path).watermark
+    written(path, body.replace("8080", "9090"))
+    assert read_turns(path, watermark).turns[0].text == "The port is 9090."
+
+
+def test_a_broken_line_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path / "chat.jsonl", message("first") + '{"role": "user", "cont\n' + message("third"))
+    reading = read_turns(path)
+    assert texts(reading.turns) == ["first", "third"]
+    assert [problem.line for problem in reading.problems] == [2]
+    assert str(reading.problems[0]).startswith(f"{path}:2: the record is not JSON (")
+    assert str(reading.problems[0]).endswith("the line is skipped")
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b'{"role": "user", "content": "\xff\xfe"}', "is not UTF-8 (byte 0xff)"),
+        (b"\0" * 64, "is not JSON"),
+        (b"[" * 200_000, "is nested too deeply"),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "is nested too deeply"),
+        (b"[1, 2]", "is no JSON object"),
+        (b'{"n": ' + b"9" * 5000 + b"}", "is not JSON"),
+        (b'{"role": "wizard", "content": "x"}', "has the role 'wizard'"),
+    ],
+)
+def test_hostile_lines_are_skipped_one_by_one(tmp_path: Path, line: bytes, complaint: str) -> None:
+    path = written(tmp_path / "chat.jsonl", message("before").encode() + line + b"\n" + message("after").encode())
+    reading = read_turns(path)
+    assert texts(reading.turns) == ["before", "after"]
+    assert complaint in str(reading.problems[0])
+
+
+def test_a_line_longer_than_the_cap_is_skipped_and_reported(tmp_path: Path) -> None:
+    huge = json.dumps({"role": "user", "content": "x" * (9 * 2**20)}) + "\n"
+    reading = read_turns(written(tmp_path / "chat.jsonl", message("before") + huge + message("after")))
+    assert texts(reading.turns) == ["before", "after"]
+    assert str(reading.problems[0]).endswith(":2: the record is longer than 8 MiB; the line is skipped")
+
+
+def test_a_large_file_is_read_in_several_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daemon.ingest.formats.records.CALL_TURNS", 7)
+    path = written(tmp_path / "chat.jsonl", "".join(message(f"turn {number}") for number in range(20)))
+    parts = list(readings(path))
+    assert [len(part.turns) for part in parts] == [7, 7, 6]
+    assert [turn.position for part in parts for turn in part.turns] == list(range(20))
+
+
+def test_a_large_document_is_read_in_several_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daemon.ingest.formats.prose.CALL_TURNS", 3)
+    path = written(tmp_path / "notes.md", "# A\n\none\n\n## B\n\ntwo\n\nthree\n\n- four\n- five\n\n# C\n\nsix\n")
+    parts = list(readings(path))
+    found = [(turn.text, turn.heading, turn.position) for part in parts for turn in part.turns]
+    assert found == [
+        ("one", "A", 0),
+        ("two", "A > B", 1),
+        ("three", "A > B", 2),
+        ("four", "A > B", 3),
+        ("five", "A > B", 4),
+        ("six", "C", 5),
+    ]
+    assert [part.complete for part in parts] == [False, True]
+
+
+def test_problems_without_end_do_not_fill_the_memory(tmp_path: Path) -> None:
+    path = written(tmp_path / "chat.jsonl", message("first") + "x\n" * 2500)
+    assert [len(part.problems) for part in readings(path)] == [place.CALL_PROBLEMS, place.CALL_PROBLEMS, 500]
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    content = b"\xef\xbb\xbf" + message("first").encode().replace(b"\n", b"\r\n") + message("second").encode()
+    reading = read_turns(written(tmp_path / "chat.jsonl", content))
+    assert texts(reading.turns) == ["first", "second"]
+    assert reading.problems == ()
+
+
+def test_lone_surrogates_nul_and_invisible_characters_do_not_survive(tmp_path: Path) -> None:
+    line = r'{"role": "user", "content": "a\ud800b\u0000c\u202ed\u200be \u001b[31mred\u001b[0m"}' + "\n"
+    turn = read_turns(written(tmp_path / "chat.jsonl", line)).turns[0]
+    assert turn.text == "a\N{REPLACEMENT CHARACTER}bcde red"
+    assert turn.text.encode()
+
+
+@pytest.mark.parametrize("name", ["chat.jsonl", "notes.md", "notes.txt", "chat.json", "no-suffix"])
+@pytest.mark.parametrize("content", [b"", b"\n\n  \n", b"\xef\xbb\xbf"])
+def test_an_empty_file_has_no_turns(tmp_path: Path, name: str, content: bytes) -> None:
+    reading = read_turns(written(tmp_path / name, content))
+    assert (reading.turns, reading.problems, reading.complete) == ((), (), True)
+
+
+def test_a_session_whose_first_line_is_being_written_has_nothing_yet(tmp_path: Path) -> None:
+    assert read_turns(written(tmp_path / "chat.jsonl", '{"type": "us')).turns == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("photo.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "NUL byte"),
+        ("wide.txt", "hello".encode("utf-16"), "UTF-16"),
+        ("old.txt", "caf\xe9 au lait".encode("latin-1"), "byte 0xe9 is not UTF-8"),
+        ("old.json", b'[{"role": "user", "content": "caf\xe9"}]', "byte 0xe9 is not UTF-8"),
+        ("broken.json", b'{"messages": [', "is not JSON"),
+        ("deep.json", b"[" * 200_000, "nested too deeply"),
+        ("other.json", b'{"name": "dreamd"}', "unknown shape"),
+        ("other.jsonl", b'{"name": "dreamd"}\n{"name": "x"}\n', "none of its first"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_clear_error(
+    tmp_path: Path, name: str, content: bytes, complaint: str
+) -> None:
+    with pytest.raises(DocumentError, match=complaint) as caught:
+        read_turns(written(tmp_path / name, content))
+    assert str(tmp_path / name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_folders_devices_and_missing_files_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DocumentError, match="is a folder"):
+        read_turns(tmp_path)
+    with pytest.raises(DocumentError, match="no regular file"):
+        read_turns(tmp_path / "pipe")
+    with pytest.raises(NotFoundError, match="does not exist"):
+        read_turns(tmp_path / "absent.jsonl")
+
+
+@given(st.binary(max_size=400), st.sampled_from(["x.jsonl", "x.json", "x.md", "x.txt"]))
+def test_no_bytes_break_the_reader(tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str) -> None:
+    path = written(tmp_path_factory.mktemp("bytes") / name, content)
+    try:
+        reading = read_turns(path)
+    except DocumentError:
+        return
+    for turn in reading.turns:
+        assert turn.text.encode()
+    assert read_turns(path, reading.watermark).turns == ()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+keys = st.sampled_from(
+    [
+        "type",
+        "message",
+        "content",
+        "role",
+        "payload",
+        "sessionId",
+        "timestamp",
+        "isSidechain",
+        "text",
+        "id",
+        "name",
+        "input",
+        "output",
+        "messages",
+        "speaker",
+    ]
+)
+
+
+@given(
+    st.lists(st.dictionaries(keys, json_values | keys, max_size=5), max_size=4),
+    st.sampled_from(["x.jsonl", "x.json"]),
+)
+def test_no_record_of_odd_shape_breaks_an_adapter(
+    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, object]], name: str
+) -> None:
+    known = [
+        {"type": "user", "sessionId": "s"},
+        {"type": "response_item", "payload": {}},
+        {"role": "user", "content": ""},
+    ]
+    for first in known:
+        path = tmp_path_factory.mktemp("odd") / name
+        path.write_text("".join(json.dumps(record) + "\n" for record in [first, *records]))
+        try:
+            reading = read_turns(path)
+        except DocumentError:
+            continue
+        assert reading.complete
+
+
+@pytest.mark.parametrize("carry", [{"path": [1, ["a", "b"], [1, 2, 3]]}, {"calls": {"c": ["tool", "nobody"]}}, []])
+@pytest.mark.parametrize("name", ["talk.md", "chat.jsonl"])
+def test_a_watermark_that_was_damaged_costs_what_it_carried_and_no_more(
+    tmp_path: Path, name: str, carry: object
+) -> None:
+    path = written(tmp_path / name, "# Plans\n\nfirst\n\n" if name == "talk.md" else message("first"))
+    mark = replace(read_turns(path).watermark, carry=json.dumps(carry))
+    with path.open("a") as file:
+        file.write("second\n" if name == "talk.md" else message("second"))
+    assert "second" in texts(read_turns(path, mark).turns)

@@ -1,0 +1,134 @@
+"""What a secret must not reach, whoever wrote it: a model, a crystal, a pointer, the ledger. And the owner's say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.api.provenance import why
+from daemon.config.settings import Config, SecretsSection
+from daemon.dream.run import without_secrets
+from daemon.dream.snapshot import snapshot
+from daemon.ingest.notes import absorb_transcripts, transcript_files
+from daemon.ingest.seed import migrate
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.vector_index import Embedding
+from graphs import reflection, synthesis
+from graphs.eviction import shown, topic_for
+from graphs.working_copy import Sheet
+from state.codec import decode, encode
+from state.document.document import SectionName
+from state.document.operations import Refusal
+from state.dream import Reason, Snapshot
+from state.secrets.policy import Redaction
+from state.stores.vectors.embedder import Unavailable
+
+SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+HIDDEN = "[redacted: github token]"
+HEADINGS = [f"## {name.value}" for name in SectionName]
+MEMORY = "\n\n".join([*HEADINGS[:4], f"- The deploy token is {SECRET}, asked for by Ada", *HEADINGS[4:], ""])
+
+
+def opened(root: Path, secrets: SecretsSection) -> Any:
+    there = Embedding.given(Unavailable("not needed here"))
+    return owned(init_workspace(root), Config(secrets=secrets), "a test", embedding=there)
+
+
+def read(store: Store) -> Snapshot:
+    """As a dream would, the owner's lines in it, and GENOME.md."""
+    store.workspace.document.write_text(MEMORY, encoding="utf-8")
+    store.workspace.genome.write_text(f"- Never print {SECRET}\n", encoding="utf-8")
+    return snapshot(store, (), (), "20260101T000000Z", Reason.MANUAL, clock())
+
+
+def test_a_prompt_has_no_secret_of_the_file_of_the_genome_or_of_what_a_guard_said(tmp_path: Path) -> None:
+    with opened(tmp_path, SecretsSection()) as store:
+        asked = synthesis.request(read(store), [f"it contradicts GENOME.md: {SECRET}"])
+    assert SECRET not in asked.system + asked.user
+    assert asked.user.count(HIDDEN) >= 2
+
+
+@pytest.mark.parametrize("secrets", [SecretsSection(redact=False), SecretsSection(allow=(SECRET,))])
+def test_the_owner_s_word_on_secrets_counts_in_prompts_too(tmp_path: Path, secrets: SecretsSection) -> None:
+    with opened(tmp_path, secrets) as store:
+        made = decode(Snapshot, encode(read(store)))  # as it goes through a checkpoint
+    asked = synthesis.request(made, [])
+    assert SECRET in asked.user
+    assert "[redacted" not in asked.user
+    assert any(SECRET in Sheet(made, (), ()).crystal_of(line).text for line in (*made.lines, *made.old_text))
+
+
+def test_a_line_that_leaves_leaves_without_its_secret(tmp_path: Path) -> None:
+    with opened(tmp_path, SecretsSection()) as store:
+        made = read(store)
+    for line in (*made.lines, *made.old_text):
+        assert SECRET not in Sheet(made, (), ()).crystal_of(line).text
+        assert SECRET not in topic_for(shown(made, line))
+
+
+def test_a_document_that_a_model_gives_back_as_it_was_shown_changes_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, SecretsSection()) as store:
+        made = read(store)
+    draft = synthesis.read(MEMORY.replace(SECRET, HIDDEN), made, "model", complete=True)
+    assert draft.operations == ()
+
+
+def test_what_a_model_says_is_no_secret_either(tmp_path: Path) -> None:
+    with opened(tmp_path, SecretsSection()) as store:
+        made = read(store)
+    said = {"op": "add", "section": SectionName.CONTEXT.value, "text": f"Use {SECRET}", "cites": ["L1"]}
+    draft = synthesis.read(json.dumps({"operations": [said]}), made, "model", complete=True)
+    assert [one.text for one in draft.operations] == [f"Use {HIDDEN}"]
+    assert reflection.read(json.dumps({"insights": []}), made) == ((), ())
+
+
+def test_old_text_becomes_crystals_without_it(tmp_path: Path) -> None:
+    with opened(tmp_path, SecretsSection()) as store:
+        store.workspace.document.write_text(f"I use the token {SECRET} for the shop\n", encoding="utf-8")
+        migrate(store, clock())
+        texts = [crystal.text for crystal in store.crystals.by_keys(range(99)).values()]
+    assert texts == [f"I use the token {HIDDEN} for the shop"]
+
+
+@pytest.mark.parametrize(("redact", "expected"), [(True, HIDDEN), (False, SECRET)])
+def test_a_transcript_is_read_as_the_owner_says(tmp_path: Path, redact: bool, expected: str) -> None:  # noqa: FBT001
+    with opened(tmp_path, SecretsSection(redact=redact)) as store:
+        folder = tmp_path / "transcripts"
+        folder.mkdir()
+        turn = {"role": f"user {SECRET}", "content": f"it is {SECRET}"}
+        (folder / "chat.jsonl").write_text(json.dumps(turn) + "\n", encoding="utf-8")
+        (folder / "notes.md").write_text(f"# On {SECRET}\n\nIt is rotated every week.\n", encoding="utf-8")
+        absorb_transcripts(store, transcript_files(store), clock())
+        crystals = store.crystals.by_keys(range(99)).values()
+    assert crystals
+    assert (SECRET in str(crystals)) is not redact
+    assert expected in str(crystals)
+
+
+def test_the_ledger_keeps_none(tmp_path: Path) -> None:
+    with opened(tmp_path, SecretsSection()) as store:
+        store.ledger.begin("d", "manual", clock())
+        store.ledger.end("d", "failed", f"MODEL_ERROR: Incorrect API key provided: {SECRET}", clock())
+        store.ledger.reject("d", [Refusal("genome", "operation", f"it contradicts {SECRET}")], clock())
+        assert HIDDEN in store.ledger.runs(1)[0].detail
+        assert HIDDEN in store.ledger.rejections("d")[0].figures
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"text": "the password is \\"hunter2!\\", isn\'t it", "n": [1, "%s"]}' % SECRET, f"plain {SECRET}"],  # noqa: UP031
+)
+def test_an_answer_is_kept_without_and_stays_what_it_is(answer: str) -> None:
+    kept = without_secrets(answer, Redaction())
+    assert SECRET not in kept
+    assert answer.startswith("{") is isinstance(json.loads(kept) if kept.startswith("{") else None, dict)
+    assert without_secrets(answer, Redaction(on=False)) == answer
+
+
+def test_where_a_line_comes_from_is_told_without(tmp_path: Path) -> None:
+    with opened(tmp_path, SecretsSection()) as store:
+        read(store)
+        (story,) = why(store, "deploy token")
+    assert story.text == f"The deploy token is {HIDDEN}, asked for by Ada"

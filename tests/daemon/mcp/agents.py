@@ -1,0 +1,190 @@
+"""Agents as tests have them: the SDK's client in this process, over stdio with a real process, and over HTTP."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from daemon.config.settings import Config
+from daemon.mcp.server import Ask, server
+from daemon.mcp.stdio import Asking
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+
+ROOT = Path(__file__).parents[3]
+TEA = "Ada prefers tea over coffee in the morning"
+PORT = "The deployment runs on port 8443 behind nginx"
+MODES = ("auto", "legacy")
+_INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+def asking(workspace: Workspace, config: Config | None = None) -> Asking:
+    """What `dreamd mcp` does with a call."""
+    return Asking(lambda: workspace, lambda: config or Config())
+
+
+@asynccontextmanager
+async def in_process(ask: Ask, mode: str = "auto", config: Config | None = None) -> AsyncIterator[Client]:
+    """A client of a server in this process."""
+    async with Client(server(ask, config or Config()), mode=mode) as client:
+        yield client
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Next to nothing of whoever runs the tests."""
+    kept = {name: os.environ[name] for name in ("HOME", "PATH", "XDG_STATE_HOME") if name in os.environ}
+    return {**kept, "XDG_CONFIG_HOME": "/nonexistent", **more}
+
+
+@asynccontextmanager
+async def over_stdio(*words: str, mode: str = "auto", **variables: str) -> AsyncIterator[Client]:
+    """A client of `dreamd mcp` with these words, in a process of its own."""
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-m", "daemon", "mcp", *words], env=environment(**variables), cwd=str(ROOT)
+    )
+    with tempfile.TemporaryFile("w+") as said:
+        async with Client(stdio_client(parameters, errlog=said), mode=mode) as client:
+            yield client
+        said.seek(0)
+        assert "Traceback" not in said.read()
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    """Run the body of a test that talks."""
+    anyio.run(test)
+
+
+async def told(client: Client, tool: str, **arguments: Any) -> Any:
+    """The structured answer of a good call; the client has checked it against the tool's schema."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    return result.structured_content
+
+
+async def shown(client: Client, tool: str, **arguments: Any) -> str:
+    """The text of a good call."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    return "\n".join(part.text for part in result.content if part.type == "text")
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> Any:
+    """The error of a call that is refused, in the form that every error has."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert result.structured_content is None
+    (part,) = result.content
+    assert part.type == "text"
+    error = json.loads(part.text)
+    assert error.keys() == {"error", "code", "details"}
+    assert "Traceback" not in error["error"]
+    return error
+
+
+def notes(workspace: Workspace) -> list[str]:
+    """What stands in the log."""
+    return [note.text for note in Segments(workspace).pending_notes()]
+
+
+@dataclass(slots=True)
+class Raw:
+    """`dreamd mcp` as bytes: what goes to its stdin and what comes from its stdout."""
+
+    process: "subprocess.Popen[bytes]"
+    errors: IO[bytes]
+    _ids: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
+
+    def send(self, line: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def line(self) -> Any:
+        assert self.process.stdout
+        row = self.process.stdout.readline()
+        assert row, self.said()
+        return json.loads(row)
+
+    def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """The message that answers."""
+        number = next(self._ids)
+        self.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}).encode())
+        while (message := self.line()).get("id") != number:
+            assert message["jsonrpc"] == "2.0"
+        return message
+
+    def greet(self) -> None:
+        assert "result" in self.ask("initialize", _INITIALIZE)
+        self.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        return self.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(30)
+
+    def end(self) -> int:
+        """Close its stdin; its exit status. Whatever it still had to say was protocol."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.close()
+        for row in self.process.stdout:
+            assert json.loads(row)["jsonrpc"] == "2.0"
+        return self.process.wait(30)
+
+    def said(self) -> str:
+        """What it wrote to stderr."""
+        self.errors.seek(0)
+        return self.errors.read().decode()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait(30)
+        for pipe in (self.process.stdin, self.process.stdout, self.errors):
+            if pipe is not None:
+                pipe.close()
+
+
+def raw(root: Path, *program: str) -> Raw:
+    """A process; without a program it is `dreamd mcp` for this workspace."""
+    words = program or ("-m", "daemon", "mcp", "-w", str(root))
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Raw
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        cwd=ROOT,
+        env=environment(),
+    )
+    return Raw(process, errors)
+
+
+@contextmanager
+def greeted(root: Path, *program: str) -> Iterator[Raw]:
+    """The same after the handshake."""
+    with raw(root, *program) as process:
+        process.greet()
+        yield process

@@ -1,0 +1,44 @@
+"""A real HTTP server over the MCP endpoint of a house."""
+
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from daemon.api.daemon import House
+from daemon.mcp.http import streamable
+
+
+@contextmanager
+def served(house: House, port: int = 0) -> Iterator[str]:
+    """A real server; the address of its /mcp."""
+    endpoint = streamable(house)
+
+    async def living(_: Starlette) -> AsyncIterator[None]:
+        async with endpoint.running():
+            yield
+
+    app = Starlette(
+        routes=[Route("/mcp", endpoint), Route("/mcp/{workspace}", endpoint)], lifespan=asynccontextmanager(living)
+    )
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=5))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            deadline = time.monotonic() + 30
+            while not server.started and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert server.started
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+            assert not thread.is_alive()

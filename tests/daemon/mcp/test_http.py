@@ -1,0 +1,173 @@
+"""MCP over streamable HTTP: a real server, the SDK's client, and plain requests."""
+
+import http.client
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import pytest
+from mcp import Client
+
+from daemon.config.registry import name_of
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.vector_index import Embedding
+from state.stores.disk.workspace import Workspace
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown, told
+from tests.daemon.mcp.serving import served
+from tests.support.running import alone
+
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "working_memory_note", "arguments": {"note": TEA}},
+}
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "here")
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "there")
+
+
+def house(*workspaces: Workspace) -> OwnHouse:
+    roots = {name_of(one.root): one.root for one in workspaces}
+    return OwnHouse(roots=roots, embedding=Embedding(download=False))
+
+
+def request(url: str, method: str = "POST", body: Any = CALL, **headers: str) -> tuple[int, bytes]:
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.netloc, timeout=30)
+    try:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, place.path, content, {**HEADERS, **headers})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_workspace_has_its_own_address(here: Workspace, there: Workspace, mode: str) -> None:
+    steps: list[str] = []
+
+    async def heard(progress: float, total: float | None, message: str | None) -> None:
+        steps.append(message or "")
+
+    async def body() -> None:
+        with served(house(here, there)) as url:
+            async with (
+                Client(f"{url}/{name_of(here.root)}", mode=mode) as one,
+                Client(f"{url}/{name_of(there.root)}", mode=mode) as other,
+            ):
+                assert len((await one.list_tools()).tools) == 7
+                await told(one, "working_memory_note", note=TEA)
+                assert notes(here) == [TEA]
+                await told(other, "working_memory_note", note=PORT)
+                assert [hit["text"] for hit in (await told(one, "memory_search", query="tea"))["hits"]] == [TEA]
+                assert [hit["text"] for hit in (await told(other, "memory_search", query="tea"))["hits"]] == [PORT]
+                result = await one.call_tool("dream_now", {}, progress_callback=heard)
+                assert not result.is_error, result.content
+                assert TEA in await shown(one, "memory_bootstrap")
+                (state,) = (await one.read_resource("memory://state")).contents
+                assert TEA in state.model_dump()["text"]
+                assert (await refused(one, "memory_search", query=7))["details"]["fields"].keys() == {"query"}
+
+    run(body)
+    assert steps[-1] == "commit: version 1"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_only_workspace_needs_no_name_and_a_restart_is_not_noticed(here: Workspace, mode: str) -> None:
+    async def body() -> None:
+        with served(house(here)) as url:
+            port = urlsplit(url).port or 0
+            client = Client(url, mode=mode)
+            await client.__aenter__()
+            await told(client, "working_memory_note", note=TEA)
+        try:
+            with served(house(here), port):
+                assert (await told(client, "memory_search", query="tea"))["good"]
+        finally:
+            await client.__aexit__(None, None, None)
+
+    run(body)
+
+
+def test_many_clients_at_once(here: Workspace) -> None:
+    async def body() -> None:
+        with served(house(here)) as url:
+
+            async def one(number: int) -> None:
+                async with Client(url) as client:
+                    for part in range(4):
+                        await told(client, "working_memory_note", note=f"Lantern {number} in room {part}")
+                    found = await told(client, "memory_search", query=f"lantern {number}", limit=40)
+                    assert sum(f"Lantern {number} " in hit["text"] for hit in found["hits"]) == 4
+
+            async with anyio.create_task_group() as group:
+                for number in range(5):
+                    group.start_soon(one, number)
+
+    run(body)
+    assert len(notes(here)) == 20
+
+
+def test_addresses_that_mean_no_workspace(here: Workspace, there: Workspace) -> None:
+    both = house(here, there)
+    with served(both) as url:
+        status, body = request(url)
+        assert (status, json.loads(body)["code"]) == (400, "VALIDATION_ERROR")
+        assert all(name in json.loads(body)["error"] for name in both.roots)
+        status, body = request(f"{url}/elsewhere")
+        assert (status, json.loads(body)["code"]) == (404, "NOT_FOUND")
+        both.release(name_of(there.root))
+        assert request(url)[0] == 200
+        assert request(f"{url}/{name_of(there.root)}")[0] == 404
+    assert notes(here) == [TEA]
+
+
+def test_requests_that_are_no_mcp(here: Workspace) -> None:
+    with served(house(here)) as url:
+        for method in ("GET", "DELETE", "PUT"):
+            assert request(url, method, b"")[0] == 405
+        assert request(url, body=b"no json")[0] == 400
+        assert request(url, body=b" " * (2 << 20))[0] == 413
+        assert request(url, **{"Content-Type": "text/plain"})[0] in (400, 415)
+        assert request(url, Accept="text/html")[0] == 406
+        assert request(url)[0] == 200  # it still answers
+    assert notes(here) == [TEA]
+
+
+def test_a_name_that_the_guard_outside_lets_pass_is_not_refused_here(here: Workspace) -> None:
+    with served(house(here)) as url:
+        assert request(url, Host="memory.example", Origin="https://memory.example")[0] == 200
+    assert notes(here) == [TEA]
+
+
+def test_answers_are_counted(here: Workspace) -> None:
+    counted = house(here)
+
+    async def body() -> None:
+        with served(counted) as url:
+            async with Client(url) as client:
+                await told(client, "working_memory_note", note=TEA)
+                await refused(client, "memory_why", text="never said")
+
+    run(body)
+    figures = counted.metrics.render()[0].decode()
+    assert 'operation="working_memory_note"' in figures
+    assert 'code="NOT_FOUND"' in figures

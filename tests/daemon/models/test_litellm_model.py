@@ -1,0 +1,236 @@
+"""One try to get one answer, through the real litellm, from a scripted server on 127.0.0.1."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.models.errors import UnusableReplyError
+from daemon.models.litellm_import import load_litellm
+from daemon.models.litellm_model import UNKNOWN_WINDOW, LitellmModel
+from daemon.models.pricing import estimate_tokens
+from daemon.models.retrying import Retrying
+from state.errors import ModelError
+from tests.support.conversing import ASKING, KEY, REQUEST, SCHEMA, Serve, model_at, never, refusal, requests_of
+from tests.support.scripted_model import SCRIPTS, Reply, error, in_turn
+
+REPOSITORY = Path(__file__).parents[3]
+pytestmark = pytest.mark.usefixtures("only_loopback")
+
+
+def test_an_answer_has_its_text_and_what_it_cost(serve: Serve) -> None:
+    server = serve(in_turn(Reply(content="tea it is", usage=(1000, 500))))
+    answer = model_at(server, "openai/gpt-4o-mini").ask(REQUEST)
+    assert (answer.text, answer.model, answer.finish_reason) == ("tea it is", "openai/gpt-4o-mini", "stop")
+    assert (answer.tokens_in, answer.tokens_out, answer.estimated) == (1000, 500, False)
+    assert answer.usd == pytest.approx(1000 * 0.15e-6 + 500 * 0.60e-6)
+    assert server.requests[0]["messages"] == [
+        {"role": "system", "content": REQUEST.system},
+        {"role": "user", "content": REQUEST.user},
+    ]
+    assert server.requests[0]["max_tokens"] == 400
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_dollars_of_an_unknown_model_are_zero_and_said_to_be_unknown(serve: Serve) -> None:
+    server = serve(in_turn(Reply(content="yes", usage=(1000, 500))))
+    model = model_at(server)
+    assert model.ask(REQUEST).usd == 0.0
+    assert not model.priced
+    assert model.worst_case(REQUEST).usd == 0.0
+    assert model_at(server, "openai/gpt-4o-mini").priced
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_a_price_that_litellm_cannot_compute_is_the_one_of_its_table(
+    serve: Serve, said: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPINFRA_API_KEY", KEY)
+    name = "deepinfra/openai/gpt-oss-120b"
+    listed = load_litellm().model_cost[name]
+    answer = model_at(serve(in_turn(Reply(content="yes", usage=(9, 2), says_usage=said))), name).ask(REQUEST)
+    per_in, per_out = listed["input_cost_per_token"], listed["output_cost_per_token"]
+    assert answer.usd == pytest.approx(answer.tokens_in * per_in + answer.tokens_out * per_out)
+    assert answer.usd > 0
+
+
+def test_tokens_that_the_provider_does_not_name_are_estimated(serve: Serve) -> None:
+    server = serve(in_turn(Reply(content="tea and bread", says_usage=False)))
+    answer = model_at(server, "openai/gpt-4o-mini").ask(REQUEST)
+    assert answer.estimated
+    assert answer.tokens_out == 3
+    assert answer.tokens_in >= estimate_tokens(REQUEST.system + REQUEST.user)
+    assert answer.usd == pytest.approx(answer.tokens_in * 0.15e-6 + answer.tokens_out * 0.60e-6)
+
+
+def test_an_answer_cut_at_the_limit_says_so(serve: Serve) -> None:
+    assert model_at(serve(SCRIPTS["cut"])).ask(REQUEST).finish_reason == "length"
+
+
+def test_a_megabyte_is_an_answer_like_any_other(serve: Serve) -> None:
+    assert len(model_at(serve(SCRIPTS["huge"])).ask(REQUEST).text) == 8 * 131_072
+
+
+def test_what_a_model_thought_aloud_is_not_its_answer(serve: Serve) -> None:
+    server = serve(in_turn("<think>tea or coffee</think>tea"))
+    assert model_at(server).ask(REQUEST).text == "tea"
+
+
+def test_a_server_of_ones_own_needs_no_key(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert model_at(serve(SCRIPTS["hello"])).ask(REQUEST).text == "hello"
+
+
+def test_the_window_of_a_known_model_is_its_own_and_of_another_the_default() -> None:
+    assert LitellmModel("openai/gpt-4o-mini").context_window == 128_000
+    assert LitellmModel("openai/scripted").context_window == UNKNOWN_WINDOW
+
+
+def test_a_schema_is_sent_to_a_model_that_takes_one(serve: Serve) -> None:
+    server = serve(in_turn({"a": "b"}))
+    assert json.loads(model_at(server, "openai/gpt-4o-mini").ask(ASKING).text) == {"a": "b"}
+    sent = server.requests[0]["response_format"]
+    assert sent == {"type": "json_schema", "json_schema": {"name": "operations", "schema": SCHEMA, "strict": True}}
+
+
+def test_a_model_that_nobody_knows_gets_a_plain_prompt(serve: Serve) -> None:
+    server = serve(in_turn({"a": "b"}))
+    model_at(server).ask(ASKING)
+    assert "response_format" not in server.requests[0]
+
+
+def test_a_refused_schema_is_left_out_once_and_from_then_on(serve: Serve) -> None:
+    server = serve(lambda said, _: error(400, "no response_format") if "response_format" in said else "plain")
+    model = model_at(server, "openai/gpt-4o-mini")
+    assert model.ask(ASKING).text == "plain"
+    assert server.count == 2
+    assert not model.takes_schema
+    model.ask(ASKING)
+    assert server.count == 3
+
+
+def test_a_request_that_is_bad_without_its_schema_too_is_refused(serve: Serve) -> None:
+    server = serve(SCRIPTS["refusing"])
+    model = model_at(server, "openai/gpt-4o-mini")
+    assert type(refusal(model, ASKING)) is ModelError
+    assert server.count == 2
+    assert model.takes_schema
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("empty", "answered nothing"),
+        ("null", "answered nothing"),
+        ("tool", "called a tool"),
+        ("reasoning", "reasoned and did not answer"),
+    ],
+)
+def test_an_answer_without_text_is_refused_and_charged(serve: Serve, script: str, why: str) -> None:
+    server = serve(SCRIPTS[script])
+    unusable = refusal(model_at(server))
+    assert why in str(unusable)
+    assert isinstance(unusable, UnusableReplyError)
+    assert unusable.answer.tokens_in > 0
+    assert not unusable.answer.estimated
+    assert server.count == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply(content=None, finish_reason="length"), "raise model.max_output_tokens"),
+        (Reply(content="", finish_reason="content_filter"), "content filter"),
+        (Reply(content=" \n "), "answered nothing"),
+        (Reply(body=b'{"id": "x", "object": "chat.completion", "choices": []}'), "no choice"),
+    ],
+)
+def test_an_empty_answer_says_why_it_is_empty(serve: Serve, reply: Reply, why: str) -> None:
+    assert why in str(refusal(model_at(serve(in_turn(reply)))))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(body=b"<html>welcome</html>", content_type="text/html"),
+        Reply(body=b'{"choices": ['),
+        Reply(body=b"[]"),
+    ],
+)
+@pytest.mark.parametrize("name", ["openai/scripted", "openrouter/some/model"])
+def test_an_unreadable_answer_is_charged_and_not_asked_for_again(serve: Serve, reply: Reply, name: str) -> None:
+    server = serve(in_turn(reply))
+    unusable = refusal(Retrying(model_at(server, name), sleep=never))
+    assert isinstance(unusable, UnusableReplyError)
+    assert "no chat completion" in str(unusable)
+    assert unusable.answer.estimated
+    assert unusable.answer.tokens_out == 400
+    assert server.count == 1
+
+
+def test_importing_the_model_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, daemon.models.litellm_model, daemon.models.metered, daemon.models.retrying\n"
+        "print(sorted({'litellm', 'openai', 'httpx', 'tenacity', 'pydantic', 'numpy'} & set(sys.modules)))"
+    )
+    assert _python("-c", code, cwd=REPOSITORY) == ("[]\n", "")
+
+
+def test_loading_litellm_opens_no_socket_reads_no_stray_env_file_and_prints_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("STRAY=1\n")
+    code = (
+        "import os, sys\n"
+        "seen = []\n"
+        "sys.addaudithook(lambda name, _: seen.append(name) if name.startswith('socket.') else None)\n"
+        "from daemon.models.litellm_import import load_litellm\n"
+        "load_litellm()\n"
+        "print({'socket.connect', 'socket.getaddrinfo'} & set(seen), os.environ.get('STRAY'))"
+    )
+    assert _python("-c", code, cwd=tmp_path) == ("set() None\n", "")
+
+
+def test_litellm_says_nothing_of_its_own(serve: Serve, capfd: pytest.CaptureFixture[str]) -> None:
+    server = serve(in_turn("hello", error(400), error(500), Reply(body=b"{")))
+    model = model_at(server)
+    assert model.ask(REQUEST).text == "hello"
+    for _ in range(3):
+        refusal(model)
+    refusal(LitellmModel("nobody/knows"))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_scripted_server_is_a_program_too() -> None:
+    arguments = [
+        sys.executable,
+        "-m",
+        "tests.support.scripted_model",
+        "--port",
+        "0",
+        "--script",
+        "tests.daemon.models.test_litellm_model:echo",
+    ]
+    with subprocess.Popen(arguments, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            assert LitellmModel("openai/x", api_base=url).ask(REQUEST).text == "1: N1: the user likes tea"
+            assert [asked["model"] for asked in requests_of(url)] == ["x"]
+        finally:
+            server.terminate()
+
+
+def echo(request: dict[str, Any], number: int) -> str:
+    """A script: the number of the call and what was said."""
+    return f"{number}: {request['messages'][-1]['content']}"
+
+
+def _python(*arguments: str, cwd: Path) -> tuple[str, str]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout, done.stderr

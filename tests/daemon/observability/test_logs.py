@@ -1,0 +1,300 @@
+"""One line an event; nothing of the memory in it; libraries on the same stream."""
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from daemon.observability import logs
+from daemon.observability.logs import WITHHELD
+from state.errors import CeilingError, StorageError
+from tests.support.running import ROOT
+
+FIGURES: dict[str, int] = {}
+SAID = "Ada's daughter starts school in Lisbon on Monday"
+
+
+@pytest.fixture(autouse=True)
+def quiet_again() -> Iterator[None]:
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    logs.switch_off()
+    root.setLevel(level)
+    assert [one for one in root.handlers if one not in handlers] == []
+
+
+class Stream(io.StringIO):
+    """A stream whose lines are events."""
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.getvalue().splitlines()]
+
+    @property
+    def event(self) -> dict[str, Any]:
+        (one,) = self.events
+        return one
+
+
+@pytest.fixture
+def stream() -> Stream:
+    there = Stream()
+    logs.configure("json", "info", there)
+    return there
+
+
+def raised(act: Callable[[], object]) -> Exception:
+    try:
+        act()
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_an_event_is_one_json_line_with_its_fields(stream: Stream) -> None:
+    logs.get(workspace="agent").bind(dream="01J").info("dream_committed", notes=9, usd=0.021, at=1, level=2)
+    event = stream.event
+    assert list(event)[:3] == ["at", "level", "event"]
+    assert datetime.fromisoformat(event.pop("at")).tzinfo == UTC
+    assert event == {
+        "level": "info",
+        "event": "dream_committed",
+        "workspace": "agent",
+        "dream": "01J",
+        "notes": 9,
+        "usd": 0.021,
+        "at_": 1,
+        "level_": 2,
+    }
+
+
+def test_before_it_is_configured_nothing_is_said_and_nothing_loaded() -> None:
+    script = (
+        "import sys; from daemon import logs; logs.get(a=1).error('dream_failed', error=ValueError('x'));"
+        "assert not {'structlog', 'sqlite3', 'pydantic', 're2'} & set(sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
+
+
+def test_the_level_is_kept_and_can_be_changed(stream: Stream) -> None:
+    log = logs.get()
+    log.debug("looked")
+    log.info("woke")
+    logs.configure("json", "warning", stream)
+    log.info("slept")
+    log.warning("stumbled")
+    assert [one["event"] for one in stream.events] == ["woke", "stumbled"]
+
+
+@pytest.mark.parametrize("name", sorted(WITHHELD))
+def test_memory_is_withheld_under_every_name_that_it_goes_by(stream: Stream, name: str) -> None:
+    for value in (SAID, [SAID, SAID], {"inner": SAID}, {"deep": [{"er": SAID}]}):
+        for level in ("info", "warning", "error"):
+            getattr(logs.get(), level)("noted", **{name: value}, outer={name: value})
+    assert SAID not in stream.getvalue()
+    assert stream.events[0][name] == f"[{len(SAID)} characters]"
+
+
+def test_figures_under_such_a_name_are_told(stream: Stream) -> None:
+    logs.get().info("dream_committed", notes=9, lines=None, before=datetime(2026, 3, 1, tzinfo=UTC))
+    assert (stream.event["notes"], stream.event["lines"]) == (9, None)
+    assert stream.event["before"] == "2026-03-01T00:00:00+00:00"
+
+
+def test_at_debug_memory_is_shown(stream: Stream) -> None:
+    logs.configure("json", "debug", stream)
+    logs.get().debug("noted", text=SAID)
+    logs.get().info("noted", text=SAID)
+    assert [one["text"] for one in stream.events] == [SAID, f"[{len(SAID)} characters]"]
+
+
+def test_what_has_no_plain_form_is_told_by_its_class(stream: Stream) -> None:
+    class Note:
+        def __repr__(self) -> str:
+            return SAID
+
+    logs.get().info("noted", thing=Note(), things=[Note()], where=Path("/home/ada"))
+    assert (stream.event["thing"], stream.event["things"]) == ("<Note>", ["<Note>"])
+    assert stream.event["where"] == "/home/ada"
+
+
+def test_texts_are_short_one_line_and_nothing_that_a_terminal_obeys(stream: Stream) -> None:
+    logs.get().info("adopted", root="x" * 10_000, path="a\nb\x1b[31mc\u202e\udcff", many=list(range(1_000)))
+    event = stream.event
+    assert len(event["root"]) == 300
+    assert event["path"] == "a b\\x1b[31mc\\u202e?"
+    assert len(event["many"]) == 50
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+def test_secrets_are_redacted(stream: Stream, level: logs.Level) -> None:
+    logs.configure("json", level, stream)
+    secret = "ghp_" + "a1B2" * 9
+    getattr(logs.get(), level)("refused", reason=f"the token {secret} is bad", reply=f"token {secret}")
+    logs.get().error("failed", error=StorageError(f"https://x:{secret}@host/ cannot be read"))
+    logging.getLogger("uvicorn.error").error("token %s", secret)
+    assert len(stream.events) == 3
+    assert secret not in stream.getvalue()
+
+
+def test_an_error_of_ours_has_class_code_and_message_and_no_traceback(stream: Stream) -> None:
+    logs.get().error("dream_failed", error=raised(lambda: fails(CeilingError("usd_per_day is reached; wait"))))
+    event = stream.event
+    assert event["error_class"] == "CeilingError"
+    assert event["code"] == "CEILING"
+    assert event["error"] == "usd_per_day is reached; wait"
+    assert "traceback" not in event
+
+
+def fails(error: Exception) -> None:
+    raise error
+
+
+class Shape(BaseModel):
+    number: int
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: FIGURES[SAID],
+        lambda: int(SAID),
+        lambda: Shape.model_validate({"number": SAID}),
+        lambda: fails(RuntimeError(SAID)),
+    ],
+)
+def test_a_defect_has_its_place_and_not_what_it_quotes(stream: Stream, act: Callable[[], object]) -> None:
+    logs.get().error("dream_failed", error=raised(act))
+    event = stream.event
+    assert "Lisbon" not in stream.getvalue()
+    assert any("test_logs.py" in frame for frame in event["traceback"])
+    assert "code" not in event
+
+
+def test_at_debug_every_error_has_its_traceback_and_message(stream: Stream) -> None:
+    logs.configure("json", "debug", stream)
+    logs.get().error("dream_failed", error=raised(lambda: fails(StorageError("the disk is full; free some space"))))
+    logs.get().error("dream_failed", error=raised(lambda: FIGURES[SAID]))
+    first, second = stream.events
+    assert first["traceback"]
+    assert SAID in second["error"].replace("\\'", "'")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mcp.server.lowlevel.server",
+        "LiteLLM",
+        "LiteLLM Router",
+        "openai._base_client",
+        "httpx",
+        "langgraph.x",
+        "chromadb.y",
+    ],
+)
+def test_a_library_that_quotes_is_told_by_its_place(stream: Stream, name: str) -> None:
+    logging.getLogger(name.partition(".")[0]).setLevel(logging.NOTSET)  # whoever loads litellm makes it quiet
+    logger = logging.getLogger(name)
+    logger.setLevel(logging.NOTSET)
+    logger.info("POST /v1/chat %s", SAID)
+    logger.warning("Failed to validate %s", {"note": SAID})
+    logger.error(f"Message was: {SAID}")  # noqa: G004 - as they do
+    assert "Lisbon" not in stream.getvalue()
+    assert [(one["level"], one["logger"], one["place"].split(":")[0]) for one in stream.events] == [
+        ("warning", name, "test_logs"),
+        ("error", name, "test_logs"),
+    ]
+
+
+def test_a_library_is_heard_from_warning_on_even_if_it_set_itself_louder() -> None:
+    noisy = logging.getLogger("uvicorn.access")
+    noisy.addHandler(logging.StreamHandler())
+    noisy.setLevel(logging.INFO)
+    stream = Stream()
+    logs.configure("json", "info", stream)
+    logs.configure("json", "info", stream)
+    noisy.info('"GET /v1/search?query=%s"', SAID)
+    logging.getLogger("uvicorn.error").warning("closed %d connections", 3)
+    assert [one["message"] for one in stream.events] == ["closed 3 connections"]
+
+
+def test_a_message_that_its_library_cannot_format_is_told_as_it_is(stream: Stream) -> None:
+    (ours,) = [one for one in logging.getLogger().handlers if type(one).__module__ == "daemon.observability.logs"]
+    ours.handle(logging.LogRecord("uvicorn.error", logging.ERROR, __file__, 1, "%d connections", (SAID,), None))
+    assert stream.event["message"] == "%d connections"
+
+
+def test_an_error_in_a_library_keeps_its_class_and_place(stream: Stream) -> None:
+    try:
+        fails(RuntimeError(SAID))
+    except RuntimeError:
+        logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
+    event = stream.event
+    assert (event["message"], event["error_class"]) == ("Exception in ASGI application", "RuntimeError")
+    assert event["traceback"]
+    assert SAID not in stream.getvalue()
+
+
+def test_warnings_of_python_are_events(stream: Stream) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logs.configure("json", "info", stream)
+        warnings.warn("this goes away", stacklevel=1)
+        logs.switch_off()
+    assert stream.event["logger"] == "py.warnings"
+
+
+def test_on_a_terminal_a_line_is_readable() -> None:
+    stream = Stream()
+    logs.configure("console", "info", stream)
+    logs.get(workspace="agent").info("dream_committed", notes=9, text=SAID)
+    (line,) = stream.getvalue().splitlines()
+    assert "dream_committed" in line
+    assert "workspace=agent notes=9" in line
+    assert "\x1b" not in line
+    assert SAID not in line
+
+
+def test_auto_is_json_where_nobody_looks(stream: Stream) -> None:
+    logs.configure("auto", "info", stream)
+    logs.get().info("woke")
+    assert stream.event["event"] == "woke"
+
+
+def test_the_journal_gets_each_event_with_its_priority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "journal").open("w+", encoding="utf-8") as journal:
+        there = os.fstat(journal.fileno())
+        monkeypatch.setenv("JOURNAL_STREAM", f"{there.st_dev}:{there.st_ino}")
+        logs.configure("json", "debug", journal)
+        for level in ("debug", "info", "warning", "error"):
+            getattr(logs.get(), level)("happened")
+        logs.switch_off()
+        journal.seek(0)
+        lines = journal.read().splitlines()
+    assert [line[:3] for line in lines] == ["<7>", "<6>", "<4>", "<3>"]
+    assert json.loads(lines[0][3:])["event"] == "happened"
+
+
+def test_a_stream_that_is_gone_stops_nothing(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8", buffering=1, closefd=False) as pipe:
+        logs.configure("json", "info", pipe)
+        logs.get().info("woke")
+        logging.getLogger("uvicorn.error").error("boom")
+        with (tmp_path / "sink").open("w") as sink:  # what Python still has for the pipe goes there
+            os.dup2(sink.fileno(), writing)
+    os.close(writing)
+    logs.get().info("woke")  # the file is closed

@@ -1,0 +1,334 @@
+"""The unit: what it opens and what it closes, how it is put in its place, and the command that does it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.cli import install_service
+from daemon.cli.parsing import Parser
+from daemon.process import systemd_unit as unit
+from daemon.process.systemd_unit import Installation, Placed, Sandbox
+from state.errors import DreamdError, StorageError, UsageError
+from tests.support.running import ROOT
+
+HERE = Installation(("/opt/dreamd/bin/dreamd",), (Path("/opt/dreamd"), Path("/usr")), Path("/opt/dreamd/lib/site"))
+HOME = Path("/home/ada")
+
+
+def directives(text: str, name: str) -> list[str]:
+    return [line.partition("=")[2] for line in text.splitlines() if line.partition("=")[0] == name]
+
+
+def test_a_users_unit_opens_the_home_and_closes_what_is_worth_stealing() -> None:
+    text = unit.user_unit(HERE)
+    assert directives(text, "ExecStart") == ["/opt/dreamd/bin/dreamd serve"]
+    assert directives(text, "ExecReload") == ["/bin/kill -HUP $MAINPID"]
+    assert directives(text, "Type") == ["notify"]
+    assert directives(text, "ReadWritePaths") == ["%h"]
+    assert {"-%h/.ssh", "-%h/.gnupg", "-%h/.aws", "-%t/bus", "-%t/systemd/private"} <= set(
+        directives(text, "InaccessiblePaths")
+    )
+    assert {"-%h/.bashrc", "-%h/.profile", "-%h/.local/bin"} <= set(directives(text, "ReadOnlyPaths"))
+    assert directives(text, "WantedBy") == ["default.target"]
+    assert directives(text, "User") == []
+    assert "${" not in text
+
+
+def test_a_systems_unit_has_an_account_its_workspaces_and_no_home() -> None:
+    text = unit.system_unit(HERE, "dreamd", [Path("/srv/agent"), HOME / "agent"])
+    assert directives(text, "User") == ["dreamd"]
+    assert directives(text, "ExecStart") == ["/opt/dreamd/bin/dreamd serve /srv/agent /home/ada/agent"]
+    assert directives(text, "ProtectHome") == ["tmpfs"]
+    assert directives(text, "ReadWritePaths") == ["-/srv/agent"]
+    assert directives(text, "BindPaths") == ["-/home/ada/agent"]
+    assert directives(text, "BindReadOnlyPaths") == []
+    assert directives(text, "StateDirectory") == ["dreamd"]
+    assert directives(text, "WantedBy") == ["multi-user.target"]
+    assert "DREAMD_SOCKET=%t/dreamd/dreamd.sock" in text
+    assert "${" not in text
+
+
+def test_an_installation_in_a_home_is_there_for_the_system_and_read_only_for_its_user() -> None:
+    tool = HOME / ".local/share/uv/tools/dreamd"
+    inside = replace(HERE, runtime=(tool,), source=tool / "lib/site-packages")
+    assert directives(unit.system_unit(inside, "dreamd", []), "BindReadOnlyPaths") == [f"-{tool}"]
+    editable = replace(inside, source=HOME / "src/dreamd")
+    assert directives(unit.system_unit(editable, "dreamd", []), "BindReadOnlyPaths") == [
+        f"-{tool}",
+        "-/home/ada/src/dreamd",
+    ]
+    assert f"-{tool}" in directives(unit.user_unit(inside, home=HOME), "ReadOnlyPaths")
+    assert "-/home/ada/src/dreamd" not in directives(unit.user_unit(editable, home=HOME), "ReadOnlyPaths")
+
+
+def test_where_clients_look_the_service_looks() -> None:
+    environment = {
+        "XDG_STATE_HOME": "/data/state",
+        "DREAMD_SOCKET": "/data/run/d.sock",
+        "DREAMD_CONFIG": "/home/ada/my config.yaml",
+        "XDG_CONFIG_HOME": "relative, and so ignored",
+        "OPENAI_API_KEY": "sk-never",
+    }
+    text = unit.user_unit(HERE, [], environment, HOME)
+    said = directives(text, "Environment")
+    assert "XDG_STATE_HOME=/data/state" in said
+    assert '"DREAMD_CONFIG=/home/ada/my config.yaml"' in said
+    assert not any("XDG_CONFIG_HOME" in one for one in said)
+    assert "sk-never" not in text
+    assert directives(text, "ReadWritePaths") == ["%h", "-/data/state", "-/data/run"]
+
+
+def test_a_workspace_in_the_home_needs_no_line() -> None:
+    text = unit.user_unit(HERE, [HOME / "agent", Path("/srv/agent")], {}, HOME)
+    assert directives(text, "ReadWritePaths") == ["%h", "-/srv/agent"]
+
+
+def test_any_path_is_one_word() -> None:
+    odd = Path('/srv/a b/100%/"quoted"/back\\slash/$HOME/東京')
+    (_, said) = directives(unit.user_unit(HERE, [odd]), "ReadWritePaths")
+    assert said == '"-/srv/a b/100%%/\\"quoted\\"/back\\\\slash/$HOME/東京"'
+    command = replace(HERE, command=("/opt/a $b/dreamd",))
+    assert directives(unit.user_unit(command), "ExecStart") == ['"/opt/a $$b/dreamd" serve']
+    with pytest.raises(UsageError, match="control character"):
+        unit.user_unit(HERE, [Path("/srv/a\nUser=root")])
+
+
+@pytest.mark.parametrize("folder", "/tmp/agent /var/tmp/agent / /home /root".split())  # noqa: S108
+def test_a_folder_that_cannot_be_a_workspace_of_a_service_is_refused(folder: str) -> None:
+    with pytest.raises(UsageError, match="workspace"):
+        unit.user_unit(HERE, [Path(folder)])
+    with pytest.raises(UsageError, match="workspace"):
+        unit.system_unit(HERE, "dreamd", [Path(folder)])
+
+
+@pytest.mark.parametrize("account", ["root", "", "a b", "a\nUser=root", "-x", "%u"])
+def test_an_account_that_is_none_or_root_is_refused(account: str) -> None:
+    with pytest.raises(UsageError, match="--user"):
+        unit.system_unit(HERE, account, [])
+
+
+def test_a_reduced_unit_has_nothing_that_needs_a_namespace_and_keeps_the_rest() -> None:
+    full, reduced = unit.user_unit(HERE), unit.user_unit(HERE, sandbox=Sandbox.REDUCED)
+    for name in ("PrivateUsers", "ProtectSystem", "CapabilityBoundingSet", "PrivateDevices", "InaccessiblePaths"):
+        assert directives(full, name)
+        assert not directives(reduced, name)
+    for name in ("NoNewPrivileges", "SystemCallFilter", "RestrictAddressFamilies", "WatchdogSec", "ExecStart"):
+        assert directives(reduced, name) == directives(full, name)
+    assert "Keys, logins" not in reduced
+
+
+def test_this_installation_can_be_run() -> None:
+    here = unit.installation()
+    run = subprocess.run([*here.command, "--version"], capture_output=True, cwd=ROOT, check=True, text=True)
+    assert run.stdout.startswith("dreamd ")
+    assert (here.source / "daemon" / "process" / "dreamd.service").is_file()
+    assert Path(sys.prefix) in here.runtime
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None or shutil.which("setpriv") is None, reason="needs util-linux")
+def test_the_trial_agrees_with_unshare() -> None:
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    possible = subprocess.run([*user, "unshare", "--user", "--mount", "true"], capture_output=True, check=False)
+    assert unit.sandbox_here() is (Sandbox.FULL if possible.returncode == 0 else Sandbox.REDUCED)
+
+
+def test_placing_twice_changes_nothing_and_a_newer_unit_replaces_an_older(tmp_path: Path) -> None:
+    path = tmp_path / "systemd" / "user" / unit.NAME
+    old, new = unit.user_unit(HERE), unit.user_unit(replace(HERE, command=("/opt/new/dreamd",)))
+    assert unit.place(path, old) is Placed.WRITTEN
+    assert unit.place(path, old) is Placed.UNCHANGED
+    assert unit.place(path, new) is Placed.REPLACED
+    assert path.read_text() == new
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda text: text.replace("WatchdogSec=60", "WatchdogSec=90"),
+        lambda text: text + "\n",
+        lambda _: "[Service]\nExecStart=/usr/bin/mine\n",
+        lambda _: "",
+    ],
+)
+def test_what_was_changed_by_hand_is_not_replaced(tmp_path: Path, changed: object) -> None:
+    assert callable(changed)
+    path = tmp_path / unit.NAME
+    text = unit.user_unit(HERE)
+    by_hand = changed(text)
+    path.write_text(by_hand)
+    newer = unit.user_unit(replace(HERE, command=("/opt/new/dreamd",)))
+    with pytest.raises(UsageError, match=r"changed by hand.*--force"):
+        unit.place(path, newer)
+    assert path.read_text() == by_hand
+    assert unit.replace_by_force(path, newer) is Placed.REPLACED
+    assert path.read_text() == newer
+    (kept,) = [one for one in tmp_path.iterdir() if one != path]
+    assert kept.read_text() == by_hand
+    assert kept.suffix != ".service"
+    assert unit.replace_by_force(path, newer) is Placed.UNCHANGED
+
+
+def test_a_unit_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "dotfiles" / unit.NAME
+    elsewhere.parent.mkdir()
+    elsewhere.write_text("mine")
+    (tmp_path / "user").mkdir()
+    (tmp_path / "user" / unit.NAME).symlink_to(elsewhere)
+    with pytest.raises(StorageError, match="replace the link"):
+        unit.place(tmp_path / "user" / unit.NAME, unit.user_unit(HERE))
+    assert elsewhere.read_text() == "mine"
+
+
+# The command.
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("XDG_STATE_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
+    return tmp_path
+
+
+def install(*words: str) -> int:
+    parser = Parser(prog="dreamd install-service")
+    install_service.add(parser)
+    return install_service.run(parser.parse_args([*words]))
+
+
+def test_installing_writes_the_unit_and_says_what_to_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert install("--sandbox", "full") == 0
+    path = home / ".config/systemd/user/dreamd.service"
+    assert unit.is_ours(path.read_text())
+    shown = capsys.readouterr()
+    assert f"written: {path}" in shown.out
+    assert "next: systemctl --user daemon-reload && systemctl --user enable --now dreamd" in shown.out
+    assert f"{home}/.config/dreamd/environment" in shown.err
+    assert install("--sandbox", "full") == 0
+    assert "unchanged:" in capsys.readouterr().out
+    assert install("--sandbox", "reduced") == 0
+    shown = capsys.readouterr()
+    assert "replaced:" in shown.out
+    assert "systemctl --user restart dreamd" in shown.out
+    assert "without its file system sandbox" in shown.err
+
+
+def test_installing_again_keeps_the_folders_that_were_named(
+    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unit, "_PRIVATE", ())  # the folders of tests lie in /tmp
+    one, other = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("other")
+    path = home / ".config/systemd/user/dreamd.service"
+    assert install("--sandbox", "full", str(one)) == 0
+    assert install("--sandbox", "full") == 0
+    assert unit.named_in(path) == (one,)
+    assert f"-{one}" in directives(path.read_text(), "ReadWritePaths")
+    assert install("--sandbox", "full", str(other)) == 0
+    assert unit.named_in(path) == (other,)
+
+
+def test_the_system_is_told_how_its_account_makes_the_folders_its_workspaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(unit, "_PRIVATE", ())
+    monkeypatch.setattr(unit, "SYSTEM_PATH", tmp_path / "system" / "dreamd.service")
+    monkeypatch.setattr(install_service, "_may_install_for_the_system", lambda _: None)  # no root, and no account
+    (tmp_path / "an agent").mkdir()
+    assert install("--system", "--user", "agents", str(tmp_path / "an agent")) == 0
+    (said,) = [row for row in capsys.readouterr().out.splitlines() if " init " in row]
+    assert said.startswith("next: sudo -u agents env XDG_STATE_HOME=/var/lib DREAMD_SOCKET=/run/dreamd/dreamd.sock ")
+    assert said.endswith(f" init '{tmp_path}/an agent'")
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=12), max_size=3)
+)
+def test_the_folders_of_a_unit_are_read_back_as_they_were_named(names: list[str]) -> None:
+    folders = tuple(Path("/srv") / name.replace("/", "_").replace("..", "_") for name in names)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "dreamd.service"
+        unit.place(path, unit.system_unit(HERE, "dreamd", folders))
+        assert unit.named_in(path) == tuple(Path(os.path.realpath(folder)) for folder in folders)
+
+
+def test_printing_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert install("--print") == 0
+    assert unit.is_ours(capsys.readouterr().out)
+    assert install("--print", "--system", "--user", "agents") == 0
+    assert "User=agents" in capsys.readouterr().out
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--system"], "--user NAME"),
+        (["--user", "ada"], "goes with --system"),
+        (["--system", "--user", "root"], "every file"),
+        (["/nonexistent/agent"], "no folder"),
+        (["--sandbox", "some"], "invalid choice"),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_what_cannot_be_meant_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        install(*words)
+
+
+@pytest.mark.usefixtures("home")
+def test_the_systems_unit_needs_root_and_an_account_that_is_there() -> None:
+    with pytest.raises(UsageError, match=r"no account|with sudo"):
+        install("--system", "--user", "nobody-has-this-name")
+
+
+def systemctl(folder: Path, log: Path, refuses: str = "") -> None:
+    """A `systemctl` that writes down what it is asked for."""
+    folder.mkdir()
+    script = folder / "systemctl"
+    script.write_text(
+        f'#!/bin/sh\necho "$@" >> "{log}"\ncase "$*" in {refuses or "-"}) echo "No such unit" >&2; exit 5;; esac\n'
+    )
+    script.chmod(0o755)
+
+
+def test_now_starts_it_and_a_changed_unit_starts_it_anew(
+    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path_factory.mktemp("systemctl")
+    systemctl(place / "bin", place / "log")
+    monkeypatch.setenv("PATH", f"{place / 'bin'}:/usr/bin:/bin")
+    assert install("--now", "--sandbox", "full") == 0
+    assert (place / "log").read_text().splitlines() == ["--user daemon-reload", "--user enable --now dreamd.service"]
+    assert install("--now", "--sandbox", "reduced") == 0
+    assert (place / "log").read_text().splitlines()[2:] == [
+        "--user daemon-reload",
+        "--user enable --now dreamd.service",
+        "--user restart dreamd.service",
+    ]
+    assert (home / ".config/systemd/user/dreamd.service").exists()
+
+
+def test_a_refusal_of_systemd_is_told(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    systemctl(tmp_path / "bin", tmp_path / "log", refuses="*enable*")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    with pytest.raises(DreamdError, match=r"enable --now dreamd\.service': No such unit; see 'journalctl --user"):
+        install("--now", "--sandbox", "full")
+    assert (home / ".config/systemd/user/dreamd.service").exists()
+
+
+def test_without_systemctl_now_writes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(UsageError, match="no systemctl"):
+        install("--now", "--sandbox", "full")
+    assert list(home.iterdir()) == []

@@ -1,0 +1,332 @@
+"""The other three policies through the calls: who leaves, where they go, and that the limits hold."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import sessions
+from daemon.workspace.stores import Store
+from state.errors import (
+    ConfirmRequiredError,
+    NotFoundError,
+    UnsupportedInstructionError,
+    UsageError,
+)
+from state.sessions.page import Wanted
+from tests.support.working import (
+    AT,
+    HOUR,
+    MINUTE,
+    SECOND,
+    add,
+    contents,
+    deeds,
+    everything,
+    undreamt,
+    working,
+    written,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with working(tmp_path / "w") as opened:
+        yield opened
+
+
+def fill(store: Store, count: int, **given: Any) -> list[str]:
+    return [add(store, f"note {n}", now=AT + n * SECOND, **given) for n in range(count)]
+
+
+def held(store: Store, session: str = "s") -> list[str]:
+    return contents(sessions.list_memories(store, session, AT, include_expired=True, include_promoted=True))
+
+
+def test_budget_makes_the_oldest_ten_crystals_at_thirty_five(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "budget")
+    fill(store, 34)
+    assert (len(held(store)), store.crystals.count()) == (34, 0)
+    assert sessions.capacity(store, "s").status == "approaching"
+    made = sessions.add(store, "s", "the 35th", "low", AT + MINUTE)
+    assert [one.content for one in made.evicted] == [f"note {n}" for n in range(10)]
+    assert {one.action for one in made.evicted} == {"promote"}
+    assert held(store) == [f"note {n}" for n in range(10, 34)] + ["the 35th"]
+    assert store.crystals.count() == 10
+    assert sessions.stats(store, "s", AT).total_count == 25
+
+
+def test_budget_protects_tags_up_to_the_hard_limit_where_they_are_to_be_rescued(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "budget")
+    fill(store, 49, tags=["decision"])
+    assert (len(held(store)), store.crystals.count()) == (49, 0)
+    made = sessions.add(store, "s", "the 50th", "low", AT + MINUTE)
+    assert [one.content for one in made.evicted] == [f"note {n}" for n in range(10)]
+    assert {(one.action, one.reason, one.rescue) for one in made.evicted} == {("archive", "hard_limit", True)}
+    assert store.crystals.count() == 0
+    cold = undreamt(store)
+    assert [item.content for item in cold] == [f"note {n}" for n in range(10)]
+    assert all(item.rescue for item in cold)
+
+
+def test_what_is_to_be_rescued_comes_first_then_the_important_and_no_crystal(store: Store) -> None:
+    sessions.session_open(store, "b", AT, "budget", {"soft_limit": 2, "hard_limit": 2, "batch_size": 1})
+    add(store, "protected", session="b", importance=0.1, tags=["insight"])
+    add(store, "pushes it out", session="b", importance=0.9)
+    add(store, "dull", session="t", priority="high"), add(store, "sharp", session="t", importance=0.9)
+    sessions.promote(store, "t", add(store, "a crystal", session="t"), AT)
+    sessions.clear_session(store, "t", AT)
+    assert [item.content for item in undreamt(store)] == ["protected", "sharp", "dull"]
+
+
+def test_hybrid_evicts_the_deficit_the_least_important_and_oldest_first(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 128_000})
+    given = [
+        ("user_pref", 0.8, 100, 5 * 24),
+        ("random_note", 0.1, 2_000, 1),
+        ("architecture_decision", 1.0, 3_000, 3 * 24),
+        ("debug_log", 0.2, 1_500, 2 * 24),
+        ("the rest", 1.0, 120_900, 1),
+    ]
+    for text, importance, tokens, hours in given:
+        add(store, text, importance=importance, token_count=tokens, now=AT - hours * HOUR)
+    made = sessions.add(store, "s", "new_large_memory", "high", AT, importance=0.7, token_count=5_000)
+    # 127,500 + 5,000 - 128,000 = 4,500. The source stops at 3,500 and calls it enough; the deficit decides.
+    gone = ["random_note", "debug_log", "user_pref", "architecture_decision"]
+    assert [one.content for one in made.evicted] == gone
+    assert held(store) == ["the rest", "new_large_memory"]
+
+
+def test_hybrid_takes_what_just_fits_and_refuses_what_never_can(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 100})
+    add(store, "first", token_count=60), add(store, "second", token_count=40)
+    assert held(store) == ["first", "second"]
+    before = written(store)
+    with pytest.raises(UsageError, match="101 tokens"):
+        add(store, "too large", token_count=101)
+    assert written(store) == before
+    made = sessions.add(store, "s", "third", "low", AT, importance=0.01, token_count=1)
+    assert [one.content for one in made.evicted] == [
+        "first"
+    ]  # equals: the older; the new one is never its own victim
+    add(store, "all of it", token_count=100)
+    assert held(store) == ["all of it"]
+    assert len(everything(store)) == 4
+
+
+def test_hybrid_recall_puts_the_best_one_back_and_makes_room_for_it(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 100})
+    old = add(store, "Some temporary information", importance=0.1, token_count=50)
+    add(store, "one", importance=0.5, token_count=50, now=AT + SECOND)
+    add(store, "two", importance=0.6, token_count=50, now=AT + 2 * SECOND)
+    assert held(store) == ["one", "two"]
+    found = sessions.recall(store, "s", "temporary information", AT + MINUTE)
+    assert contents(found) == ["Some temporary information"]
+    assert found.restored is not None
+    assert (found.restored.restored, found.restored.memory.id) == (True, old)
+    assert [one.content for one in found.restored.evicted] == ["one"]
+    assert held(store) == ["Some temporary information", "two"]
+    assert sessions.recall(store, "s", "temporary information", AT).count == 0  # it is cold no more
+
+
+def test_bounded_keeps_both_limits_and_tells_who_left(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "bounded", {"max_items": 3, "max_tokens": 10})
+    sessions.memorize(store, "s", "a", AT, importance=0.2, token_count=2)
+    sessions.memorize(store, "s", "b", AT, importance=0.9, token_count=2)
+    third = sessions.memorize(store, "s", "c", AT, importance=0.5, token_count=2)
+    assert (third.stored, third.position, third.count, third.token_count) == (True, 2, 3, 6)
+    fourth = sessions.memorize(store, "s", "d", AT, importance=0.5, token_count=2)
+    assert [one.content for one in fourth.evicted] == ["a"]
+    assert (fourth.position, fourth.count, fourth.token_count) == (2, 3, 6)
+    assert held(store) == ["b", "c", "d"]
+    fifth = sessions.memorize(store, "s", "e", AT, importance=0.8, token_count=7)
+    assert [one.content for one in fifth.evicted] == ["c", "d"]
+    assert (fifth.count, fifth.token_count) == (2, 9)
+    with pytest.raises(UsageError, match="11 tokens"):
+        sessions.memorize(store, "s", "f", AT, token_count=11)
+
+
+def test_bounded_a_new_item_may_be_its_own_victim_and_is_not_lost(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "bounded", {"max_items": 2})
+    for text in "ab":
+        sessions.memorize(store, "s", text, AT, importance=0.9)
+    made = sessions.memorize(store, "s", "weak", AT, importance=0.1)
+    assert (made.stored, made.position, made.count) == (False, None, 2)
+    assert [one.memory_id for one in made.evicted] == [made.memory.id]
+    assert made.memory.state == "archived"
+    assert contents(sessions.recall(store, "s", "weak", AT)) == ["weak"]
+    back = sessions.restore(store, "s", made.memory.id, AT)
+    assert (back.restored, held(store)) == (False, ["a", "b"])
+    last = sessions.memorize(store, "s", "c", AT, importance=0.7)
+    assert [(one.content, one.reason, one.rescue) for one in last.evicted] == [
+        ("a", "capacity_exceeded_protected", True)
+    ]
+
+
+def test_bounded_age_only_ranks_until_a_sweep(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "bounded")
+    sessions.memorize(store, "s", "old", AT, importance=0.9)
+    late = AT + HOUR + SECOND
+    sessions.memorize(store, "s", "new", late)
+    assert sessions.maintain(store, late).sessions == 0  # nothing is swept by itself
+    assert held(store) == ["old", "new"]
+    assert sessions.sweep(store, "s", AT + HOUR).archived == 0  # not *older than* an hour
+    assert sessions.sweep(store, "s", late).archived == 1
+    assert held(store) == ["new"]
+
+
+def test_the_step_of_a_session_is_the_highest_that_it_was_given(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "bounded")
+    sessions.memorize(store, "s", "a", AT, step_index=7)
+    sessions.memorize(store, "s", "c", AT, step_index=3)
+    assert sessions.stats(store, "s", AT).step == 7
+
+
+def test_the_step_of_a_bounded_session_goes_on_by_itself(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "bounded", {"step_ttl": 3, "max_items": 5})
+    for number in range(6):
+        made = sessions.memorize(store, "s", f"thought {number}", AT, importance=0.5)
+    assert (made.memory.step_index, sessions.stats(store, "s", AT).step) == (6, 6)
+    assert [(one.content, one.reason) for one in made.evicted] == [("thought 0", "capacity_exceeded_expired")]
+    sessions.session_open(store, "t", AT)
+    assert sessions.memorize(store, "t", "of no step", AT).memory.step_index == 0
+
+
+def test_the_importance_of_a_memory_can_be_changed(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 10})
+    ids = [add(store, text, importance=0.5, token_count=4) for text in ("first", "second")]
+    assert sessions.reassess(store, "s", ids[0], "★★★", AT).importance == 0.9
+    made = sessions.memorize(store, "s", "third", AT, importance=0.6, token_count=4)
+    assert [one.content for one in made.evicted] == ["second"]
+    assert ("reassessed", "") in deeds(store)
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        sessions.reassess(store, "s", ids[0], 1.5, AT)
+
+
+def test_forgetting_softly_hides_and_still_counts(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "bounded", {"max_items": 3})
+    for text, importance in (("a", 0.9), ("b", 0.5), ("c", 0.2)):
+        sessions.memorize(store, "s", text, AT, importance=importance)
+    done = sessions.forget(store, "s", "oldest", AT)
+    assert (done.mode, len(done.forgotten), done.count) == ("soft", 1, 3)
+    assert contents(sessions.remember(store, "s", AT)) == ["b", "c"]
+    assert sessions.summarize(store, "s", AT).summary == "[1] b\n[2] c"
+    assert sessions.context(store, "s", AT, "important").context == "b\n\nc"
+    made = sessions.memorize(store, "s", "d", AT)
+    assert [(one.content, one.reason) for one in made.evicted] == [("a", "forgotten")]  # protected or not
+
+
+@pytest.mark.parametrize(
+    ("instruction", "left"),
+    [
+        ("oldest", ["b", "c", "d"]),
+        ("least important", ["a", "c", "d"]),  # b and d are equal: the older
+        ("position:2", ["a", "b", "d"]),
+        ("before:step_2", ["c", "d"]),
+    ],
+)
+def test_forgetting_hard_purges_and_renumbers(store: Store, instruction: str, left: list[str]) -> None:
+    for number, (text, importance) in enumerate([("a", 0.9), ("b", 0.2), ("c", 0.5), ("d", 0.2)]):
+        add(store, text, importance=importance, step_index=number)
+    before = written(store)
+    with pytest.raises(ConfirmRequiredError):
+        sessions.forget(store, "s", instruction, AT, "hard")
+    assert written(store) == before
+    done = sessions.forget(store, "s", instruction, AT, "hard", confirm=True)
+    assert (held(store), done.count) == (left, len(left))
+    purged = [item for item in everything(store) if item.state == "purged"]
+    assert len(purged) == len(done.forgotten) == 4 - len(left)
+    assert ("purged", instruction) in deeds(store)
+    again = sessions.forget(store, "s", "position:0", AT, "hard", confirm=True)  # renumbered
+    assert held(store) == left[1:]
+    assert again.count == len(left) - 1
+
+
+@pytest.mark.parametrize(
+    "instruction", ["position:1", "position:-1", "position:99999999999999999999", "before:step_0"]
+)
+def test_what_is_out_of_range_is_not_found(store: Store, instruction: str) -> None:
+    add(store, "only")
+    before = written(store)
+    with pytest.raises(NotFoundError):
+        sessions.forget(store, "s", instruction, AT)
+    assert written(store) == before
+
+
+@pytest.mark.parametrize(
+    "instruction", ["", "newest", "position:x", "everything", "before:step_", "oldest; drop table"]
+)
+def test_an_unknown_instruction_is_unsupported_and_changes_nothing(store: Store, instruction: str) -> None:
+    add(store, "only")
+    before = written(store)
+    with pytest.raises(UnsupportedInstructionError):
+        sessions.forget(store, "s", instruction, AT, "hard", confirm=True)
+    assert written(store) == before
+
+
+def test_a_policy_without_a_time_to_live_neither_expires_nor_extends(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "hybrid")
+    id_ = add(store, "stays")
+    for change in (sessions.expire, sessions.extend_ttl):
+        with pytest.raises(UsageError, match="hybrid"):
+            change(store, "s", id_, AT)
+    assert sessions.get(store, "s", id_, AT + 10_000 * HOUR).expires_at is None
+
+
+def test_remember_goes_by_importance_then_the_newest(store: Store) -> None:
+    add(store, "the deploy failed", importance=0.5)
+    add(store, "deploys are on Friday", importance=0.9, agent_id="ops", tags=["plan"])
+    add(store, "a deployment plan", importance=0.5, now=AT + SECOND)
+    add(store, "lunch", importance=1.0)
+    assert contents(sessions.remember(store, "s", AT, "deploy")) == [
+        "deploys are on Friday",
+        "a deployment plan",
+        "the deploy failed",
+    ]
+    assert contents(sessions.remember(store, "s", AT, "deploy", {"agent_id": "ops"})) == ["deploys are on Friday"]
+    assert contents(sessions.remember(store, "s", AT, "", {"tags": ["plan"]})) == ["deploys are on Friday"]
+    assert contents(sessions.remember(store, "s", AT, wanted=Wanted(1))) == ["lunch"]
+
+
+def test_context_stops_at_the_first_that_does_not_fit(store: Store) -> None:
+    add(store, "old", importance=0.9, token_count=5)
+    add(store, "large", importance=0.8, token_count=50, now=AT + SECOND)
+    add(store, "new", importance=0.1, token_count=5, now=AT + 2 * SECOND)
+    found = sessions.context(store, "s", AT + HOUR, "important", 20)
+    assert (found.context, found.token_count) == ("old", 5)
+    assert sessions.context(store, "s", AT + MINUTE, "recent").context == "new\n\nlarge\n\nold"
+
+
+@pytest.mark.parametrize("policy", ["ttl", "budget", "hybrid", "bounded"])
+def test_a_restored_item_says_what_it_said_and_is_found_again(store: Store, policy: str) -> None:
+    sessions.session_open(store, "s", AT, policy)
+    content = "Zeile eins\n\ttab „Anführung“ 東京都 🦓 \x00 Ende "
+    id_ = add(store, content, tags=["t"], metadata={"k": "v"}, agent_id="a", source="tool", importance=0.42)
+    before = everything(store)[0]
+    sessions.clear_session(store, "s", AT + MINUTE)
+    assert contents(sessions.recall(store, "s", "東京", AT)) == [content]
+    if policy == "hybrid":
+        assert held(store) == [content]
+    back = sessions.restore(store, "s", id_, AT + 30 * HOUR)
+    assert (back.restored, back.count, back.memory.content) == (True, 1, content)
+    after = everything(store)[0]
+    for name in (
+        "id",
+        "seq",
+        "content",
+        "tags",
+        "metadata",
+        "agent",
+        "source",
+        "importance",
+        "created_at",
+        "access_count",
+    ):
+        assert getattr(after, name) == getattr(before, name)
+    assert contents(sessions.search(store, "s", AT + 30 * HOUR, "ANFÜHRUNG")) == [content]
+    if policy == "ttl":
+        assert after.expires_at == AT + 34 * HOUR  # it lives as a new one does
+    unchanged = written(store)
+    assert sessions.restore(store, "s", id_, AT + 31 * HOUR).restored
+    assert written(store) == unchanged

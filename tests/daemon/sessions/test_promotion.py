@@ -1,0 +1,332 @@
+"""From working memory to crystals: what a record carries, what is refused, and what a failing store leaves behind."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from daemon import sessions
+from daemon.sessions import answers as values
+from daemon.workspace.stores import Store
+from state.crystals.crystal import Origin, Trust
+from state.errors import AlreadyPromotedError, StorageError, UsageError
+from tests.support.working import (
+    AT,
+    HOUR,
+    MINUTE,
+    SECRET,
+    add,
+    contents,
+    deeds,
+    everything,
+    unredacted,
+    working,
+    written,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with working(tmp_path / "w") as opened:
+        yield opened
+
+
+@contextmanager
+def crystals_failing(store: Store, condition: str = "TRUE") -> Iterator[None]:
+    """No crystal for which the condition holds can be written."""
+    failing = f"BEFORE INSERT ON crystals WHEN {condition} BEGIN SELECT RAISE(ABORT, 'torn'); END"
+    store.crystals.connection.execute(f"CREATE TRIGGER no_crystals {failing}")
+    yield
+    store.crystals.connection.execute("DROP TRIGGER no_crystals")
+
+
+def waiting(store: Store) -> int:
+    return int(
+        store.crystals.connection.execute("SELECT count(*) FROM promotions WHERE delivered_at IS NULL").fetchone()[0]
+    )
+
+
+def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None:
+    id_ = add(store, "Important info", session="user", priority="high", tags=["a", "b"], metadata={"k": "v"})
+    sessions.get(store, "user", id_, AT)
+    sessions.relation_add(store, "user", id_, "references", "skill_python", AT, {"context": "code"})
+    record = sessions.promote(store, "user", id_, AT + HOUR)
+    assert record.id == f"memory_promoted_{id_}_20241222-160000"
+    assert (record.content, record.tags) == ("Important info", ("a", "b"))
+    assert record.relations == (values.Related("references", "skill_python", {"context": "code"}),)
+    assert record.metadata == {
+        "k": "v",
+        "promoted_from_working": "true",
+        "working_memory_id": id_,
+        "working_memory_session": "user",
+        "promotion_reason": "manual",
+        "access_count_at_promotion": "2",
+        "importance_at_promotion": "0.5064",
+    }
+    (crystal,) = store.crystals.get([record.crystal_id])
+    assert (crystal.text, crystal.origin, crystal.trust) == ("Important info", Origin.WORKING, Trust.AGENT)
+    assert (crystal.importance, crystal.session, crystal.created_at) == (0.75, "user", AT)
+    (listed,) = sessions.list_promoted(store, "user").memories
+    assert (listed.promoted_to_id, listed.promoted_at) == (record.id, AT + HOUR)
+    assert [hit.crystal.text for hit in store.search("important info", AT).hits] == ["Important info"]
+
+
+def test_promoting_again_gives_the_same_record_and_writes_nothing(store: Store) -> None:
+    id_ = add(store, "once")
+    record = sessions.promote(store, "s", id_, AT)
+    before = written(store)
+    assert sessions.promote(store, "s", id_, AT + HOUR) == record
+    assert written(store) == before
+
+
+def test_one_content_of_two_sessions_is_one_crystal_met_twice(store: Store) -> None:
+    one = sessions.promote(store, "a", add(store, "the same", session="a"), AT)
+    other = sessions.promote(store, "b", add(store, " the same\n", session="b", now=AT + MINUTE), AT + MINUTE)
+    assert one.id != other.id
+    assert one.crystal_id == other.crystal_id
+    assert store.crystals.count() == 1
+    assert [place.session for place in store.crystals.sources(one.crystal_id)] == ["a", "b"]
+
+
+def test_already_promoted_is_said_when_the_record_was_forgotten_since(store: Store) -> None:
+    id_ = add(store, "gone")
+    record = sessions.promote(store, "s", id_, AT)
+    store.crystals.remove([record.crystal_id])
+    with pytest.raises(AlreadyPromotedError):
+        sessions.promote(store, "s", id_, AT)
+    assert store.crystals.count() == 0
+
+
+def test_several_are_promoted_in_order_and_one_that_fails_stops_none(store: Store) -> None:
+    first, last = add(store, "first"), add(store, "last")
+    found = sessions.bulk_promote(store, "s", [last, "nobody's", first, last], AT)
+    assert (found.success, found.failed) == (3, 1)
+    assert [(one.memory_id, one.success, one.code) for one in found.results] == [
+        (last, True, None),
+        ("nobody's", False, "NOT_FOUND"),
+        (first, True, None),
+        (last, True, None),
+    ]
+    assert found.results[0].long_term_id == found.results[3].long_term_id
+    assert store.crystals.count() == 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"content": f"my token is {SECRET}"},
+        {"content": "harmless", "tags": [SECRET]},
+        {"content": "harmless", "metadata": {"token": SECRET}},
+        {"content": "harmless", "metadata": {"password": "correct-horse-77"}},
+        {"content": "harmless", "session": f"s {SECRET}"},
+    ],
+)
+def test_a_secret_is_never_promoted_and_the_refusal_names_its_kind_alone(
+    store: Store, given: dict[str, object]
+) -> None:
+    session = str(given.get("session", "s"))
+    with unredacted(store):
+        id_ = add(store, priority="critical", **given)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="it holds a secret") as refused:
+        sessions.promote(store, session, id_, AT)
+    assert SECRET not in str(refused.value).replace(session, "")
+    assert sessions.get(store, session, id_, AT).promoted_to_id is None  # nor by itself
+    assert sessions.get(store, session, id_, AT).promoted_to_id is None
+    refusals = [reason for action, reason in deeds(store, session) if action == "refused"]
+    assert len(refusals) == 1  # said once
+    assert refusals[0].startswith("it holds a secret (")
+    assert SECRET not in refusals[0]
+    assert store.crystals.count() == 0
+    (result,) = sessions.bulk_promote(store, session, [id_], AT).results
+    assert (result.success, result.code) == (False, "VALIDATION_ERROR")
+
+
+def test_a_secret_is_replaced_before_it_is_stored(store: Store) -> None:
+    given = {"tags": [SECRET, "a"], "metadata": {"password": "correct-horse-77"}, "agent_id": f"bot {SECRET}"}
+    id_ = add(store, f"my token is {SECRET}", source=f"https://me:{SECRET}@shop.test/", **given)  # type: ignore[arg-type]
+    sessions.relation_add(store, "s", id_, "uses", f"vault {SECRET}", AT, {"key": SECRET})
+    item = sessions.get(store, "s", id_, AT)
+    assert item.content == "my token is [redacted: github token]"
+    assert item.tags == ("[redacted: github token]", "a")
+    assert item.metadata == {"password": "[redacted: password]"}
+    assert SECRET not in str(written(store))
+    assert SECRET.encode() not in store.workspace.database.read_bytes()
+    assert sessions.promote(store, "s", id_, AT).content == item.content
+
+
+def test_a_relation_may_hold_a_secret_too(store: Store) -> None:
+    id_ = add(store, "harmless")
+    with unredacted(store):
+        sessions.relation_add(store, "s", id_, "uses", "vault", AT, {"key": SECRET})
+    with pytest.raises(UsageError, match="secret"):
+        sessions.promote(store, "s", id_, AT)
+
+
+def test_an_eligible_secret_goes_to_the_cold_archive_when_its_time_is_over(store: Store) -> None:
+    with unredacted(store):
+        add(store, f"the token {SECRET}", priority="critical")
+    done = sessions.maintain(store, AT + 24 * HOUR)
+    assert (done.promoted, done.refused, done.archived) == (0, 1, 1)
+    (item,) = everything(store)
+    assert item.state_reason.startswith("it holds a secret (")
+    assert sessions.recall(store, "s", "token", AT + 24 * HOUR).count == 1
+    assert store.crystals.count() == 0
+
+
+def test_at_the_soft_limit_a_secret_goes_to_the_cold_archive_instead(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 3, "hard_limit": 9, "batch_size": 2})
+    with unredacted(store):
+        add(store, f"the token {SECRET}"), add(store, "plain")
+    made = sessions.add(store, "s", "third", "low", AT)
+    assert [(one.action, one.reason.split(" (")[0]) for one in made.evicted] == [
+        ("archive", "it holds a secret"),
+        ("promote", "soft_limit"),
+    ]
+    assert contents(sessions.recall(store, "s", "token", AT)) == [f"the token {SECRET}"]
+    assert [hit.crystal.text for hit in store.search("plain", AT).hits] == ["plain"]
+
+
+def test_without_redaction_nothing_is_a_secret(tmp_path: Path) -> None:
+    with working(tmp_path / "w", redact=False) as store:
+        assert sessions.promote(store, "s", add(store, SECRET), AT).content == SECRET
+
+
+@pytest.mark.parametrize(
+    ("source", "trust"),
+    [
+        *(("web", Trust.WEB), (" WEB ", Trust.WEB), ("https://x.example/a", Trust.WEB), ("WebFetch", Trust.WEB)),
+        *(("tool", Trust.TOOL), ("Tool: read_file", Trust.TOOL), ("owner", Trust.AGENT), ("agent", Trust.AGENT)),
+    ],
+)
+def test_a_source_lowers_the_trust_and_never_raises_it(store: Store, source: str, trust: Trust) -> None:
+    record = sessions.promote(store, "s", add(store, "said", source=source), AT)
+    assert store.crystals.get([record.crystal_id])[0].trust is trust
+
+
+def test_a_blank_text_is_no_memory_for_good(store: Store) -> None:
+    with pytest.raises(UsageError, match="blank"):
+        sessions.promote(store, "s", add(store, " \n"), AT)
+
+
+def test_a_manual_promotion_that_cannot_be_delivered_did_not_happen(store: Store) -> None:
+    id_ = add(store, "wanted")
+    with crystals_failing(store):
+        with pytest.raises(StorageError, match="not promoted"):
+            sessions.promote(store, "s", id_, AT)
+        assert sessions.bulk_promote(store, "s", [id_], AT).results[0].code == "STORAGE_ERROR"
+        assert sessions.list_promoted(store, "s").count == 0
+        assert waiting(store) == 0
+    assert sessions.maintain(store, AT).delivered == 0
+    assert store.crystals.count() == 0
+    assert sessions.promote(store, "s", id_, AT).content == "wanted"
+
+
+def test_an_automatic_promotion_waits_until_it_can_be_delivered_and_is_delivered_once(store: Store) -> None:
+    id_ = add(store, "worth it", priority="critical")
+    with crystals_failing(store):
+        assert sessions.get(store, "s", id_, AT).promoted_to_id is None
+        assert sessions.get(store, "s", id_, AT).access_count == 3
+        assert waiting(store) == 1
+        with pytest.raises(StorageError, match="1 promoted items wait"):
+            sessions.maintain(store, AT + MINUTE)
+    assert sessions.maintain(store, AT + 2 * MINUTE).delivered == 1
+    assert sessions.maintain(store, AT + 3 * MINUTE).delivered == 0
+    (promoted,) = sessions.list_promoted(store, "s").memories
+    assert promoted.promoted_at == AT  # when it was decided
+    (crystal,) = store.crystals.by_keys([1]).values()
+    assert len(store.crystals.sources(crystal.id)) == 1
+    assert [action for action, _ in deeds(store)] == ["opened", "added", "promoted", "delivered"]
+
+
+def test_a_manual_promotion_of_what_waits_delivers_it(store: Store) -> None:
+    id_ = add(store, "worth it", priority="critical")
+    with crystals_failing(store):
+        sessions.get(store, "s", id_, AT)
+        with pytest.raises(StorageError):
+            sessions.promote(store, "s", id_, AT)
+        assert waiting(store) == 1  # it was promoted by itself: that is not taken back
+    assert sessions.promote(store, "s", id_, AT + HOUR).metadata["promotion_reason"] == "auto"
+    assert waiting(store) == 0
+
+
+def test_one_crystal_that_cannot_be_written_does_not_keep_the_others(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 4, "hard_limit": 9})
+    for text in ("one", "bad", "two"):
+        add(store, text)
+    with crystals_failing(store, "NEW.text = 'bad'"):
+        add(store, "three")
+        assert waiting(store) == 1
+        assert store.crystals.count() == 3
+    assert sessions.deliver(store, AT) == 1
+
+
+def test_what_was_forgotten_while_it_waited_is_not_delivered(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 1, "hard_limit": 9})
+    with crystals_failing(store):
+        add(store, "the same text")
+        assert waiting(store) == 1
+    add(store, "the same text", session="other")
+    sessions.forget(store, "other", "oldest", AT, "hard", confirm=True)
+    assert sessions.deliver(store, AT) == 0
+    assert (waiting(store), store.crystals.count()) == (0, 0)
+    assert contents(sessions.recall(store, "s", "", AT)) == ["the same text"]  # it is somewhere
+
+
+def soft_limited(store: Store) -> str:
+    """The id of a memory that left at the soft limit, as a crystal: with a tag, metadata and a relation."""
+    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 2, "hard_limit": 9, "batch_size": 1})
+    id_ = add(store, "The ferry leaves at six", tags=["travel"], metadata={"k": "v"})
+    sessions.relation_add(store, "s", id_, "about", "ferry", AT)
+    made = sessions.add(store, "s", "next", "low", AT)
+    assert [(one.memory_id, one.action) for one in made.evicted] == [(id_, "promote")]
+    return id_
+
+
+def test_what_a_soft_limit_promoted_is_read_as_it_was(store: Store) -> None:
+    id_ = soft_limited(store)
+    record = sessions.promote(store, "s", id_, AT)
+    assert (record.tags, record.metadata["k"], record.relations[0].target_element_id) == (("travel",), "v", "ferry")
+    assert sessions.promote(store, "s", id_, AT + HOUR) == record
+    got = sessions.get(store, "s", id_, AT)
+    assert (got.state, got.promoted_to_id, got.tags, got.access_count) == ("archived", record.id, ("travel",), 1)
+    assert [relation.target_element_id for relation in got.relations] == ["ferry"]
+    for found in (
+        sessions.list_promoted(store, "s").memories,
+        sessions.export(store, "s").memories[:1],
+        sessions.recall(store, "s", "ferry", AT).memories,
+        sessions.recall(store, "s", "travel", AT).memories,
+    ):
+        assert [(one.id, one.tags, one.metadata, len(one.relations)) for one in found] == [
+            (id_, ("travel",), {"k": "v"}, 1)
+        ]
+    assert contents(sessions.list_memories(store, "s", AT, include_promoted=True)) == ["next"]  # it is not in the set
+
+
+def test_what_a_soft_limit_promoted_is_found_by_its_tags_and_can_come_back(store: Store) -> None:
+    id_ = soft_limited(store)
+    assert [hit.crystal.context for hit in store.search("travel", AT).hits] == ["travel"]
+    sessions.clear_session(store, "s", AT)  # else it would be the oldest of a full set, and leave again
+    assert sessions.restore(store, "s", id_, AT).memory.tags == ("travel",)
+    assert held_of(store) == [id_]
+
+
+def held_of(store: Store) -> list[str]:
+    return [one.id for one in sessions.list_memories(store, "s", AT, include_promoted=True).memories]
+
+
+def test_a_relation_that_is_added_after_the_promotion_is_on_the_record(store: Store) -> None:
+    kept, left = add(store, "kept", session="t"), soft_limited(store)
+    for session, id_ in (("t", kept), ("s", left)):
+        sessions.promote(store, session, id_, AT)
+        sessions.relation_add(store, session, id_, "after", "it", AT)
+        relations = sessions.promote(store, session, id_, AT).relations
+        assert ("after", "it") in [(one.relation_type, one.target_element_id) for one in relations]
+
+
+def test_the_importance_at_the_promotion_is_of_the_sessions_own_lifetime(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "ttl", {"ttl_seconds": {"medium": 600}})
+    id_ = add(store, "half over")
+    scored = sessions.get(store, "s", id_, AT + 5 * MINUTE).importance_score
+    record = sessions.promote(store, "s", id_, AT + 5 * MINUTE)
+    assert record.metadata["importance_at_promotion"] == f"{scored:g}"

@@ -1,0 +1,406 @@
+"""The fifteen working_memory_* calls, under the `ttl` policy: each rule from both sides."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon import sessions
+from daemon.sessions import answers as values
+from daemon.workspace.stores import Store
+from state.errors import ExpiredError, NotFoundError, UsageError
+from state.sessions.page import Wanted
+from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, undreamt, working, written
+
+LIFE = {"low": 1, "medium": 4, "high": 12, "critical": 24}
+MICROSECOND = timedelta(microseconds=1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with working(tmp_path / "w") as opened:
+        yield opened
+
+
+def test_a_new_memory_is_what_the_published_example_shows(store: Store) -> None:
+    made = sessions.add(
+        store,
+        "user-session-123",
+        "Meeting notes from today's standup",
+        "high",
+        AT,
+        tags=["meeting", "standup", "team", "meeting"],
+        metadata={"meeting_type": "standup", "duration": "15min"},
+    )
+    assert made.id == "working_memory_user-session-123-Meeting notes from t_20241222-150000"
+    assert made.session_id == "user-session-123"
+    assert (made.expires_at, made.created_at) == (AT + 12 * HOUR, AT)
+    assert (made.access_count, made.tags) == (1, ("meeting", "standup", "team"))
+    assert made.metadata == {"meeting_type": "standup", "duration": "15min"}
+    assert made.importance_score == pytest.approx(0.04 + 0.3 + 0.15 + 0.0034, abs=1e-6)
+    assert (made.importance, made.priority, made.state, made.stored, made.evicted) == (0.75, "high", "live", True, ())
+
+
+@pytest.mark.parametrize("priority", LIFE)
+def test_the_priority_says_how_long_it_lives_to_the_microsecond(store: Store, priority: str) -> None:
+    id_ = add(store, "short lived", priority=priority)
+    end = AT + LIFE[priority] * HOUR
+    assert sessions.list_expired(store, "s", end - MICROSECOND).count == 0
+    assert contents(sessions.list_expired(store, "s", end)) == ["short lived"]
+    with pytest.raises(ExpiredError, match="expired"):
+        sessions.get(store, "s", id_, end)
+    assert sessions.get(store, "s", id_, end - MICROSECOND).access_count == 2  # the refused one was not counted
+
+
+def test_of_one_second_the_second_and_third_that_begin_alike_are_numbered(store: Store) -> None:
+    name = "working_memory_s-the same beginning o_20241222-150000"
+    ids = [add(store, f"the same beginning of {n}") for n in range(4)]
+    assert ids == [name, f"{name}-2", f"{name}-3", f"{name}-4"]
+    assert add(store, "the same beginning of 5", now=AT + SECOND) == name.replace("150000", "150001")
+
+
+@pytest.mark.parametrize(
+    ("content", "taken"),
+    [
+        ("x", True),
+        ("", False),
+        ("a" * 102_400, True),
+        ("a" * 102_401, False),
+        ("é" * 51_200, True),
+        ("é" * 51_201, False),
+    ],
+)
+def test_a_content_has_one_character_to_102400_bytes(store: Store, content: str, taken: bool) -> None:  # noqa: FBT001
+    if taken:
+        add(store, content)
+        assert contents(sessions.export(store, "s")) == [content]
+        return
+    before = written(store)
+    with pytest.raises(UsageError, match="content"):
+        add(store, content)
+    assert written(store) == before
+
+
+def test_get_counts_and_scores_and_nothing_else_does(store: Store) -> None:
+    id_, other = add(store, "watched", tags=["t"]), add(store, "other")
+    sessions.list_memories(store, "s", AT, include_expired=True, include_promoted=True)
+    sessions.search(store, "s", AT, "watched", tags=["t"])
+    sessions.export(store, "s")
+    sessions.stats(store, "s", AT)
+    sessions.list_pending(store, "s", AT)
+    sessions.remember(store, "s", AT, "watched")
+    sessions.context(store, "s", AT)
+    sessions.summarize(store, "s", AT)
+    sessions.preview(store, "s", AT)
+    sessions.relation_add(store, "s", id_, "references", "skill", AT)
+    got = sessions.get(store, "s", id_, AT + HOUR)
+    assert (got.access_count, got.last_accessed_at) == (2, AT + HOUR)
+    assert got.importance_score == pytest.approx(0.4 * 0.2 + 0.3 * 0.75 + 0.2 * 0.5 + 0.1 * 0.007, abs=1e-6)
+    assert [one.relation_type for one in got.relations] == ["references"]
+    assert sessions.get(store, "s", other, AT).access_count == 2
+
+
+@pytest.mark.parametrize(("priority", "enough"), [("low", 10), ("medium", 15), ("high", 20)])
+def test_an_access_more_than_the_priority_asks_for_makes_it_a_crystal(
+    store: Store, priority: str, enough: int
+) -> None:
+    # The score must not reach .8 before: the item is old, and short.
+    id_ = add(store, "used", priority=priority)
+    now = AT + LIFE[priority] * HOUR * 0.4
+    if priority == "high":
+        now = AT + 5.9 * HOUR
+    for count in range(2, enough):
+        got = sessions.get(store, "s", id_, now)
+        assert (got.access_count, got.promoted_to_id) == (count, None)
+    assert sessions.list_pending(store, "s", now).count == 0
+    got = sessions.get(store, "s", id_, now)
+    assert got.promoted_to_id == f"memory_promoted_{id_}_{now:%Y%m%d-%H%M%S}"
+    assert (got.promoted_at, got.promotion_reason) == (now, "auto")
+    assert ("promoted", "access_count") in deeds(store)
+
+
+def test_a_score_of_eight_tenths_is_enough_and_less_is_not(store: Store) -> None:
+    # .4·1 + .3·1 + .2·.25 + .1·n/1000: .8 with 500 characters, at the tenth access, of a session that asks for more.
+    rules = {"promote_accesses": {"low": 11}}
+    sessions.session_open(store, "s", AT, "ttl", rules)
+    enough, short = add(store, "a" * 500, priority="low"), add(store, "b" * 499, priority="low")
+    for _ in range(9):
+        last = sessions.get(store, "s", enough, AT), sessions.get(store, "s", short, AT)
+    assert [one.importance_score for one in last] == [0.8, 0.7999]
+    assert [one.promoted_to_id is None for one in last] == [False, True]
+    assert ("promoted", "importance_score") in deeds(store)
+
+
+def test_a_new_critical_memory_is_pending_and_is_promoted_at_its_first_get(store: Store) -> None:
+    id_ = add(store, "the database password rotates on Fridays", priority="critical")
+    assert contents(sessions.list_pending(store, "s", AT)) == ["the database password rotates on Fridays"]
+    assert sessions.stats(store, "s", AT).pending_promotion == 1
+    assert sessions.get(store, "s", id_, AT).promoted_to_id is not None
+    assert sessions.list_pending(store, "s", AT).count == 0
+    assert contents(sessions.list_promoted(store, "s")) == ["the database password rotates on Fridays"]
+
+
+def test_six_hours_and_five_accesses_are_enough_when_the_six_hours_are_over(store: Store) -> None:
+    id_ = add(store, "old and in use", priority="high")
+    for _ in range(3):
+        sessions.get(store, "s", id_, AT + 6 * HOUR)
+    assert (
+        sessions.get(store, "s", id_, AT + 6 * HOUR).promoted_to_id is None
+    )  # the fifth access, not *over* six hours
+    assert sessions.list_pending(store, "s", AT + 6 * HOUR + MICROSECOND).count == 1
+    assert sessions.get(store, "s", id_, AT + 6 * HOUR + MICROSECOND).promoted_to_id is not None
+    assert ("promoted", "aged_and_active") in deeds(store)
+
+
+def test_list_goes_by_age_and_hides_what_is_expired_or_promoted(store: Store) -> None:
+    add(store, "later", now=AT + SECOND)
+    add(store, "b"), add(store, "a")
+    promoted = add(store, "promoted", priority="critical")
+    sessions.promote(store, "s", promoted, AT)
+    add(store, "short", priority="low")
+    late = AT + HOUR
+    assert contents(sessions.list_memories(store, "s", AT + SECOND)) == ["a", "b", "short", "later"]
+    assert contents(sessions.list_memories(store, "s", late)) == ["a", "b", "later"]
+    shown = sessions.list_memories(store, "s", late, include_expired=True, include_promoted=True)
+    assert contents(shown) == ["a", "b", "promoted", "short", "later"]
+    assert shown.count == 5
+
+
+def test_active_and_expired_make_up_the_total_and_promoted_and_pending_are_among_them(store: Store) -> None:
+    add(store, "expires", priority="low")
+    sessions.promote(store, "s", add(store, "promoted"), AT)
+    add(store, "pending", priority="critical")
+    sessions.get(store, "s", add(store, "read", priority="high"), AT)
+    found = sessions.stats(store, "s", AT + HOUR)
+    assert (found.total_count, found.active_count, found.expired_count) == (4, 3, 1)
+    assert (found.promoted_count, found.pending_promotion) == (1, 1)
+    assert found.by_priority == {"low": 1, "medium": 1, "high": 1, "critical": 1}
+    assert found.avg_access_count == 1.25
+
+
+def test_expire_waits_for_the_cleanup_and_extend_revives_until_then(store: Store) -> None:
+    id_ = add(store, "comes and goes", priority="high")
+    done = sessions.expire(store, "s", id_, AT + HOUR)
+    assert (done.success, done.message) == (True, f"Memory expired: {id_}")
+    assert contents(sessions.list_expired(store, "s", AT + HOUR)) == ["comes and goes"]
+    assert contents(sessions.export(store, "s")) == ["comes and goes"]
+    with pytest.raises(ExpiredError):
+        sessions.get(store, "s", id_, AT + HOUR)
+    extended = sessions.extend_ttl(store, "s", id_, AT + 2 * HOUR)
+    assert extended.new_expires_at == AT + 14 * HOUR  # from now: the expiry is past
+    again = sessions.extend_ttl(store, "s", id_, AT + 2 * HOUR)
+    assert again.new_expires_at == AT + 26 * HOUR  # from the expiry: that is ahead
+    assert sessions.get(store, "s", id_, AT + 26 * HOUR - SECOND).expires_at == AT + 26 * HOUR
+
+
+def test_what_was_cleaned_is_in_the_cold_archive_and_cannot_be_extended(store: Store) -> None:
+    id_ = add(store, "a note about zebras", priority="low", tags=["zoo"])
+    sessions.maintain(store, AT + HOUR)
+    for look in (
+        lambda: sessions.get(store, "s", id_, AT + HOUR),
+        lambda: sessions.extend_ttl(store, "s", id_, AT + HOUR),
+        lambda: sessions.expire(store, "s", id_, AT + HOUR),
+        lambda: sessions.promote(store, "s", id_, AT + HOUR),
+        lambda: sessions.relation_add(store, "s", id_, "references", "x", AT + HOUR),
+    ):
+        with pytest.raises(NotFoundError, match="memory_recall"):
+            look()
+    assert sessions.export(store, "s").count == 0
+    assert sessions.stats(store, "s", AT).total_count == 0
+    assert sessions.search(store, "s", AT, "zebras", include_expired=True).count == 0
+    assert contents(sessions.recall(store, "s", "zebra", AT + HOUR)) == ["a note about zebras"]
+
+
+def test_a_cleared_session_is_empty_and_can_be_used_at_once(store: Store) -> None:
+    sessions.promote(store, "s", add(store, "kept for good"), AT)
+    add(store, "left")
+    done = sessions.clear_session(store, "s", AT)
+    assert (done.success, done.message, done.archived) == (True, "Session cleared: s", 2)
+    assert sessions.stats(store, "s", AT).total_count == 0
+    assert store.crystals.count() == 1
+    assert sorted(contents(sessions.recall(store, "s", "", AT))) == ["kept for good", "left"]
+    add(store, "new")
+    assert contents(sessions.list_memories(store, "s", AT)) == ["new"]
+
+
+def test_search_ignores_case_and_its_relevance_is_the_published_sum(store: Store) -> None:
+    early = add(store, "Meeting NOTES from the standup", priority="high", tags=["standup"])
+    add(store, "what the meeting notes said", priority="low", tags=["Standup"])
+    sessions.get(store, "s", early, AT)
+    found = sessions.search(store, "s", AT, "mEEting notes")
+    assert contents(found) == ["Meeting NOTES from the standup", "what the meeting notes said"]
+    first, second = found.memories
+    assert first.relevance_score == pytest.approx(0.6 + 0.2 * 0.2 + 0.2 * first.importance_score, abs=1e-6)
+    assert second.relevance_score == pytest.approx(
+        0.6 * (1 - 9 / 27) + 0.2 * 0.1 + 0.2 * second.importance_score, abs=1e-6
+    )
+    assert (found.count, found.query) == (2, "mEEting notes")
+    tagged = sessions.search(store, "s", AT, tags=["standup", "other"])
+    assert contents(tagged) == ["Meeting NOTES from the standup"]  # tags are compared exactly
+    assert tagged.memories[0].relevance_score == pytest.approx(0.6 + 0.04 + 0.2 * first.importance_score, abs=1e-6)
+    assert contents(sessions.search(store, "s", AT, "notes", priority="low")) == ["what the meeting notes said"]
+    assert sessions.search(store, "s", AT, "notes", tags=["nobody's"]).count == 0
+
+
+def test_search_hides_expired_and_promoted_unless_asked(store: Store) -> None:
+    add(store, "one", priority="low")
+    sessions.promote(store, "s", add(store, "two"), AT)
+    assert contents(sessions.search(store, "s", AT + HOUR)) == []
+    assert contents(sessions.search(store, "s", AT + HOUR, include_expired=True)) == ["one"]
+    assert contents(sessions.search(store, "s", AT + HOUR, include_promoted=True)) == ["two"]
+
+
+def test_an_id_of_another_session_is_not_found(store: Store) -> None:
+    id_ = add(store, "mine", session="mine")
+    add(store, "yours", session="yours")
+    for look in (sessions.get, sessions.promote, sessions.expire, sessions.extend_ttl, sessions.restore):
+        with pytest.raises(NotFoundError):
+            look(store, "yours", id_, AT)
+    assert sessions.bulk_promote(store, "yours", [id_], AT).failed == 1
+    assert sessions.get(store, "mine", id_, AT).access_count == 2
+
+
+def test_looking_at_a_session_that_was_never_opened_finds_nothing_and_writes_nothing(store: Store) -> None:
+    before = written(store)
+    assert sessions.list_memories(store, "never", AT).count == 0
+    assert sessions.search(store, "never", AT, "x").count == 0
+    assert sessions.recall(store, "never", "x", AT).count == 0
+    assert sessions.remember(store, "never", AT).count == 0
+    assert sessions.preview(store, "never", AT).leaving == ()
+    assert sessions.context(store, "never", AT).context == ""
+    assert sessions.stats(store, "never", AT).capacity.policy == "ttl"
+    assert sessions.capacity(store, "never").items == 0
+    assert sessions.clear_session(store, "never", AT).success
+    assert sessions.sweep(store, "never", AT).sessions == 0
+    with pytest.raises(NotFoundError):
+        sessions.get(store, "never", "x", AT)
+    assert written(store) == before
+
+
+def test_a_policy_is_for_life(store: Store) -> None:
+    opened = sessions.session_open(store, "s", AT, "bounded", {"max_items": 3})
+    assert (opened.policy, opened.config["max_items"], opened.config["max_tokens"], opened.new) == (
+        "bounded",
+        3,
+        4000,
+        True,
+    )
+    assert not sessions.session_open(store, "s", AT + MINUTE, "bounded", {"max_items": 3}).new
+    before = written(store)
+    for policy, config in (
+        ("ttl", {}),
+        ("bounded", {}),
+        ("bounded", {"max_items": 4}),
+        ("nobody's", {}),
+        ("ttl", {"x": 1}),
+    ):
+        with pytest.raises(UsageError):
+            sessions.session_open(store, "s", AT, policy, config)
+    assert written(store) == before
+    sessions.close_session(store, "s", AT)
+    assert sessions.session_open(store, "s", AT, "ttl").policy == "ttl"  # a new life
+
+
+def test_closing_hands_over_what_was_open_and_an_item_opens_it_again(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "budget", {"soft_limit": 5, "hard_limit": 9})
+    add(store, "one", priority="high"), add(store, "two", priority="high")
+    closed = sessions.close_session(store, "s", AT + MINUTE)
+    assert (closed.archived, closed.closed_at) == (2, AT + MINUTE)
+    assert sessions.close_session(store, "s", AT + HOUR) == values.Closed("s", AT + MINUTE, 0)
+    assert [item.content for item in undreamt(store)] == ["one", "two"]
+    assert sessions.session_list(store).items[0].closed_at == AT + MINUTE
+    add(store, "three")
+    (summary,) = sessions.session_list(store).items
+    assert (summary.policy, summary.closed_at, summary.count) == ("budget", None, 1)
+    with pytest.raises(NotFoundError):
+        sessions.close_session(store, "never", AT)
+
+
+def test_nothing_is_written_when_something_is_refused(store: Store) -> None:
+    id_ = add(store, "there")
+    before = written(store)
+    wrong: list[dict[str, object]] = [
+        {"priority": "urgent"},
+        {"priority": ""},
+        {"session_id": ""},
+        {"tags": "text"},
+        {"tags": [""]},
+        {"tags": [1]},
+        {"metadata": {"a": 1}},
+        {"metadata": {"a": "x" * 102_401}},
+        {"importance": 1.1},
+        {"importance": float("nan")},
+        {"step_index": -1},
+        {"token_count": 0},
+    ]
+    for one in wrong:
+        given = {"session_id": "s", "content": "c", "priority": "low", "now": AT} | one
+        with pytest.raises(UsageError):
+            sessions.add(store, **given)  # type: ignore[arg-type]
+    for refused in (
+        lambda: sessions.search(store, "s", AT, priority="urgent"),
+        lambda: sessions.relation_add(store, "s", id_, "", "x", AT),
+        lambda: sessions.relation_add(store, "s", id_, "references", "", AT),
+        lambda: sessions.recall(store, "s", "x", AT, Wanted(0)),
+        lambda: sessions.preview(store, "s", AT, Wanted(0)),
+        lambda: sessions.context(store, "s", AT, "cleverest"),
+        lambda: sessions.summarize(store, "s", AT, "nothing"),
+        lambda: sessions.remember(store, "s", AT, filters={"colour": "red"}),
+    ):
+        with pytest.raises(UsageError):
+            refused()
+    assert written(store) == before
+
+
+def test_what_was_softly_forgotten_is_brought_back_and_marked_until_then(store: Store) -> None:
+    id_ = add(store, "hidden for a while")
+    sessions.forget(store, "s", f"id:{id_}", AT)
+    for found in (sessions.list_memories(store, "s", AT), sessions.search(store, "s", AT)):
+        assert [one.state for one in found.memories] == ["hidden"]
+    assert sessions.get(store, "s", id_, AT).state == "hidden"
+    assert sessions.remember(store, "s", AT).count == 0
+    back = sessions.restore(store, "s", id_, AT)
+    assert (back.restored, back.memory.state, back.memory.state_reason) == (True, "live", "")
+    assert contents(sessions.remember(store, "s", AT)) == ["hidden for a while"]
+    assert deeds(store)[-2:] == [("hidden", "id"), ("restored", "id")]
+    assert sessions.restore(store, "s", id_, AT).restored
+    assert len(deeds(store)) == 4
+
+
+LISTS: dict[str, Callable[[Store, Wanted], values.Memories | values.SearchResult | values.Recalled]] = {
+    "list": lambda store, wanted: sessions.list_memories(store, "s", AT, wanted=wanted),
+    "export": lambda store, wanted: sessions.export(store, "s", wanted),
+    "search": lambda store, wanted: sessions.search(store, "s", AT, "item", wanted=wanted),
+    "remember": lambda store, wanted: sessions.remember(store, "s", AT, wanted=wanted),
+    "recall": lambda store, wanted: sessions.recall(store, "s", "item", AT, wanted),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_the_pages_of_a_list_are_the_list(store: Store, name: str) -> None:
+    for number in range(7):
+        add(store, f"item {number}", now=AT + number * MINUTE)
+    if name == "recall":
+        sessions.clear_session(store, "s", AT)
+    whole = LISTS[name](store, Wanted()).memories
+    assert len(whole) == 7
+    read: list[values.Memory] = []
+    cursor = ""
+    while True:
+        part = LISTS[name](store, Wanted(3, cursor))
+        assert len(part.memories) <= 3
+        read += part.memories
+        if part.next_cursor is None:
+            break
+        cursor = part.next_cursor
+    assert tuple(read) == whole
+    with pytest.raises(UsageError, match="cursor: 'gone' is not in this list any more"):
+        LISTS[name](store, Wanted(3, "gone"))
+
+
+def test_a_page_of_long_memories_is_short(store: Store) -> None:
+    for number in range(5):
+        add(store, f"{number}" * 60_000)
+    assert [len(one.content) for one in sessions.list_memories(store, "s", AT, wanted=Wanted(5)).memories] == [60_000]
+    assert sessions.list_memories(store, "s", AT).count == 5

@@ -1,0 +1,101 @@
+"""In the product one process owns a workspace; the store holds when two write at once all the same."""
+
+import multiprocessing
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from daemon import sessions
+from daemon.config.settings import Config
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, open_owned
+from daemon.workspace.vector_index import Embedding, Indexing
+from state.errors import DreamdError
+from state.sessions.item import State
+from state.stores.disk.workspace import Workspace
+from state.stores.vectors.embedder import Unavailable
+from tests.support.working import AT, everything, working
+
+EACH = 1_000
+CONFIGS: dict[str, dict[str, object]] = {
+    "ttl": {},
+    "budget": {},
+    "hybrid": {"max_tokens": 100},
+    "bounded": {"max_items": 20, "max_tokens": 100},
+}
+_FORKING = multiprocessing.get_context("forkserver")
+
+
+def opened(root: Path) -> Store:
+    """Without the lock that keeps the second one out."""
+    workspace = Workspace(root)
+    none = Embedding.given(Unavailable("not needed here"))
+    return open_owned(workspace, Config(), lambda: None, none, Indexing(workspace, lambda: None))
+
+
+def write(root: Path, writer: str, policy: str) -> None:
+    with closing(opened(root)) as store:
+        for number in range(EACH):
+            sessions.add(store, "shared", f"{writer} {number}", "low", AT, token_count=1 + number % 5)
+
+
+@pytest.mark.parametrize("policy", CONFIGS)
+def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) -> None:
+    root = init_workspace(tmp_path / "w").root
+    with working(root) as store:
+        sessions.session_open(store, "shared", AT, policy, CONFIGS[policy])
+    processes = [_FORKING.Process(target=write, args=(root, writer, policy)) for writer in ("one", "other")]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(200)
+    assert [process.exitcode for process in processes] == [0, 0]  # and so nobody heard "database is locked"
+    with working(root) as store:
+        items = everything(store, "shared")
+        assert sorted(item.content for item in items) == sorted(
+            f"{w} {n}" for w in ("one", "other") for n in range(EACH)
+        )
+        assert [item.seq for item in items] == list(range(2 * EACH))
+        assert len({item.id for item in items}) == 2 * EACH
+        held = [item for item in items if item.state is State.LIVE]
+        tokens = sum(item.token_count for item in held)
+        found = sessions.capacity(store, "shared")
+        assert (found.items, found.tokens) == (len(held), tokens)
+        match policy:
+            case "ttl":
+                assert len(held) == 2 * EACH
+            case "budget":
+                assert len(held) < 35
+                sessions.deliver(store, AT)
+                assert store.crystals.count() == 2 * EACH - len(held)
+            case "hybrid":
+                assert 95 < tokens <= 100
+            case "bounded":
+                assert len(held) <= 20
+                assert tokens <= 100
+
+
+def test_eight_threads_in_a_hundred_sessions(tmp_path: Path) -> None:
+    root = init_workspace(tmp_path / "w").root
+    refused: list[DreamdError] = []
+
+    def work(thread: int) -> None:
+        with closing(opened(root)) as store:
+            for number in range(100):
+                try:
+                    sessions.add(store, f"session {number}", f"{thread} {number}", "low", AT)
+                except DreamdError as error:
+                    refused.append(error)
+
+    threads = [Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert refused == []
+    with working(root) as store:
+        found = sessions.session_list(store).items
+        assert [one.count for one in found] == [8] * 100
+        assert all(sessions.export(store, one.session_id).count == 8 for one in found)

@@ -1,0 +1,228 @@
+"""Working memory through every window: plain functions, operations, HTTP at both doors, and MCP. One code path."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import pytest
+from mcp import Client
+
+from daemon import sessions
+from daemon.api.access import OwnDesk
+from daemon.api.operations import OPERATIONS
+from daemon.api.operations.session_items import SESSION_ITEMS
+from daemon.api.operations.session_memory import SESSION_MINDS
+from daemon.config.settings import Config, McpSection
+from daemon.mcp.tools import TOOLSETS
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, clock
+from state.codec import plain
+from state.errors import DreamdError
+from state.sessions.page import Wanted
+from state.stores.disk.workspace import Workspace
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import running
+from tests.daemon.mcp.agents import asking, in_process, over_stdio
+from tests.daemon.mcp.serving import served
+from tests.support.running import alone
+from tests.support.session_talk import Say, Window, held, is_part
+from tests.support.working import working
+
+CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions", "working_memory", "session_memory")))
+SWITCH = json.dumps(["memory", "sessions", "working_memory", "session_memory"])
+OF_AGENTS = {tool.name for name, tools in TOOLSETS.items() if name != "memory" for tool in tools}
+ITEMS = "add get promote clear_session stats expire extend_ttl export list_pending list_expired list_promoted search"
+ITEMS += " bulk_promote relation_add"
+MINDS = "memorize reassess remember forget summarize capacity context restore"
+FIRST = Wanted(10)
+# The functions are called as the tools but for these.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "session_open": sessions.session_open,
+    "session_close": sessions.close_session,
+    "session_events": lambda store, **fields: {"events": sessions.session_events(store, **fields)},
+    "session_list": lambda store: {"sessions": sessions.session_list(store).items, "next_cursor": None},
+    "session_preview": sessions.preview,
+    "session_sweep": sessions.sweep,
+    "working_memory_list": sessions.list_memories,
+    "memory_recall": lambda store, session_id, now, query="", wanted=FIRST: sessions.recall(
+        store, session_id, query, now, wanted
+    ),
+    **{f"working_memory_{name}": getattr(sessions, name) for name in ITEMS.split()},
+    **{f"memory_{name}": getattr(sessions, name) for name in MINDS.split()},
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+def refusal(error: DreamdError) -> Any:
+    return {"error": " ".join(str(error).split()), "code": error.code, "details": error.details}
+
+
+def called(store: Store, tool: str, fields: dict[str, Any]) -> Any:
+    """The plain function of a tool."""
+    function = FUNCTIONS[tool]
+    now = {"now": clock()} if "now" in signature(function).parameters else {}
+    if tool != "session_events" and (part := {"limit", "cursor"} & fields.keys()):
+        wanted = Wanted(**{name: fields[name] for name in part})
+        fields = {**{name: value for name, value in fields.items() if name not in part}, "wanted": wanted}
+    try:
+        return json.loads(json.dumps(plain(function(store, **fields, **now))))
+    except DreamdError as error:
+        return refusal(error)
+
+
+@contextmanager
+def functions(workspace: Workspace) -> Iterator[Window]:
+    with working(workspace.root) as store:
+        yield partial(called, store)
+
+
+@contextmanager
+def operations(workspace: Workspace) -> Iterator[Window]:
+    def call(tool: str, fields: dict[str, Any]) -> Any:
+        operation = OPERATIONS[tool]
+        with OwnDesk(workspace, Config(), "a test") as desk:
+            try:
+                return plain(operation.run(desk, operation.request(**fields)))
+            except DreamdError as error:
+                return refusal(error)
+
+    yield call
+
+
+@contextmanager
+def at_the_port(workspace: Workspace) -> Iterator[Window]:
+    house = OwnHouse()
+    name = house.adopt(workspace.root)
+    with running(house) as server:
+
+        def call(tool: str, fields: dict[str, Any]) -> Any:
+            operation = OPERATIONS[tool]
+            body = fields if operation.method == "POST" else None
+            return server.ask(operation.method, f"/v1/workspaces/{name}{operation.path}", body).json
+
+        yield call
+
+
+@contextmanager
+def at_the_socket(workspace: Workspace) -> Iterator[Window]:
+    house = OwnHouse()
+    house.adopt(workspace.root)
+    with running(house) as server:
+
+        def call(tool: str, fields: dict[str, Any]) -> Any:
+            operation = OPERATIONS[tool]
+            try:
+                reply = server.client.call(workspace.root, operation, operation.request(**fields))
+            except DreamdError as error:
+                return refusal(error)
+            assert type(reply) is operation.reply
+            return plain(reply)
+
+        yield call
+
+
+def of_agent(client: Callable[[], Any]) -> Callable[[], Any]:
+    """A window of an MCP client; the SDK's client holds every good answer against the tool's schema."""
+
+    @contextmanager
+    def window() -> Iterator[Window]:
+        with (
+            anyio.from_thread.start_blocking_portal() as portal,
+            portal.wrap_async_context_manager(client()) as there,
+        ):
+            yield partial(asked_of, portal.call, there)
+
+    return window
+
+
+def asked_of(portal: Any, client: Client, tool: str, fields: dict[str, Any]) -> Any:
+    result = portal(client.call_tool, tool, fields)
+    if not result.is_error:
+        return result.structured_content
+    (part,) = result.content
+    assert result.structured_content is None
+    return json.loads(part.text)
+
+
+@contextmanager
+def in_memory(workspace: Workspace) -> Iterator[Window]:
+    with of_agent(lambda: in_process(asking(workspace, CONFIG), config=CONFIG))() as window:
+        yield window
+
+
+@contextmanager
+def by_stdio(workspace: Workspace) -> Iterator[Window]:
+    words = ("-w", str(workspace.root))
+    with of_agent(lambda: over_stdio(*words, DREAMD_MCP__TOOLSETS=SWITCH))() as window:
+        yield window
+
+
+@contextmanager
+def by_http(workspace: Workspace) -> Iterator[Window]:
+    house = OwnHouse(CONFIG)
+    house.adopt(workspace.root)
+    with served(house) as url, of_agent(lambda: Client(url))() as window:
+        yield window
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Say, Any]]:
+    """What the functions answer."""
+    workspace = init_workspace(tmp_path_factory.mktemp("functions") / "w")
+    with functions(workspace) as window:
+        return held(window, workspace, FUNCTIONS)
+
+
+def test_the_talk_uses_every_tool_and_meets_every_error(expected: list[tuple[Say, Any]]) -> None:
+    assert (
+        {say.tool for say, _ in expected} == {one.name for one in (*SESSION_ITEMS, *SESSION_MINDS)} == set(FUNCTIONS)
+    )
+    assert Counter(say.code for say, _ in expected).keys() == {
+        "",
+        "VALIDATION_ERROR",
+        "NOT_FOUND",
+        "EXPIRED",
+        "ALREADY_PROMOTED",
+        "STORAGE_ERROR",
+        "UNSUPPORTED_INSTRUCTION",
+        "CONFIRM_REQUIRED",
+    }
+
+
+@pytest.mark.parametrize("window", [operations, at_the_port, at_the_socket])
+def test_programs_are_told_what_the_functions_answer(
+    expected: list[tuple[Say, Any]], tmp_path: Path, window: Callable[[Workspace], Any]
+) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    with window(workspace) as there:
+        found = held(there, workspace, FUNCTIONS)
+    for (say, answer), (_, right) in zip(found, expected, strict=True):
+        assert answer == right, say
+
+
+@pytest.mark.parametrize("window", [in_memory, by_stdio, by_http])
+def test_agents_are_told_a_part_of_it_and_every_error_whole(
+    expected: list[tuple[Say, Any]],
+    tmp_path: Path,
+    window: Callable[[Workspace], Any],
+) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    with window(workspace) as there:
+        found = held(there, workspace, OF_AGENTS)
+    whole = [one for one in expected if one[0].tool in OF_AGENTS]
+    for (say, answer), (_, right) in zip(found, whole, strict=True):
+        if say.code:
+            assert answer == right, say
+        else:
+            assert is_part(answer, right), (say, answer, right)

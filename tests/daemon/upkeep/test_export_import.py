@@ -1,0 +1,361 @@
+"""`dreamd export` and `dreamd import`: the workspace that comes out is the one that went in."""
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.cli import export as command
+from daemon.config.paths import registry_path
+from daemon.config.registry import known
+from daemon.dream.run import Mode, dream_now
+from daemon.ingest.formats.turn import Watermark
+from daemon.upkeep.export import export
+from daemon.upkeep.forget import Wish, forget
+from daemon.upkeep.import_ import import_archive
+from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.stores import recover
+from state.codec import encode
+from state.dream import Reason
+from state.forgetting.matching import Cut, Target
+from state.stores.disk.workspace import Workspace
+from state.stores.erasing.intent import intend
+from state.stores.erasing.plan import Erasure
+from state.stores.history.segments import Segments
+from tests.support.archives import NOTES, exported, lived, manifest, members
+from tests.support.keeping import one_line
+from tests.support.lived import everything
+from tests.support.running import Caller, alone
+from tests.support.working import working
+
+ASKED = (
+    "history", "diff 2 3", "why tea", "session events s", "session show s", "mood", "bootstrap", "search 東京",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "registry"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-model"))
+    monkeypatch.setenv("DREAMD_EMBEDDINGS__DOWNLOAD", "false")
+
+
+@pytest.fixture
+def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
+    return Caller(capsys)
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lived(tmp_path_factory.mktemp("origin") / "here")
+
+
+@pytest.fixture(scope="module")
+def archive(origin: Path) -> Path:
+    return exported(origin, origin.parent / "honest.zip")
+
+
+@pytest.fixture
+def here(origin: Path, tmp_path: Path) -> Path:
+    return adopt(Workspace(Path(shutil.copytree(origin, tmp_path / "here")))).root
+
+
+def rows(root: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of every table of state.db, the full-text indexes' own ones left out."""
+    with closing(sqlite3.connect(root / ".dreamd" / "state.db")) as connection:
+        tables = connection.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'")
+        names = sorted(name for (name,) in tables.fetchall())
+        return {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}  # noqa: S608
+
+
+def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    assert dreamd("import", archive, there, "--no-daemon").status == 0
+    assert members(exported(there, tmp_path / "again.zip")) == members(archive)
+    assert manifest(tmp_path / "again.zip")["members"] == manifest(archive)["members"]
+    assert rows(there) == rows(origin)
+    for name in ("MEMORY.md", "GENOME.md", "memory/scratch.md", "memory/economics.json"):
+        assert (there / name).read_bytes() == (origin / name).read_bytes()
+        assert (there / name).stat().st_mtime_ns == (origin / name).stat().st_mtime_ns
+    assert Segments(Workspace(there)).pending_notes() == Segments(Workspace(origin)).pending_notes()
+    assert not (there / "transcripts").exists()
+    assert {path.stat().st_mode & 0o777 for path in (there / ".dreamd").rglob("*") if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (there / ".dreamd").rglob("*") if path.is_dir()} == {0o700}
+
+
+def test_every_window_says_the_same_of_it(dreamd: Caller, archive: Path, here: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    import_archive(archive, there)
+    adopt(Workspace(there))
+    for asked in ASKED:
+        words = asked.split()
+        before, after = dreamd(*words, "-w", here), dreamd(*words, "-w", there)
+        assert (before.status, *map(_ageless, before.out.splitlines()), before.err) == (
+            after.status, *map(_ageless, after.out.splitlines()), after.err,
+        ), asked  # fmt: skip
+        assert before.status == 0, before
+    before, after = (dreamd("status", root, "--json").json for root in (here, there))
+    for moving in ("workspace", "at", "holder"):
+        del before[moving], after[moving]
+    for status in (before, after):
+        status["pending"]["oldest_seconds"] = round(status["pending"]["oldest_seconds"], -3)
+    assert before == after
+    assert dreamd("restore", "1", "-w", there).status == 0
+    assert dreamd("dream", there).status == 0
+    assert all(note in _lines(there) for note in ("pending", *NOTES))
+    assert "problem" not in dreamd("doctor", there).out.replace("problems", "")
+
+
+def _ageless(line: str) -> str:
+    return re.sub(r"\d+ (s|min|h|d) (old|ago)", "old", line)
+
+
+def _lines(root: Path) -> str:
+    return (root / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_two_exports_differ_in_the_manifests_time_alone(here: Path, tmp_path: Path) -> None:
+    one, other = exported(here, tmp_path / "1.zip"), exported(here, tmp_path / "2.zip")
+    assert members(one) == members(other)
+    first, second = manifest(one), manifest(other)
+    assert first.pop("at") < second.pop("at")
+    assert first == second
+
+
+def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    before = everything(here)
+    target = tmp_path / "backup.zip"
+    target.write_text("an older one")
+    target.chmod(0o644)
+    ended = dreamd("export", here, "--output", target, "--json")
+    assert ended.status == 0, ended
+    assert ended.json["path"] == str(target)
+    assert (ended.json["version"], ended.json["bytes"]) == (4, target.stat().st_size)
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert everything(here) == before
+    assert dreamd("export", here, "-o", tmp_path).status == 0
+    (named,) = tmp_path.glob("here-*.dreamd.zip")
+    assert members(named) == members(target)
+
+
+def test_it_may_go_to_stdout_and_to_another_disk(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    assert dreamd("export", here, "-o", "-", "--json").status == 2
+    other = Path("/dev/shm")  # noqa: S108 - a file system of its own, mostly
+    if not os.access(other, os.W_OK) or other.stat().st_dev == here.stat().st_dev:
+        pytest.skip("there is no other file system")
+    target = other / f"dreamd-test-{os.getpid()}.zip"
+    try:
+        assert dreamd("export", here, "-o", target).status == 0
+        assert target.stat().st_mode & 0o777 == 0o600
+        assert members(target) == members(exported(here, tmp_path / "x.zip"))
+        assert list(other.glob(".dreamd-export-*")) == []
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def test_what_cannot_be_written_to_is_told(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    before = everything(here)
+    os.mkfifo(tmp_path / "pipe")
+    for target in (tmp_path / "pipe", "/dev/null", tmp_path / "no" / "such" / "x.zip"):
+        ended = dreamd("export", here, "-o", target)
+        assert (ended.status, ended.out) == (2, "")
+    assert everything(here) == before
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_damaged_record_is_left_out_and_named(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    (here / ".dreamd" / "history" / "000002.json").write_text("{")
+    ended = dreamd("export", here, "-o", tmp_path / "x.zip")
+    assert ended.status == 0
+    assert "notice: history/000002.json is not in the archive" in ended.err
+    with working(here) as store:
+        store.crystals.connection.execute("INSERT INTO watermarks VALUES ('/talks/one.jsonl', 1, 1, '{}')")
+    assert dreamd("export", here, "-o", tmp_path / "x.zip").status == 0
+    ended = dreamd("import", tmp_path / "x.zip", tmp_path / "there", "--no-daemon")
+    assert ended.status == 0
+    assert "1 version had no record" in ended.err
+    assert "1 transcript outside the workspace had been read" in ended.err
+    assert "history/000002.json" not in members(tmp_path / "x.zip")
+
+
+def test_a_dream_under_way_begins_anew(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    with working(here) as store:
+        store.ledger.begin("20260312T143000000000Z", "manual", store.feelings.levels(_now()).at)
+    ended = dreamd("export", here, "-o", tmp_path / "x.zip")
+    assert "begins anew" in ended.err
+    assert dreamd("import", tmp_path / "x.zip", tmp_path / "there", "--no-daemon").status == 0
+    assert dreamd("dream", tmp_path / "there").status == 0
+    assert "it is pending" in _lines(tmp_path / "there")
+
+
+def _now() -> Any:
+    from daemon.workspace.stores import clock
+
+    return clock()
+
+
+def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(here / ".dreamd" / "state.db")) as connection:
+        connection.execute("UPDATE crystals SET created_at = 'yesterday' WHERE key = 1")
+        connection.commit()
+    one_line(dreamd("export", here, "-o", tmp_path / "x.zip"), 1, "no moment in created_at", "dreamd doctor")
+    assert not (tmp_path / "x.zip").exists()
+    assert list((here / ".dreamd").glob(".export*")) == []
+
+
+def test_what_is_half_forgotten_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    with working(here) as store:
+        intend(store.crystals.connection, Erasure((Target(("tea",)),), Cut.SENTENCES))
+    one_line(dreamd("export", here, "-o", tmp_path / "x.zip"), 1, "forgetting has not ended", "run 'dreamd forget'")
+    assert not (tmp_path / "x.zip").exists()
+    assert dreamd("forget", "-w", here, "--yes").status == 0
+    assert dreamd("export", here, "-o", tmp_path / "x.zip").status == 0
+    assert b"tea over" not in b"".join(members(tmp_path / "x.zip").values())
+
+
+def test_what_a_killed_export_left_goes_when_the_next_owner_comes(here: Path) -> None:
+    gone = subprocess.Popen(["/bin/true"])
+    gone.wait()
+    left = here / ".dreamd" / f".export-{gone.pid}-aa.zip.dreamd-tmp"
+    beside = here / ".dreamd" / f".export-{gone.pid}-aa.zip.db.dreamd-tmp"
+    alive = here / ".dreamd" / f".export-{os.getpid()}-aa.zip.dreamd-tmp"
+    with working(here) as store:
+        for act in (
+            lambda: export(store, _now()),
+            lambda: dream_now(store, Reason.MANUAL, Mode.AUTO),
+            lambda: recover(store),
+        ):
+            for path in (left, beside, alive):
+                path.write_bytes(b"x")
+            act()
+            assert [path.exists() for path in (left, beside, alive)] == [False, False, True]
+
+
+def test_a_file_of_the_machine_that_an_archive_names_is_never_opened(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a repair nor a forgetting reads what state.db alone says was read: the owner has not named it here."""
+    diary = tmp_path / "diary.md"
+    diary.write_text("# Diary\n\nZebras whisper at midnight in Lisbon.\n")
+    workspace = Workspace(tmp_path / "there")
+    import_archive(archive, workspace.root)
+    adopt(workspace)
+    (workspace.root / "chats").mkdir()
+    (workspace.root / "chats" / "one.md").write_text("Camels hum at noon in Porto.\n")
+    (workspace.root / "link.md").symlink_to(diary)
+    names = ("../diary.md", str(diary), "link.md", "chats/one.md", "chats\0")
+    with working(workspace.root) as store:
+        store.crystals.connection.executemany(
+            "INSERT INTO watermarks VALUES (?, -1, 0, ?)", [(name, encode(Watermark())) for name in names]
+        )
+    assert Caller(capsys)("doctor", workspace.root, "--repair").status in (0, 3)
+    with working(workspace.root) as store:
+        known = " ".join(one.text for one in store.crystals.by_keys(range(1_000)).values())
+        assert "Camels" in known
+        assert "Zebras" not in known
+        receipt = forget(store, Wish("zebras whisper"), _now())
+        assert [(one.place, one.count) for one in receipt.left] == [("files outside the workspace", 3)]
+        assert receipt.clean
+        assert forget(store, Wish("camels hum"), _now()).left[-1].place == "chats/one.md"
+
+
+def test_a_dream_is_waited_for(dreamd: Caller, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from daemon.workspace.stores import clock
+    from state.stores.disk.lock import acquire
+
+    monkeypatch.setattr(command, "_PATIENCE_SECONDS", 0.3)
+    with acquire(Workspace(here), "dreamd dream"):
+        began = clock()
+        ended = dreamd("export", here, "-o", tmp_path / "x.zip")
+        assert (clock() - began).total_seconds() > 0.3
+        assert ended.status == 5
+        assert ended.err.count("waiting: ") == 1
+    assert not (tmp_path / "x.zip").exists()
+
+
+def test_only_a_new_or_empty_folder_is_imported_into(
+    dreamd: Caller, archive: Path, here: Path, tmp_path: Path
+) -> None:
+    before = everything(here)
+    ended = dreamd("import", archive, here)
+    assert ended.status == 2
+    assert "is not empty, and nothing is overwritten; name a new folder" in ended.err
+    assert everything(here) == before
+    assert "is a file" in dreamd("import", archive, archive).err
+    assert "make it first" in dreamd("import", archive, tmp_path / "no" / "such").err
+    assert dreamd("import", tmp_path / "none.zip", tmp_path / "there").status == 1
+    assert not (tmp_path / "there").exists()
+    empty = tmp_path / "empty"
+    empty.mkdir(mode=0o750)
+    empty.chmod(0o750)
+    (tmp_path / "link").symlink_to(empty)
+    assert dreamd("import", archive, tmp_path / "link", "--no-daemon").status == 0
+    assert empty.stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "link").is_symlink()
+    assert _lines(empty) == _lines(here)
+
+
+def test_the_daemon_learns_of_it_and_an_agent_can_be_connected(
+    dreamd: Caller, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = dreamd("import", archive)
+    assert ended.status == 0, ended
+    root = tmp_path / archive.stem
+    assert known(registry_path(os.environ)) == (root,)
+    assert '"mcpServers"' in ended.out
+    assert str(root) in ended.out
+    shutil.rmtree(root)
+    ended = dreamd("import", archive, root, "--json")
+    assert ended.json["workspace"] == str(root)
+    assert ended.json["daemon"] is False
+
+
+def test_a_registry_that_cannot_be_written_leaves_the_workspace(
+    dreamd: Caller, archive: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "registry").write_text("in the way")
+    ended = dreamd("import", archive, tmp_path / "there")
+    assert ended.status == 0
+    assert "run 'dreamd init" in ended.err
+    assert dreamd("status", tmp_path / "there").status == 0
+
+
+def test_what_a_killed_import_left_goes_and_what_a_running_one_makes_stays(archive: Path, tmp_path: Path) -> None:
+    import fcntl
+
+    dead, alive = tmp_path / ".dreamd-import-1-dead", tmp_path / ".dreamd-import-2-alive"
+    for folder in (dead, alive):
+        (folder / "memory").mkdir(parents=True)
+    held = os.open(alive, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        import_archive(archive, tmp_path / "there")
+        assert (dead.exists(), alive.exists()) == (False, True)
+    finally:
+        os.close(held)
+
+
+@pytest.fixture(params=["empty", "a note"])
+def young(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    workspace = init_workspace(tmp_path / "young")
+    if request.param == "a note":
+        workspace.scratch.write_text("- only this\n")
+    return workspace.root
+
+
+def test_a_workspace_that_has_never_dreamt_comes_back_too(dreamd: Caller, young: Path, tmp_path: Path) -> None:
+    assert dreamd("export", young, "-o", tmp_path / "x.zip").status == 0
+    done = asdict(import_archive(tmp_path / "x.zip", tmp_path / "there"))
+    assert (done["version"], done["crystals"], done["missing"]) == (0, 0, ())
+    assert json.loads(dreamd("status", tmp_path / "there", "--json").out)["version"] == 0
+    assert Segments(Workspace(tmp_path / "there")).pending_notes() == Segments(Workspace(young)).pending_notes()

@@ -1,0 +1,331 @@
+"""Forgetting: what was remembered of a text is nowhere afterwards, and everything else is where it was."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from daemon import sessions
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, dream_now
+from daemon.ingest.notes import absorb_transcripts
+from daemon.upkeep.examine import Level, look_into
+from daemon.upkeep.forget import Receipt, Wish, forget, lift, rehearse
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import clock
+from state.document.document import parse
+from state.dream import Reason
+from state.errors import UsageError
+from state.forgetting.matching import Cut
+from state.stores.disk.syscalls import System
+from state.stores.disk.workspace import Workspace
+from state.stores.erasing.intent import receipts
+from state.stores.history.segments import Segments
+from tests.support.forgettable import (
+    BY_HAND,
+    KEPT,
+    SECRET,
+    assert_gone,
+    assert_sound,
+    bytes_with,
+    copied,
+    finds,
+    forgotten,
+    little,
+    lived,
+    note,
+    opened,
+    quick,
+)
+
+LONG = " ".join(f"{('falcon', 'harbour', 'ledger', 'Zürich', 'quorum')[n * n % 5]}{n}" for n in range(2_000))
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return lived(tmp_path_factory.mktemp("rich") / "w")
+
+
+@pytest.fixture(scope="module")
+def plain_one(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return little(tmp_path_factory.mktemp("plain") / "w", SECRET)
+
+
+def forget_quickly(workspace: Workspace, text: str, cut: Cut = Cut.SENTENCES, *, derived: bool = False) -> Receipt:
+    with quick(workspace) as store:
+        return forget(store, Wish(text, cut, derived), clock())
+
+
+def content(workspace: Workspace) -> dict[str, bytes]:
+    """The bytes of every file but those that a mere opening writes."""
+    return {
+        str(path.relative_to(workspace.root)): path.read_bytes()
+        for path in sorted(workspace.root.rglob("*"))
+        if path.is_file() and path.name not in ("lock", "fence", "state.db-wal", "state.db-shm")
+    }
+
+
+def rows(workspace: Workspace) -> list[str]:
+    with sqlite3.connect(workspace.database) as connection:
+        return list(connection.iterdump())
+
+
+def test_it_stands_everywhere_before(rich: Workspace) -> None:
+    places = bytes_with(rich, SECRET)
+    for wanted in (
+        "MEMORY.md",
+        "MEMORY.md.seed-backup",
+        "memory/scratch.md",
+        ".dreamd/state.db",
+        ".dreamd/checkpoints/dreams.db",
+        ".dreamd/history/000001.json",
+        ".dreamd/state.db.broken",
+    ):
+        assert wanted in places
+    assert any(place.startswith(".dreamd/segments/retired/") for place in places)
+    assert any(place.startswith(".dreamd/segments/0") for place in places)
+    with sqlite3.connect(rich.database) as connection:
+        told = list(connection.iterdump())
+    for table in "crystals lines items item_relations promotions proposals dreams sessions calls".split():
+        holds = any(row.startswith(f'INSERT INTO "{table}"') and SECRET[:40] in row for row in told)
+        assert holds is (table != "calls"), table
+
+
+@pytest.mark.parametrize("cut", list(Cut))
+def test_afterwards_it_is_nowhere_and_everything_else_is_there(rich: Workspace, tmp_path: Path, cut: Cut) -> None:
+    workspace = copied(rich, tmp_path / "w")
+    receipt = forgotten(workspace, cut=cut)
+    assert bytes_with(workspace, SECRET) == []
+    assert bytes_with(workspace, "7731 blue") == []
+    assert bytes_with(workspace, "Falconer") == []
+    assert (receipt.clean, receipt.went_on) == (True, False)
+    assert [(one.place, one.owners) for one in receipt.left] == [("talk.jsonl", True)]
+    assert receipt.files > 10
+    assert {"MEMORY.md", "history", "checkpoints", "state.db: crystals"} <= {trace.place for trace in receipt.traces}
+    assert SECRET not in str(receipt)
+    assert ("[forgotten]" in workspace.document.read_text(encoding="utf-8")) is (cut is Cut.WORDS)
+    assert_sound(workspace)
+    assert bytes_with(workspace, SECRET) == []
+
+
+def test_what_stands_in_the_same_note_or_turn_is_kept(rich: Workspace, tmp_path: Path) -> None:
+    workspace = copied(rich, tmp_path / "w")
+    forgotten(workspace)
+    with opened(workspace) as store:
+        assert f"{KEPT[4]}. {KEPT[5]}." in finds(store, KEPT[4])
+        assert f"{KEPT[3]}. {KEPT[4]}." in finds(store, KEPT[3])
+        pending = [one.text for one in store.segments.pending_notes()]
+        assert f"{KEPT[0]}. The lamp of house 2 is new." in pending
+        assert "The ladder of house 5 is broken" in pending
+        assert [one.content for one in sessions.list_memories(store, "s", clock()).memories if "clock" in one.content]
+        held = store.crystals.connection.execute("SELECT key, tokens, held FROM sessions").fetchall()
+        for session in held:
+            count, tokens = store.crystals.connection.execute(
+                "SELECT count(*), coalesce(sum(token_count), 0) FROM items"
+                " WHERE session = ? AND state IN ('live', 'hidden')",
+                (session["key"],),
+            ).fetchone()
+            assert (session["held"], session["tokens"]) == (count, tokens)
+
+
+def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_path: Path) -> None:
+    workspace = copied(rich, tmp_path / "w")
+    with opened(workspace):
+        pass
+    before, told = content(workspace), rows(workspace)
+    with opened(workspace) as store:
+        receipt = rehearse(store, Wish(SECRET), clock())
+    assert (content(workspace), rows(workspace)) == (before, told)
+    assert f"Also {SECRET}" in receipt.would_go
+    done = forgotten(workspace)
+    # A rehearsal does not end the dream that was cut off, and the log's word of it is another one.
+    assert {trace.place for trace in receipt.traces} == {trace.place for trace in done.traces}
+    assert receipt.crystals == done.crystals
+
+
+def test_doing_it_again_changes_nothing(plain_one: Workspace, tmp_path: Path) -> None:
+    workspace = copied(plain_one, tmp_path / "w")
+    assert forget_quickly(workspace, SECRET).traces
+    before = {name: read for name, read in content(workspace).items() if name != ".dreamd/state.db"}
+    again = forget_quickly(workspace, SECRET)
+    assert (again.traces, again.clean) == ((), True)
+    assert {name: read for name, read in content(workspace).items() if name != ".dreamd/state.db"} == before
+    with quick(workspace) as store:
+        kept = receipts(store.crystals.connection)
+    assert [one["digest"] for one in kept] == [again.digest] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        pytest.param("Falconer", Cut.SENTENCES, id="one word"),
+        pytest.param("İstanbul straße Nº 7731", Cut.WORDS, id="folded"),
+        pytest.param("İSTANBUL Çağla e\u0301te\u0301 naïve", Cut.SENTENCES, id="marks"),
+        pytest.param("暗号は青い七七三一です", Cut.SENTENCES, id="unspaced"),
+        pytest.param("비밀번호는 파란색", Cut.WORDS, id="hangul"),
+        pytest.param('say "the code" is C:\\new\\7731 and \\u0041 {"a": 1}', Cut.WORDS, id="escapes"),
+        pytest.param("the code\nstands on\nthree lines of it", Cut.SENTENCES, id="lines"),
+        pytest.param("🦅 falconer’s “quoted” code — 7731", Cut.SENTENCES, id="signs"),
+    ],
+)
+def test_any_text_can_be_forgotten(tmp_path: Path, text: str, cut: Cut) -> None:
+    workspace = little(tmp_path / "w", text)
+    receipt = forget_quickly(workspace, text, cut)
+    for row in text.split("\n"):
+        assert_gone(workspace, row)
+    assert receipt.clean, receipt.left
+    assert [one.place for one in receipt.left] == ["talk.md"]
+    document = parse(workspace.document.read_text(encoding="utf-8"))
+    assert BY_HAND in [block.text for _, block in document.lines()]
+    with quick(workspace) as store:
+        assert [one for one in look_into(store) if one.level is Level.PROBLEM] == []
+        for line in KEPT:
+            assert any(line in one for one in finds(store, line)), line
+
+
+def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    talk = workspace.root / "talk.md"
+    talk.write_text(f"# Talk\n\n{KEPT[1]}.\n\n{LONG}\n\n{KEPT[2]}.\n", encoding="utf-8")
+    with quick(workspace) as store:
+        absorb_transcripts(store, [talk], clock())
+        assert store.crystals.count() > 10
+        sessions.add(store, "s", f"{KEPT[5]}.\n{LONG}", "high", clock())
+        note(store, f"{KEPT[0]}.\n\nA part of it: {LONG[2_000:4_000]}")
+    receipt = forget_quickly(workspace, LONG)
+    assert (receipt.clean, receipt.words) == (True, 2_000)
+    assert_gone(workspace, LONG)
+    with quick(workspace) as store:
+        texts = " ".join(one.text for one in store.crystals.by_keys(range(1_000)).values())
+        assert KEPT[1] in texts
+        assert KEPT[2] in texts
+        assert "falcon" not in texts
+        assert [one.content for one in sessions.list_memories(store, "s", clock()).memories] == [f"{KEPT[5]}."]
+        assert [one.text.strip() for one in store.segments.pending_notes()] == [f"{KEPT[0]}."]
+
+
+def test_words_of_dreamds_own_can_be_forgotten_and_everything_works(plain_one: Workspace, tmp_path: Path) -> None:
+    words = "session scratch add text manual bond forgotten agent note id metadata version".split()
+    workspace = copied(plain_one, tmp_path / "w")
+    with quick(workspace) as store:
+        note(store, *(f"My {word} is secret" for word in words), "The door of house 3 is green")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    for word in words:
+        assert forget_quickly(workspace, word).clean, word
+        assert bytes_with(workspace, f"My {word} is secret") == []
+    with quick(workspace) as store:
+        assert [one for one in look_into(store) if one.level is Level.PROBLEM] == []
+        assert "The door of house 3 is green" in finds(store, "the green door")
+        restore(store, 1)
+        note(store, "The carpet of house 6 is new")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    assert parse(workspace.document.read_text(encoding="utf-8")).missing == ()
+
+
+class Saving(System):
+    """The owner saves in the instant of the swap."""
+
+    def __init__(self, document: Path) -> None:
+        self.document = document
+        self.saves = 1
+
+    def exchange(self, one: Path, other: Path, /) -> None:
+        if self.saves:
+            self.saves -= 1
+            text = self.document.read_text(encoding="utf-8")
+            self.document.write_text(
+                text.replace("## The Bond\n", "## The Bond\n- Saved just now\n"), encoding="utf-8"
+            )
+        super().exchange(one, other)
+
+    def fsync(self, fd: int) -> None: ...
+
+
+def test_a_save_in_the_instant_of_the_swap_is_kept(plain_one: Workspace, tmp_path: Path) -> None:
+    workspace = copied(plain_one, tmp_path / "w")
+    with quick(workspace, Saving(workspace.document)) as store:
+        forget(store, Wish(SECRET), clock())
+    assert "Saved just now" in workspace.document.read_text(encoding="utf-8")
+    assert_gone(workspace, SECRET)
+
+
+def test_an_open_descriptor_goes_on_appending_to_the_log(plain_one: Workspace, tmp_path: Path) -> None:
+    workspace = copied(plain_one, tmp_path / "w")
+    size = workspace.scratch.stat().st_size
+    with workspace.scratch.open("a", encoding="utf-8") as agent:
+        forget_quickly(workspace, SECRET)
+        assert workspace.scratch.stat().st_size == size
+        agent.write("- The garden of house 1 was watered\n")
+    assert "The garden of house 1 was watered" in [one.text for one in Segments(workspace).pending_notes()]
+
+
+def test_what_the_owner_keeps_is_named_and_never_touched(plain_one: Workspace, tmp_path: Path) -> None:
+    workspace = copied(plain_one, tmp_path / "w")
+    workspace.genome.write_text(f"- Never say that {SECRET}\n", encoding="utf-8")
+    talk = workspace.root / "memory" / "talk.txt"
+    talk.write_text(SECRET.upper(), encoding="utf-8")
+    receipt = forget_quickly(workspace, SECRET)
+    assert receipt.clean
+    assert {one.place for one in receipt.left if one.owners} >= {"GENOME.md", "memory/talk.txt"}
+    assert SECRET in workspace.genome.read_text(encoding="utf-8")
+    assert talk.read_text(encoding="utf-8") == SECRET.upper()
+
+
+def test_what_cannot_be_taken_out_is_said_and_is_a_failure(plain_one: Workspace, tmp_path: Path) -> None:
+    workspace = copied(plain_one, tmp_path / "w")
+    (workspace.state / "odd.bin").write_bytes(b"\0\1" + SECRET.encode("utf-16-le"))
+    receipt = forget_quickly(workspace, SECRET)
+    assert not receipt.clean
+    assert [one.place for one in receipt.left if not one.owners] == [".dreamd/odd.bin"]
+
+
+def test_a_page_of_the_database_that_keeps_it_is_found(plain_one: Workspace, tmp_path: Path) -> None:
+    """The search does not rest on what was done before it: bytes behind the last page are found as well."""
+    from daemon.upkeep.forget_proof import searched
+    from state.forgetting.matching import Target
+    from state.stores.erasing.tables import planned
+
+    workspace = copied(plain_one, tmp_path / "w")
+    forget_quickly(workspace, SECRET)
+    with quick(workspace) as store:
+        erasure = planned(store.crystals.connection, (Target.of(SECRET),), Cut.SENTENCES)
+        assert all(one.owners for one in searched(store, erasure, ()).left)
+        with workspace.database.open("ab") as file:
+            file.write(b"\0" * 100 + SECRET.upper().encode() + b"\0" * (4096 - 100 - len(SECRET)))
+        assert [one.place for one in searched(store, erasure, ()).left if not one.owners] == ["state.db"]
+        os.truncate(workspace.database, workspace.database.stat().st_size - 4096)
+
+
+def test_a_forgotten_text_can_be_learnt_again_when_the_owner_says_so(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    with quick(workspace) as store:
+        note(store, SECRET)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    forget_quickly(workspace, SECRET)
+    with quick(workspace) as store:
+        note(store, SECRET, "The bicycle of house 2 was sold")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert finds(store, SECRET) == ["The bicycle of house 2 was sold"] or finds(store, "falconer") == []
+        assert lift(store, SECRET, clock()).lifted
+        assert not lift(store, SECRET, clock()).lifted
+        note(store, SECRET)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert SECRET in finds(store, "falconer")
+
+
+def test_nothing_to_forget_is_a_usage_error(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    for text in ("", "…"):
+        with pytest.raises(UsageError):
+            forget_quickly(workspace, text)
+
+
+def test_what_was_nowhere_is_buried_all_the_same(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    receipt = forget_quickly(workspace, SECRET)
+    assert (receipt.traces, receipt.clean) == ((), True)
+    with quick(workspace) as store:
+        note(store, SECRET, "The stove of house 3 is cold")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    assert_gone(workspace, SECRET)

@@ -1,0 +1,282 @@
+"""Forgetting: what a model or an agent put where nobody would look for a text, and copies that were put aside."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from daemon import sessions
+from daemon.api.operations.forget import MAX_CHARACTERS, Forget
+from daemon.dream.run import Mode, dream_now
+from daemon.http.workers import Limits
+from daemon.ingest.agent_hooks import link
+from daemon.upkeep.export import export
+from daemon.upkeep.forget import Receipt, Wish, forget
+from daemon.upkeep.forget_proof import searched
+from daemon.workspace.adoption import init_workspace, own_folder, vouched
+from daemon.workspace.stores import Store, clock
+from graphs.ports import Answer
+from prompts.replies import read_synthesis
+from state.codec import decode, encode
+from state.document.document import SectionName
+from state.document.operations import Action, Operation, Refusal
+from state.dream import Reason
+from state.errors import NothingToDoError
+from state.forgetting.matching import Cut, Target
+from state.forgetting.tombstones import Buried
+from state.stores.database.connection import open_database
+from state.stores.database.tombstones import Forgotten
+from state.stores.disk.workspace import Workspace
+from state.stores.erasing.plan import Erasure
+from state.stores.history.ledger import Call
+from tests.support.forgettable import bytes_with, note, quick
+
+SECRET = "blue heron nests behind mill 7731"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "w")
+
+
+def forgotten(store: Store, text: str = SECRET) -> Receipt:
+    return forget(store, Wish(text, Cut.SENTENCES), clock())
+
+
+_CARELESS = json.dumps(
+    {
+        "operations": [
+            {"op": "add", "section": "The Bond", "text": "Ada likes tea in Oslo", "cites": ["N1", "N2"]},
+            {"op": "add", "section": "The Niche", "text": "A heron", "cites": [f"N9: {SECRET}"], "reason": SECRET},
+            {"op": "revise", "section": "Nothing", "text": "Herons", "lines": [SECRET], SECRET: "yes", "id": SECRET},
+        ],
+        "consumed": ["N1", "N2", SECRET],
+    }
+)
+
+
+def test_where_a_model_puts_it_it_is_found(workspace: Workspace) -> None:
+    read = read_synthesis(_CARELESS, {})
+    assert [one.cites for one in read.operations] == [("N1", "N2"), ("?",)]
+    assert read.operations[1].lines == ()
+    reply = encode(Answer(_CARELESS, "scripted-1", 1, 1, 0.0, "stop", 1.0, estimated=True))
+    with quick(workspace) as store:
+        note(store, "Ada likes tea in Oslo")
+        dream = dream_now(store, Reason.MANUAL, Mode.AUTO).dream
+        store.ledger.record_call(
+            dream.id, Call("digest", "scripted-1", reply, usable=False, tokens=1, usd=0.0), clock()
+        )
+        assert any(place.startswith(".dreamd/state.db") for place in bytes_with(workspace, SECRET))
+        assert forgotten(store).clean
+        assert bytes_with(workspace, SECRET) == []
+        (row,) = store.crystals.connection.execute("SELECT reply FROM calls").fetchall()
+        left = json.loads(decode(Answer, row["reply"]).text)
+    assert left["consumed"] == ["N1", "N2"]
+    assert [one["op"] for one in left["operations"]] == ["add", "add", "revise"]
+    assert left["operations"][0]["cites"] == ["N1", "N2"]
+
+
+def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Workspace) -> None:
+    with quick(workspace) as store:
+        note(store, "Ada likes tea in Oslo")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        path = workspace.history / "000001.json"
+        odd = Operation(Action.ADD, SectionName.BOND, "Ada", (f"L1 {SECRET}",), ("N1", f"N1: {SECRET}"))
+        record = json.loads(path.read_text(encoding="utf-8"))
+        refusal = json.loads(encode(Refusal("citation", "operation", "cites nothing", odd)))
+        path.write_text(json.dumps({**record, "refused": [refusal]}), encoding="utf-8")
+        erasure = Erasure((Target.of(SECRET),), Cut.SENTENCES)
+        assert [one.place for one in searched(store, erasure, ()).left] == [".dreamd/history/000001.json"]
+        assert forgotten(store).clean
+        assert bytes_with(workspace, SECRET) == []
+        (left,) = store.journal.record(1).refused
+        assert left.operation is not None
+        assert (left.operation.cites, left.operation.lines, left.operation.action) == (("N1",), (), Action.ADD)
+
+
+def test_a_relation_goes_as_a_whole(workspace: Workspace) -> None:
+    with quick(workspace) as store:
+        now = clock()
+        one = sessions.add(store, "s", "Ada likes tea in Oslo", "high", now)
+        other = sessions.add(store, "s", "Bo likes coffee", "high", now)
+        sessions.relation_add(store, "s", one.id, SECRET, other.id, now, {})
+        sessions.relation_add(store, "s", one.id, "with", other.id, now, {})
+        sessions.promote(store, "s", one.id, now)
+        assert forgotten(store).clean
+        (relation,) = sessions.promote(store, "s", one.id, now).relations
+        assert (relation.relation_type, relation.target_element_id) == ("with", other.id)
+    assert bytes_with(workspace, SECRET) == []
+
+
+def test_nothing_is_related_to_an_item_that_is_gone(workspace: Workspace) -> None:
+    said = "xylophonist99q lives here"
+    with quick(workspace) as store:
+        now = clock()
+        gone = sessions.add(store, "s", said, "high", now)
+        kept = sessions.add(store, "s", "Ada likes tea in Oslo", "high", now)
+        sessions.relation_add(store, "s", kept.id, "about", gone.id, now, {})
+        sessions.promote(store, "s", kept.id, now)
+        assert forgotten(store, said).clean
+    assert bytes_with(workspace, "xylophonist99q") == []
+
+
+def test_a_forgetting_reads_what_was_promoted_once_and_no_table_to_rename_a_crystal(workspace: Workspace) -> None:
+    with quick(workspace) as store:
+        now, connection = clock(), store.crystals.connection
+        for number in range(5):
+            item = sessions.add(store, "s", f"{SECRET}. Number {number} likes tea", "high", now)
+            sessions.promote(store, "s", item.id, now)
+        statements: list[str] = []
+        connection.set_trace_callback(statements.append)
+        assert forgotten(store).clean
+        connection.set_trace_callback(None)
+        assert statements.count("SELECT item, record FROM promotions") == 1
+        followed = [
+            one for one in statements if one.startswith(("UPDATE lines SET crystal", "UPDATE item_relations"))
+        ]
+        assert followed
+        for statement in followed:
+            plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+            assert not any(step.startswith("SCAN") for step in plan), plan
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_database_that_was_put_aside_is_deleted_whatever_its_first_bytes(
+    workspace: Workspace, *, header: bool
+) -> None:
+    with quick(workspace) as store:
+        note(store, "Ada likes tea in Oslo", SECRET)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    aside = workspace.state / "broken" / "20260101T000000Z" / "state.db"
+    aside.parent.mkdir(parents=True)
+    shutil.copy(workspace.database, aside)
+    if not header:
+        aside.write_bytes(b"\0" * 100 + aside.read_bytes()[100:])
+    with quick(workspace) as store:
+        assert forgotten(store).clean
+    assert not aside.exists()
+    assert bytes_with(workspace, SECRET) == []
+
+
+def test_an_archive_that_was_being_written_is_deleted(workspace: Workspace) -> None:
+    with quick(workspace) as store:
+        note(store, "Ada likes tea in Oslo", SECRET)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        export(store, clock())
+        left = workspace.state / ".export-1-abc.zip.dreamd-tmp"
+        left.write_bytes(b"PK\3\4 packed")
+        assert forgotten(store).clean
+    assert list(workspace.state.glob(".export-*")) == []
+
+
+def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(workspace: Workspace) -> None:
+    left = [
+        workspace.root / ".MEMORY.md.dreamd-tmp-zz",
+        workspace.scratch.with_name(".scratch.md.dreamd-tmp-1"),
+        workspace.state / ".forgotten.json.7.dreamd-tmp",
+    ]
+    with quick(workspace) as store:
+        note(store, SECRET)
+        for path in left:
+            path.write_text(f"- {SECRET}\n", encoding="utf-8")
+        assert forgotten(store).clean
+    assert [path for path in left if path.exists()] == []
+    assert bytes_with(workspace, SECRET) == []
+
+
+@pytest.mark.parametrize("form", [SECRET, SECRET.title().replace(" ", "")])
+def test_a_hook_s_file_that_has_it_in_its_name_is_not_listed_any_more(
+    workspace: Workspace, tmp_path: Path, form: str
+) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    for name in (form, "other"):
+        (away / f"{name}.md").write_text("Bo likes coffee\n", encoding="utf-8")
+        link(workspace, away / f"{name}.md", ["transcripts/**/*"])
+    with quick(workspace) as store:
+        forgotten(store)
+    assert vouched(workspace) == {str((away / "other.md").resolve())}
+    assert form not in (own_folder(workspace) / "transcripts").read_text(encoding="utf-8")
+
+
+def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Workspace) -> None:
+    archive = workspace.root / "backup.zip"
+    with quick(workspace) as store:
+        note(store, SECRET)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        Path(export(store, clock()).path).rename(archive)
+        (workspace.root / "photos.zip").write_bytes(b"PK\3\4 of the owner's")
+        receipt = forgotten(store)
+    assert [(one.place, one.owners) for one in receipt.left] == [("backup.zip", True)]
+    assert f"rm '{archive}'" in receipt.left[0].why
+    assert archive.exists()
+
+
+def test_what_is_remembered_in_another_spelling_goes_too(workspace: Workspace) -> None:
+    forms = (SECRET.title().replace(" ", ""), " ".join(SECRET.replace(" ", "")), SECRET.replace(" ", " very ", 1))
+    with quick(workspace) as store:
+        note(store, "Ada likes tea in Oslo", *(f"See {form} now" for form in forms))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        receipt = forgotten(store)
+        assert receipt.clean
+        assert "camel case" in receipt.recognised
+        assert [place for form in forms for place in bytes_with(workspace, form)] == []
+        note(store, *(f"Again {form}" for form in forms), "Bo likes coffee")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert [place for form in forms for place in bytes_with(workspace, form)] == []
+        texts = {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
+    assert {"Ada likes tea in Oslo", "Bo likes coffee"} <= texts
+
+
+def test_an_escaped_form_goes_and_is_not_learnt_again(workspace: Workspace) -> None:
+    forms = [SECRET.replace(" ", gap) for gap in ("%20", "&nbsp;", "</b> <i>")]
+    with quick(workspace) as store:
+        note(store, "Ada likes tea in Oslo", *(f"See {form} now" for form in forms))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert forgotten(store).clean
+        assert [place for form in forms for place in bytes_with(workspace, form)] == []
+        note(store, *(f"Again {form}" for form in forms), "Bo likes coffee")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert [place for form in forms for place in bytes_with(workspace, form)] == []
+
+
+def test_who_shares_a_phrase_with_a_long_text_stays(workspace: Workspace) -> None:
+    phrase = "prefers short answers with the command first and the reason after it"
+    told = f"Ada {phrase}; her salary is 5000"
+    others = (f"Bo {phrase}", f"Rule: {phrase}. Deploys are on Monday.")
+    with quick(workspace) as store:
+        note(store, told, others[0])
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert forgotten(store, told).clean
+        assert bytes_with(workspace, "salary is 5000") == []
+        note(store, others[1])
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        texts = {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
+    assert set(others) <= texts
+
+
+def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(workspace: Workspace) -> None:
+    with quick(workspace) as store:
+        note(store, "Ada likes tea in Oslo")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        Forgotten(store.crystals.connection).bury_target(Target.of(SECRET), clock())
+        with workspace.scratch.open("a", encoding="utf-8") as log:
+            log.write(f"- {SECRET}")  # its end is not written yet
+        with pytest.raises(NothingToDoError):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+    assert bytes_with(workspace, SECRET) == []
+
+
+def test_the_longest_text_fits_into_a_request() -> None:
+    asked = Forget(text="\U0001f985" * MAX_CHARACTERS, confirm=True).model_dump()
+    assert len(json.dumps(asked).encode()) < Limits().body_bytes
+
+
+def test_the_value_of_what_is_buried_survives_json(tmp_path: Path) -> None:
+    connection = open_database(tmp_path / "state.db")
+    Forgotten(connection).bury_target(Target.of(" ".join(f"w{number}" for number in range(20))), clock())
+    buried = Forgotten(connection).buried()
+    assert buried.parts is not None
+    assert decode(Buried, encode(buried)) == buried
+    connection.close()

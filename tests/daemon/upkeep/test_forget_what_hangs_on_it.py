@@ -1,0 +1,170 @@
+"""Forgetting: what hangs on a text (pointers, lines in other words, ids), and what a daemon has open."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import sessions
+from daemon.api.operations.forget import FORGET, Forget
+from daemon.config.settings import Config
+from daemon.service.keeper import Keeper
+from daemon.service.keeper_access import KeeperDesk
+from daemon.upkeep.examine import Level, look_into
+from daemon.upkeep.forget import Receipt, Wish, forget
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, clock
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.document.document import Edit, SectionName
+from state.document.merge import merged
+from state.document.operations import Birth
+from state.document.pointer import render_pointer
+from state.dream import Dream, PointerLine
+from state.errors import BusyError, ConfirmRequiredError
+from state.forgetting.matching import Cut
+from state.stores.disk.workspace import Workspace
+from tests.support.forgettable import KEPT, MODEL, SECRET, bytes_with, copied, finds, little, quick
+
+
+@pytest.fixture(scope="module")
+def plain_one(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return little(tmp_path_factory.mktemp("plain") / "w", SECRET)
+
+
+def forget_quickly(workspace: Workspace, text: str, *, derived: bool = False) -> Receipt:
+    with quick(workspace) as store:
+        return forget(store, Wish(text, Cut.SENTENCES, derived), clock())
+
+
+def remembered(store: Store, crystal: Crystal, line: str, pointer: PointerLine | None = None) -> None:
+    """A version with this line, resting on the crystal, and with this pointer."""
+    before = store.disk.read_if_there(store.workspace.document) or b""
+    edits = [Edit(SectionName.CONTEXT, (), line)]
+    number = store.lineage.next_line()
+    births = [Birth(f"L{number}", SectionName.CONTEXT, line, 0.5, Trust.AGENT, (crystal.id,))]
+    if pointer is not None:
+        text = render_pointer(pointer.topic, pointer.keywords)
+        edits.append(Edit(SectionName.POINTERS, (), text))
+        births.append(Birth(f"L{number + 1}", SectionName.POINTERS, text, 0.5, Trust.AGENT, (crystal.id,)))
+    now = clock()
+    after, _ = merged(before.decode(), before.decode(), edits, now, "calm")
+    store.journal.commit(
+        Dream(
+            number=store.lineage.last_version() + 1, id=f"{now:%Y%m%dT%H%M%S%f}Z", at=now, cause="dream",
+            reason="manual",
+            before=before.decode(), after=after, mood="calm", edits=tuple(edits), births=tuple(births),
+            crystals=(crystal,), pointers=(pointer,) if pointer else (),
+        )
+    )  # fmt: skip
+
+
+def crystal(text: str) -> Crystal:
+    return Crystal(text, Origin.EVICTED, clock(), Kind.FACT, lifecycle=Lifecycle.CONSOLIDATED)
+
+
+def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    gone, left = (
+        crystal("Zebulon rides the falcon at night"),
+        crystal("Quentin polishes brass. Zebulon rides the falcon."),
+    )
+    with quick(workspace) as store:
+        remembered(store, gone, "One line", PointerLine("Night things", "night zebulon", gone.id, "L1"))
+        remembered(store, left, "Two lines", PointerLine("Metal", "quentin polishes brass", left.id, "L3"))
+    receipt = forget_quickly(workspace, "rides the falcon")
+    assert (receipt.crystals, receipt.pointers) == (2, 1)
+    text = workspace.document.read_text(encoding="utf-8")
+    assert "night zebulon" not in text
+    assert "quentin polishes brass" in text
+    for trace in ("zebulon", gone.id, left.id, "Night things"):
+        assert bytes_with(workspace, trace) == [], trace
+    with quick(workspace) as store:
+        (pointer,) = store.lineage.pointers(standing=True)
+        (now,) = store.crystals.get([pointer.crystal])
+        assert now.text == "Quentin polishes brass."
+        assert [one for one in look_into(store) if one.level is not Level.OK and one.about == "pointers"] == []
+        assert [one.keywords for one in store.journal.record(2).pointers] == ["quentin polishes brass"]
+        assert store.journal.record(2).pointers[0].crystal == now.id
+
+
+def test_what_was_made_of_it_in_other_words_is_listed_and_erased_when_asked(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    source = Crystal("Zebulon rides the falcon", Origin.SESSION, clock())
+    insight = Crystal("He has a large bird", Origin.DREAM, clock(), parents=(source.id,))
+    with quick(workspace) as store:
+        remembered(store, source, "Someone flies at night")
+        remembered(store, insight, "The weather is fine")
+    other = copied(workspace, tmp_path / "other")
+    receipt = forget_quickly(workspace, "rides the falcon")
+    assert [(one.kind, one.text) for one in receipt.made_from] == [
+        ("line", "Someone flies at night"),
+        ("crystal", "He has a large bird"),
+    ]
+    assert "Someone flies at night" in workspace.document.read_text(encoding="utf-8")
+    forget_quickly(other, "rides the falcon", derived=True)
+    for text in ("rides the falcon", "Someone flies at night", "He has a large bird"):
+        assert bytes_with(other, text) == []
+    assert "The weather is fine" not in other.document.read_text(encoding="utf-8")  # it rests on the insight alone
+
+
+def test_an_id_stands_for_its_text(plain_one: Workspace, tmp_path: Path) -> None:
+    workspace = copied(plain_one, tmp_path / "w")
+    with quick(workspace) as store:
+        line = next(one for one in store.lineage.standing() if KEPT[1] in one.text)
+        id_ = next(hit.crystal for hit in store.search(KEPT[2], clock()).hits if hit.crystal.text == KEPT[2]).id
+        item = sessions.list_memories(store, "s", clock()).memories[0]
+    forget_quickly(workspace, line.id)
+    forget_quickly(workspace, id_)
+    forget_quickly(workspace, item.id)
+    assert (
+        bytes_with(workspace, KEPT[1]) == bytes_with(workspace, KEPT[2]) == bytes_with(workspace, item.content) == []
+    )
+
+
+@pytest.fixture
+def keeper(plain_one: Workspace, tmp_path: Path) -> Iterator[Keeper]:
+    made = Keeper(copied(plain_one, tmp_path / "w"), "w", Config, MODEL, lambda *_: None)
+    made.enter()
+    yield made
+    made.leave()
+
+
+def desk_at(keeper: Keeper) -> KeeperDesk:
+    def never(*_: object) -> Any:
+        raise AssertionError("nobody dreams here")
+
+    return KeeperDesk(keeper, Config(), lambda _: None, never, lambda _: None, never)
+
+
+def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
+    asked = Forget(text=SECRET, confirm=True)
+    with keeper.alone() as store:
+        store.embed()
+        index = store.index()
+        assert index is not None
+        assert index.count() == store.crystals.vectors.vector_count()
+    with keeper.store() as store:  # what is short works at a connection of its own, which stays open
+        assert any(SECRET in one for one in finds(store, SECRET))
+    assert FORGET.run(desk_at(keeper), asked).clean
+    assert bytes_with(keeper.workspace, SECRET) == []
+    with keeper.store() as store:
+        assert not any(SECRET in one for one in finds(store, SECRET))
+        assert any(KEPT[0] in one for one in finds(store, KEPT[0]))
+    with keeper.alone() as store:
+        store.embed()
+        other = store.index()
+        assert other is not None
+        assert other is not index
+        assert other.ids() == {crystal.id for crystal in store.crystals.by_keys(range(1_000)).values()}
+    assert bytes_with(keeper.workspace, SECRET) == []
+
+
+def test_while_a_dream_is_under_way_it_is_busy(keeper: Keeper) -> None:
+    with keeper.alone():
+        keeper.dreaming = "a dream is under way"
+        with pytest.raises(BusyError):
+            FORGET.run(desk_at(keeper), Forget(text=SECRET, confirm=True))
+    with pytest.raises(ConfirmRequiredError):
+        FORGET.run(desk_at(keeper), Forget(text=SECRET))
+    assert bytes_with(keeper.workspace, SECRET)

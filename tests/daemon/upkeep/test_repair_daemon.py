@@ -1,0 +1,83 @@
+"""A repair beside the daemon: it lets the workspace go for so long, and takes it up again by itself."""
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import main
+from daemon.config.registry import add
+from daemon.workspace.adoption import adopt
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+from tests.support import breaking
+from tests.support.breaking import NOTED, SAID, lived, lost
+from tests.support.serving import Home, at_home
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with at_home() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return lived(tmp_path_factory.mktemp("origin") / "here")
+
+
+@pytest.fixture
+def here(origin: Workspace, home: Home) -> Workspace:
+    copy = Workspace(Path(shutil.copytree(origin.root, home.folder / "agent")).resolve())
+    workspace = adopt(copy, home.environment())
+    add(home.registry, workspace.root)
+    return workspace
+
+
+def test_the_daemon_does_it_in_a_workspace_that_it_keeps_and_goes_on(home: Home, here: Workspace) -> None:
+    with home.serving() as daemon:
+        assert home.dreamd("doctor", here.root, "--repair").status == 3, daemon.log
+        here.document.write_bytes(bytes(500))
+        (here.history / "000001.json").write_bytes(b"{")
+        examined = home.dreamd("doctor", here.root)
+        assert "problem  MEMORY.md" in examined.out, examined
+        ended = home.dreamd("doctor", here.root, "--repair")
+        assert ended.status == 0, ended
+        assert "mended   MEMORY.md" in ended.out, ended
+        assert "mended   history" in ended.out, ended
+        status = daemon.status(here)
+        assert status.holder is not None
+        assert status.holder.pid == daemon.process.pid
+        assert status.problems == ()
+        assert NOTED[5] in daemon.found(here, NOTED[5])
+        assert home.dreamd("note", "The bell was polished", "-w", here.root).status == 0
+        assert home.dreamd("dream", here.root).status == 0
+        assert "The bell was polished" in here.document.read_text()
+
+
+def test_what_it_cannot_keep_is_repaired_beside_it_and_taken_up_at_once(home: Home, here: Workspace) -> None:
+    breaking.noisy(here.database, random.Random(1))
+    os.truncate(here.database, here.database.stat().st_size // 2)
+    with home.serving() as daemon:
+        assert daemon.kept(here)["problem"] is not None
+        ended = home.dreamd("doctor", here.root, "--repair")
+        assert ended.status == 0, ended
+        assert "mended   state.db" in ended.out, ended
+        assert daemon.kept(here)["problem"] is None
+        assert SAID[7] in daemon.found(here, SAID[7])
+    gone = lost(here)
+    assert (gone.notes, gone.said) == ((), ())
+
+
+def test_a_workspace_that_somebody_else_holds_is_left_alone(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here.document.write_bytes(bytes(500))
+    with acquire(here, "dreamd dream"):
+        assert main(["doctor", str(adopt(here).root), "--repair"]) == 5
+    assert "is held by process" in capsys.readouterr().err
+    assert here.document.read_bytes() == bytes(500)
+    assert not (here.state / "broken").exists()

@@ -1,0 +1,361 @@
+"""Each thing that may be broken is found, said, mended, and kept aside; what is whole is left alone."""
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from daemon.cli.doctor_checks import examine
+from daemon.config.settings import Config
+from daemon.upkeep.examine import Finding, Level, look_into
+from daemon.upkeep.repair.indexes import _wrong
+from daemon.upkeep.repair.run import Repair
+from daemon.workspace.stores import clock, owned
+from state.document.document import parse
+from state.errors import StorageError
+from state.stores.database.connection import open_database
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support import breaking
+from tests.support.breaking import BY_HAND, NOTED, PENDING, WORDS_ONLY, assert_works, copied, lived, lost, repaired
+from tests.support.lived import everything
+from tests.support.running import Caller, alone
+
+Spoil = Callable[[Workspace], object]
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return lived(tmp_path_factory.mktemp("origin") / "here")
+
+
+@pytest.fixture
+def here(origin: Workspace, tmp_path: Path) -> Workspace:
+    return copied(origin, tmp_path / "here")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+def content(workspace: Workspace) -> dict[str, bytes]:
+    """Every byte, but for what was kept aside."""
+    return {name: found for name, found in everything(workspace.root).items() if "/broken/" not in name}
+
+
+def about(done: Repair) -> set[str]:
+    return {mend.about for mend in done.mends}
+
+
+# ------------------------------------------------------------- one thing after the other
+
+
+def test_a_whole_workspace_is_left_as_it_is_and_the_exit_status_says_so(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dreamd = Caller(capsys)
+    before = content(here)
+    assert repaired(here) == Repair()
+    assert content(here) == before
+    assert dreamd("doctor", here.root, "--repair").status == 3
+    assert dreamd("doctor", here.root, "--repair", "--dry-run").status == 3
+    assert dreamd("doctor", here.root, "--dry-run").status == 2
+
+
+def row_changed(statement: str) -> Spoil:
+    def spoil(workspace: Workspace) -> None:
+        with closing(open_database(workspace.database)) as connection:
+            connection.execute("PRAGMA foreign_keys = OFF")
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute(statement)
+
+    return spoil
+
+
+def written(name: str, text: bytes) -> Spoil:
+    def spoil(workspace: Workspace) -> None:
+        path = workspace.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text)
+
+    return spoil
+
+
+def a_folder(name: str) -> Spoil:
+    def spoil(workspace: Workspace) -> None:
+        path = workspace.root / name
+        path.unlink(missing_ok=True)
+        path.mkdir()
+        (path / "inside").write_text("somebody's")
+
+    return spoil
+
+
+def a_file(name: str) -> Spoil:
+    def spoil(workspace: Workspace) -> None:
+        folder = workspace.root / name
+        folder.rename(workspace.root / "gone")
+        folder.write_text("somebody's")
+
+    return spoil
+
+
+def examined(workspace: Workspace) -> list[Finding]:
+    """What `dreamd doctor` finds."""
+
+    def look() -> list[Finding]:
+        with owned(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
+            return list(look_into(store))
+
+    return list(examine(workspace, None, {"HOME": "/nonexistent"}, look))
+
+
+SPOILS: dict[str, tuple[str, Spoil]] = {
+    "an index is missing": ("state.db", row_changed("DROP INDEX crystals_by_kind")),
+    "an index is another one": (
+        "state.db",
+        row_changed(
+            "UPDATE sqlite_schema SET sql = replace(sql, 'kind, key', 'key') WHERE name = 'crystals_by_kind'"
+        ),
+    ),
+    "a foreign key leads nowhere": (
+        "state.db",
+        row_changed("UPDATE occurrences SET crystal = 4711 WHERE crystal = 3"),
+    ),
+    "a column holds what it cannot": (
+        "state.db",
+        row_changed("UPDATE crystals SET lifecycle = 'gone' WHERE key = 5"),
+    ),
+    "a text is not its id's": ("state.db", row_changed("UPDATE crystals SET text = text || '?' WHERE key = 7")),
+    "the schema number is wrong": ("state.db", row_changed("PRAGMA user_version = 77")),
+    "a version is missing": ("state.db", row_changed("DELETE FROM versions WHERE number = 2")),
+    "no database": ("state.db", written(".dreamd/state.db", b"no database " * 1_000)),
+    "a folder": ("state.db", a_folder(".dreamd/state.db")),
+    "words": ("word index", row_changed("DELETE FROM words_docsize WHERE id < 9")),
+    "checkpoints": ("checkpoints", written(".dreamd/checkpoints/dreams.db", b"\xff" * 9_000)),
+    "NUL in the notes": (
+        "notes",
+        written("memory/scratch.md", b"- a row\n" + bytes(4_000) + b"\n- The mast is oak\n"),
+    ),
+    "NUL in MEMORY.md": ("MEMORY.md", written("MEMORY.md", b"# Working Memory State\n" + bytes(4_000))),
+    "MEMORY.md is no text": ("MEMORY.md", written("MEMORY.md", b"\xff\xfe\x00tea")),
+    "MEMORY.md is empty": ("MEMORY.md", written("MEMORY.md", b"")),
+    "MEMORY.md is a folder": ("MEMORY.md", a_folder("MEMORY.md")),
+    "MEMORY.md lacks sections": (
+        "MEMORY.md",
+        written("MEMORY.md", b"# Working Memory State\n\n## The Bond\n\n- tea\n"),
+    ),
+    "a torn commit": ("history", written(".dreamd/history/000004.json", b'{"number": 4, "id": "half')),
+    "a torn record": ("history", written(".dreamd/history/000002.json", b'{"number": 2, "id": "half')),
+    "a merging nobody takes up": ("history", written(".dreamd/history/000002.merging", b"{}")),
+    "a displaced save": ("history", written(".MEMORY.md.displaced", b"# Working Memory State\n\n- a save\n")),
+    "crystals is a file": ("folders", a_file(".dreamd/crystals")),
+    "history is a file": ("folders", a_file(".dreamd/history")),
+}
+
+
+@pytest.mark.parametrize("name", SPOILS)
+def test_what_is_broken_is_found_said_mended_and_kept(
+    here: Workspace, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    topic, spoil = SPOILS[name]
+    spoil(here)
+    before = content(here)
+    planned = Caller(capsys)("doctor", here.root, "--repair", "--dry-run")
+    if topic != "word index":  # that shows when it is open
+        assert f"broken   {topic}" in planned.out, planned
+        assert content(here) == before
+        told = [one for one in examined(here) if one.about == topic and one.level is not Level.OK]
+        assert told != []
+        assert topic == "folders" or any("run 'dreamd doctor --repair'" in one.advice for one in told), told
+    done = repaired(here)
+    assert topic in about(done), done
+    for kept in done.kept:
+        assert stat.S_IMODE((here.root / kept).stat().st_mode) & 0o077 == 0
+    gone = lost(here)
+    assert (gone.said, gone.items) == ((), ()) if topic != "state.db" else gone.said == ()
+    assert set(gone.notes) <= (set(PENDING) | {breaking.UNREAD} if topic == "notes" else set())
+    assert repaired(here).mends == ()
+    assert_works(here)
+
+
+def test_the_command_says_what_it_did_and_how_to_remove_what_it_kept(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.truncate(here.database, 4096 * 20)
+    here.document.write_bytes(bytes(100))
+    dreamd = Caller(capsys)
+    ended = dreamd("doctor", here.root, "--repair")
+    assert ended.status == 0, ended
+    (folder,) = (here.state / "broken").iterdir()
+    assert f"rm -r '.dreamd/broken/{folder.name}'" in ended.out
+    assert sorted(path.name for path in folder.iterdir()) == ["MEMORY.md", "state.db"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert "rows were read" in ended.out
+    assert "version 3 takes its place" in ended.out
+    assert dreamd("doctor", here.root).status == 0
+
+
+def test_a_line_that_the_owner_wrote_since_is_taken_over_from_a_torn_file(here: Workspace) -> None:
+    mine = "The spare anchor is in the cellar"
+    text = here.document.read_text().replace("## The Bond\n", f"## The Bond\n- {mine}\n", 1)
+    cut = text.index("## Crystal Pointers")
+    here.document.write_text(text[:cut])
+    done = repaired(here)
+    assert "what it lacks comes from version 3" in done.mends[0].deed
+    lines = [block.text for _, block in parse(here.document.read_text()).lines()]
+    assert mine in lines
+    assert BY_HAND in lines
+    assert len(lines) == len(set(lines))
+
+
+def test_a_memory_that_its_owner_shortened_is_no_damage(here: Workspace) -> None:
+    rows = here.document.read_text().splitlines(keepends=True)
+    at = next(number for number, row in enumerate(rows) if BY_HAND in row)
+    here.document.write_text("".join(rows[:at] + rows[at + 1 :]))
+    before = content(here)
+    assert repaired(here) == Repair()
+    assert content(here) == before
+
+
+def test_of_a_version_whose_record_is_lost_the_lines_are_there_and_the_loss_is_said(here: Workspace) -> None:
+    (here.history / "000003.json").unlink()
+    here.document.unlink()
+    done = repaired(here)
+    assert about(done) == {"MEMORY.md"}
+    assert [one.what for one in done.left] == ["the record of version 3 is gone"]
+    assert lost(here).notes == ()
+    assert_works(here)
+
+
+def test_of_a_database_that_is_gone_and_records_that_are_torn_what_is_left_is_one_history(here: Workspace) -> None:
+    os.truncate(here.database, 0)
+    for name in ("000001.json", "000003.json"):
+        os.truncate(here.history / name, 100)
+    repaired(here)
+    assert repaired(here).mends == ()
+    assert (lost(here).notes, lost(here).said) == ((), ())
+    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+        assert [version.number for version in store.lineage.versions(9)] == [2]
+        assert store.journal.text(2)
+    assert_works(here)
+
+
+def test_of_a_torn_record_the_crystals_that_can_be_read_come_back(here: Workspace) -> None:
+    here.database.unlink()
+    shutil.rmtree(here.segments)
+    here.document.write_bytes(bytes(100))
+    for path in here.history.iterdir():
+        content = bytearray(path.read_bytes())
+        content[30] ^= 0xFF
+        path.write_bytes(content)
+    repaired(here)
+    with closing(open_database(here.database)) as connection:
+        texts = {row[0] for row in connection.execute("SELECT text FROM crystals")}
+    assert {*NOTED, breaking.LONG} <= texts
+
+
+def test_a_commit_that_was_cut_off_is_finished_although_the_database_is_gone(here: Workspace) -> None:
+    """Its record is there, MEMORY.md is the version before; and the owner has written since."""
+    path = here.history / "000003.json"
+    record = json.loads(path.read_text())
+    # In life versions are more than a second apart.
+    record["before"] = re.sub("_Last dream: [^|]*", "_Last dream: 2026-01-01T00:00:00Z ", record["before"])
+    path.write_text(json.dumps(record, ensure_ascii=False))
+    mine = "The compass points to the bakery"
+    here.document.write_text(record["before"].replace("## The Bond\n", f"## The Bond\n- {mine}\n", 1))
+    here.database.unlink()
+    repaired(here)
+    text = here.document.read_text()
+    assert mine in text
+    assert NOTED[100] in text
+    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+        assert store.lineage.last_version() == 3
+        assert mine in store.journal.text(3)
+    assert lost(here).notes == ()
+
+
+def test_notes_of_a_torn_commit_are_input_again(here: Workspace) -> None:
+    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+        assert store.segments.take() is not None
+    (here.history / "000004.json").write_text('{"number": 4, "id": "half')
+    with pytest.raises(StorageError, match="cannot be read"), owned(here, Config(), "test", embedding=WORDS_ONLY):
+        pass
+    repaired(here)
+    assert {breaking.UNREAD, *PENDING} <= {note.text for note in Segments(here).pending_notes()}
+    assert_works(here)
+    assert set(PENDING) <= {block.text for _, block in parse(here.document.read_text()).lines()}
+
+
+def test_permissions_are_as_they_should_be_again(here: Workspace) -> None:
+    here.state.chmod(0o755)
+    here.database.chmod(0o644)
+    (here.history / "000001.json").chmod(0o000)
+    assert about(repaired(here)) == {"permissions"}
+    assert stat.S_IMODE(here.state.stat().st_mode) == 0o700
+    assert stat.S_IMODE(here.database.stat().st_mode) == 0o600
+    assert stat.S_IMODE((here.history / "000001.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", [".dreamd/state.db", ".dreamd/history/000002.json", "MEMORY.md"])
+def test_a_link_in_the_place_of_a_file_is_said_and_not_followed(here: Workspace, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("somebody else's")
+    path = here.root / name
+    path.unlink()
+    path.symlink_to(outside)
+    done = repaired(here)
+    assert any(one.about == "links" and str(path) in one.what for one in done.left), done.left
+    assert path.is_symlink()
+    assert outside.read_text() == "somebody else's"
+    assert stat.S_IMODE(outside.stat().st_mode) != 0o600
+
+
+def test_without_room_for_a_copy_nothing_is_begun(here: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.truncate(here.database, 4096 * 20)
+    before = content(here)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: _Usage())
+    with pytest.raises(StorageError, match="MiB are free; free some space and run 'dreamd doctor --repair' again"):
+        repaired(here)
+    assert content(here) == before
+
+
+class _Usage:
+    free = 1024**2
+
+
+def test_what_was_forgotten_for_good_does_not_come_back_from_the_journal(here: Workspace) -> None:
+    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+        store.crystals.forgotten.bury([NOTED[3]], clock())
+        (crystal,) = [one for one in store.crystals.by_keys(range(1, 200)).values() if one.text == NOTED[3]]
+        store.crystals.remove([crystal.id])
+        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with closing(open_database(here.database)) as connection:
+        connection.execute("DROP INDEX crystals_by_kind")
+    repaired(here)
+    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+        texts = {one.text for one in store.crystals.by_keys(range(1, 400)).values()}
+    assert NOTED[3] not in texts
+    assert NOTED[4] in texts
+
+
+def test_looking_at_the_checkpoints_writes_nothing(tmp_path: Path) -> None:
+    path, copy = tmp_path / "dreams.db", tmp_path / "copy"
+    copy.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE one (two)")
+        for file in tmp_path.glob("dreams.db*"):  # as a killed process leaves them: with a log
+            shutil.copy(file, copy)
+    before = {file.name: file.read_bytes() for file in copy.iterdir() if not file.name.endswith("-shm")}
+    assert before["dreams.db-wal"]
+    assert _wrong(copy / "dreams.db") is None
+    assert {file.name: file.read_bytes() for file in copy.iterdir() if not file.name.endswith("-shm")} == before

@@ -1,0 +1,84 @@
+"""What a repair must not lose or bring back: what the owner wrote, notes in any encoding, what was forgotten."""
+
+from pathlib import Path
+
+import pytest
+
+from daemon.upkeep.repair.run import Repair
+from state.document.document import parse
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support.breaking import BY_HAND, copied, lived, repaired
+from tests.support.running import Caller, alone
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return lived(tmp_path_factory.mktemp("origin") / "here")
+
+
+@pytest.fixture
+def here(origin: Workspace, tmp_path: Path) -> Workspace:
+    return copied(origin, tmp_path / "here")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+def about(done: Repair) -> set[str]:
+    return {mend.about for mend in done.mends}
+
+
+@pytest.mark.parametrize("spoilt", ["a heading", "a byte"])
+def test_a_file_that_can_be_read_keeps_all_that_its_owner_wrote(here: Workspace, spoilt: str) -> None:
+    rows = here.document.read_text().splitlines(keepends=True)
+    at = next(number for number, row in enumerate(rows) if BY_HAND in row)
+    rows[at] = rows[at].replace(BY_HAND, f"{BY_HAND}, or was until 1841")
+    text = "".join(rows).replace("# Working Memory State\n", "# Working Memory State\n\nMy own words on top.\n", 1)
+    text += "\n## Private\n\n- Nobody's business\n"
+    if spoilt == "a heading":
+        here.document.write_text(text.replace("## Emerging Skills", "## Emergent Skills"))
+    else:
+        here.document.write_bytes(text.encode() + "- The café is shut\n".encode("cp1252"))
+    assert about(repaired(here)) == {"MEMORY.md"}
+    mended = here.document.read_text()
+    for mine in ("My own words on top.", f"{BY_HAND}, or was until 1841", "Nobody's business"):
+        assert mine in mended
+    assert ("- The café is shut" in mended) == (spoilt == "a byte")
+    assert parse(mended).has_schema
+    assert repaired(here) == Repair()
+
+
+def test_what_was_forgotten_stays_so_when_the_database_is_lost(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dreamd = Caller(capsys)
+    secret = "Zebras graze behind the old observatory"
+    (here.root / "transcripts").mkdir(exist_ok=True)
+    (here.root / "transcripts" / "talk.md").write_text(f"# Talk\n\n{secret}.\n")
+    assert dreamd("ingest", here.root / "transcripts", "-w", here.root).status == 0
+    assert dreamd("forget", secret, "--yes", "-w", here.root).status == 0
+    for path in here.state.glob("state.db*"):
+        path.unlink()
+    assert dreamd("doctor", here.root, "--repair").status == 0
+    assert "Zebras graze" not in dreamd("search", "zebras graze observatory", "-w", here.root).out
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "utf-16-le", "shift_jis"])
+def test_a_note_in_another_encoding_is_not_blanked(here: Workspace, encoding: str) -> None:
+    said = {"cp1251": "- Анна пьёт чай", "utf-16-le": "- Ada likes coffee", "shift_jis": "- 東京に住んでいる"}[
+        encoding
+    ]
+    with here.scratch.open("ab") as log:
+        log.write(said.encode(encoding) + b"\n- Ada likes tea\n")
+    before = [note.text for note in Segments(here).pending_notes()]
+    repaired(here)
+    after = [note.text for note in Segments(here).pending_notes()]
+    assert len(after) == len(before)
+    assert "Ada likes tea" in after
+    if encoding == "utf-16-le":
+        assert "Ada likes coffee" in after
+    else:
+        assert after == before

@@ -1,0 +1,315 @@
+"""What was forgotten is learnt from nobody, whoever says it again, until its owner says so."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon import sessions
+from daemon.api.search import recall
+from daemon.cli import main
+from daemon.dream.consolidation import consolidate
+from daemon.dream.run import Mode, Outcome, dream_now, new_input
+from daemon.ingest.notes import absorb_notes, absorb_transcripts, feel, transcript_files
+from daemon.upkeep.forget import Wish, forget, lift
+from daemon.workspace.status import status
+from daemon.workspace.stores import Store, clock
+from state.dream import Reason
+from state.errors import NothingToDoError, UsageError
+from state.forgetting.matching import Target, spans
+from state.scratch import Note
+from state.signals.hormones import Feeling
+from state.stores.database.tombstones import Forgotten
+from tests.daemon.sessions.test_for_dreams import asking
+from tests.support.model_characters import good, inputs_of, prompt_of
+from tests.support.scripted_model import ScriptedModel
+from tests.support.working import add, working
+
+SECRET = "the harbour crane is 4711"
+SAID = f"Miez is a cat. By the way, {SECRET.title()}. Rex is a dog."
+REST = "Miez is a cat. Rex is a dog."
+LEARNT = [Target.of(SECRET)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with working(tmp_path / "w") as opened:
+        yield opened
+
+
+def bury(store: Store) -> None:
+    Forgotten(store.crystals.connection).bury_target(Target.of(SECRET), clock())
+
+
+def noted(store: Store, *texts: str, importance: float = 0.8) -> None:
+    for text in texts:
+        store.segments.append(Note(text, clock(), importance))
+
+
+def transcript(store: Store, name: str, *texts: str) -> None:
+    folder = store.workspace.root / "transcripts"
+    folder.mkdir(exist_ok=True)
+    rows = [json.dumps({"role": "user", "content": text}) + "\n" for text in texts]
+    (folder / name).write_text("".join(rows), encoding="utf-8")
+
+
+def ingested(store: Store) -> int:
+    return absorb_transcripts(store, transcript_files(store), clock()).turns
+
+
+def dreamt(store: Store, mode: Mode = Mode.AUTO) -> Outcome:
+    return dream_now(store, Reason.MANUAL, mode)
+
+
+def document(store: Store) -> str:
+    return store.workspace.document.read_text(encoding="utf-8")
+
+
+def crystals(store: Store) -> list[str]:
+    return [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals ORDER BY key")]
+
+
+def detail(store: Store) -> str:
+    run = store.ledger.last_dream()
+    assert run is not None
+    return run.detail
+
+
+def told_anywhere(store: Store) -> list[str]:
+    """Where the text stands: the tables, and the files of the workspace but for the transcripts."""
+    connection = store.crystals.connection
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    found = [
+        f"{table} {value}"
+        for (table,) in tables
+        for row in connection.execute(f"SELECT * FROM {table}")  # noqa: S608
+        for value in row
+        if isinstance(value, str) and spans(value.replace("\\n", " "), LEARNT)
+    ]
+    files = [store.workspace.document, *store.workspace.scratch.parent.rglob("*"), *store.workspace.state.rglob("*")]
+    for path in files:
+        if path.is_file() and not path.name.startswith("state.db"):
+            content = path.read_bytes().decode("utf-8", "replace")
+            found += [str(path)] * bool(spans(content.replace("\\n", " "), LEARNT))
+    return found
+
+
+# From both sides: before it is buried, and when it is lifted again
+
+
+def by_transcript(store: Store, turn: int) -> None:
+    transcript(store, f"chat{turn}.jsonl", SAID, "Bello is a dog too.")
+    ingested(store)
+
+
+def by_note(store: Store, turn: int) -> None:
+    noted(store, f"{SAID} {turn}")
+    absorb_notes(store, clock())
+
+
+def by_session(store: Store, turn: int) -> None:
+    add(store, SAID, f"s{turn}", now=clock(), importance=0.9)
+    sessions.close_session(store, f"s{turn}", clock())
+    sessions.hand_over(store, clock())
+
+
+def by_pass(store: Store, turn: int) -> None:
+    transcript(store, f"pass{turn}.jsonl", SAID)
+    noted(store, SAID)
+    consolidate(store, clock())
+
+
+def by_feeling(store: Store, turn: int) -> None:
+    del turn
+    for _ in range(4):
+        feel(store, [Feeling.ACHIEVEMENT, Feeling.SOCIAL], f"Well done. {SECRET}.", clock(), clock())
+    absorb_notes(store, clock())
+
+
+def by_question(store: Store, turn: int) -> None:
+    noted(store, f"Is it true that {SECRET}? {turn}")
+    absorb_notes(store, clock())
+
+
+def by_search(store: Store, turn: int) -> None:
+    del turn
+    recall(store, f"why is it that {SECRET}")
+
+
+WAYS: list[Callable[[Store, int], None]] = [
+    by_transcript,
+    by_note,
+    by_session,
+    by_pass,
+    by_feeling,
+    by_question,
+    by_search,
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_by_no_way_is_it_learnt_again_until_it_is_lifted(store: Store, way: Callable[[Store, int], None]) -> None:
+    way(store, 1)
+    assert told_anywhere(store)  # the way leads somewhere
+    assert forget(store, Wish(SECRET), clock()).clean
+    assert told_anywhere(store) == []
+    way(store, 2)
+    consolidate(store, clock())
+    assert told_anywhere(store) == []
+    assert store.crystals.forgotten.withheld() >= 1
+    assert lift(store, SECRET, clock()).lifted
+    store.feelings._connection.execute("DELETE FROM hormones")  # it may spike again
+    way(store, 3)
+    assert told_anywhere(store)
+
+
+def test_the_rest_of_what_is_said_is_learnt(store: Store) -> None:
+    bury(store)
+    for way in (by_transcript, by_note, by_session):
+        way(store, 1)
+    assert crystals(store) == [REST, "Bello is a dog too.", f"{REST} 1", REST]
+
+
+def test_a_long_turn_that_is_cut_within_it_does_not_hide_it(store: Store) -> None:
+    filler = "The importer of the archive went on and on through the shelves "
+    for words in range(40):
+        ahead = f"Turn {words}: {'again ' * words}{filler * 24}"
+        transcript(store, f"long{words}.jsonl", f"{ahead}. The harbour! Crane is 4711. {filler * 25}")
+    bury(store)
+    ingested(store)
+    joined = " ".join(crystals(store))
+    assert "shelves" in joined
+    assert "harbour" not in joined
+    assert "4711" not in joined
+
+
+def test_a_note_is_blanked_in_its_file_and_later_writes_land_behind_it(store: Store) -> None:
+    bury(store)
+    noted(store, SECRET, "Bello", SAID)
+    size = store.workspace.scratch.stat().st_size
+    with store.workspace.scratch.open("ab", buffering=0) as agent:
+        assert absorb_notes(store, clock()) == 2
+        agent.write(b"- late\n")
+    assert absorb_notes(store, clock()) == 1
+    assert crystals(store) == ["Bello", REST, "late"]
+    assert store.workspace.scratch.stat().st_size == size + len(b"- late\n")
+    assert "4711" not in store.workspace.scratch.read_text()
+    assert [note.text for note in store.segments.pending_notes()] == ["Bello", REST, "late"]
+    before = store.crystals.connection.total_changes
+    assert absorb_notes(store, clock()) == 0
+    assert store.crystals.connection.total_changes == before
+    assert store.crystals.forgotten.withheld() == 2
+
+
+def test_a_note_that_comes_while_a_dream_begins_is_blanked_too(store: Store) -> None:
+    from daemon.dream.memory import DryMemory, WorkspaceMemory
+
+    bury(store)
+    noted(store, SECRET, SAID)
+    dry = DryMemory(store).read("dream", Reason.MANUAL, clock())
+    assert [crystal.text for crystal in dry.notes] == [REST]
+    assert "4711" in store.workspace.scratch.read_text().lower()  # a dry run writes nothing
+    assert store.crystals.forgotten.withheld() == 0
+    read = WorkspaceMemory(store).read("dream", Reason.MANUAL, clock())
+    assert [crystal.text for crystal in read.notes] == [REST]
+    assert told_anywhere(store) == []
+    assert store.crystals.forgotten.withheld() == 2
+
+
+def test_a_log_that_cannot_be_written_keeps_nothing_from_being_withheld(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bury(store)
+    noted(store, SECRET, SAID)
+    system = store.disk.system
+
+    def full(_fd: int, _block: bytes, _offset: int) -> int:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr(system, "pwrite", full)
+    assert absorb_notes(store, clock()) == 1
+    assert crystals(store) == [REST]
+    assert "still stands there" in store.notices[0]
+    assert "4711" not in store.notices[0]
+
+
+def test_a_note_of_it_alone_asks_for_no_dream(store: Store) -> None:
+    noted(store, "Bello")
+    dreamt(store)
+    bury(store)
+    noted(store, SECRET)
+    with pytest.raises(NothingToDoError):
+        dreamt(store)
+    assert new_input(store) == 0
+
+
+def writing(text: str) -> Callable[[dict[str, Any], int], str]:
+    """A model that knows it from elsewhere: it writes it beside what it was asked for, and names it as consumed."""
+
+    def answer(request: dict[str, Any], number: int) -> str:
+        reply = json.loads(good(request, number))
+        names = [name for name, _, _ in inputs_of(request)]
+        bad = {"op": "add", "section": "The Bond", "text": text, "cites": names[:1]}
+        return json.dumps({**reply, "operations": [*reply.get("operations", ()), bad]})
+
+    return answer
+
+
+def test_a_model_that_writes_it_is_refused_that_line_alone_and_its_answer_is_kept_without(tmp_path: Path) -> None:
+    with ScriptedModel(writing(f"Bello guards it: {SECRET}.")) as model, asking(tmp_path / "w", model) as store:
+        noted(store, "Bello guards the harbour, and it has a crane.")
+        assert "4711" in str(dreamt(store).refused) or "4711" in document(store)  # the other side: it gets somewhere
+        assert forget(store, Wish(SECRET), clock()).clean
+        noted(store, "Bello sleeps all day.", SAID)
+        outcome = dreamt(store)
+        assert "Bello sleeps all day." in document(store)
+        assert "human veto" in [one.guard for one in outcome.refused]
+        assert told_anywhere(store) == []
+        assert all(not spans(prompt_of(request), LEARNT) for request in model.requests[1:])
+        assert detail(store) == "2 texts withheld: forgotten"  # the note and the line
+        value = status(store.workspace, store.config, clock())
+        assert value.withheld == 1
+        assert ("human veto", "the owner had this forgotten") in [(r.guard, r.figures) for r in value.rejections]
+
+
+def test_the_figures_are_told_by_status(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    bury(store)
+    noted(store, SECRET, SAID)
+    absorb_notes(store, clock())
+    assert main(["status", "--workspace", str(store.workspace.root)]) == 0
+    assert "withheld     2 texts: forgotten" in capsys.readouterr().out
+    noted(store, "Bello")
+    dreamt(store)
+    assert detail(store) == "2 texts withheld: forgotten"
+    noted(store, "Rex sleeps all day")
+    dreamt(store)
+    assert detail(store) == ""
+
+
+def test_an_item_that_holds_it_is_not_promoted(store: Store) -> None:
+    id_ = add(store, SAID, now=clock())
+    bury(store)
+    with pytest.raises(UsageError, match="forgotten"):
+        sessions.promote(store, "s", id_, clock())
+    other = add(store, "Bello", now=clock(), metadata={"why": SECRET})
+    with pytest.raises(UsageError, match="forgotten"):
+        sessions.promote(store, "s", other, clock())
+    assert crystals(store) == []
+    assert all("4711" not in one.text for one in sessions.on_mind(store, clock(), 9))
+    Forgotten(store.crystals.connection).lift(Target.of(SECRET))
+    assert sessions.promote(store, "s", id_, clock()).content == SAID
+
+
+def test_one_that_was_promoted_before_is_not_delivered(store: Store) -> None:
+    from tests.daemon.sessions.test_promotion import crystals_failing, waiting
+
+    sessions.session_open(store, "s", clock(), "budget", {"soft_limit": 1, "hard_limit": 9})
+    with crystals_failing(store):
+        add(store, SAID, now=clock())
+        assert waiting(store) == 1
+    bury(store)
+    assert sessions.deliver(store, clock()) == 0
+    assert (waiting(store), crystals(store)) == (0, [])
+    assert [memory.content for memory in sessions.recall(store, "s", "", clock()).memories] == [REST]

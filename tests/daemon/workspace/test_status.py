@@ -1,0 +1,190 @@
+"""The status is true before the first dream, during one, and after a crash; and it changes nothing."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.config.settings import Config, LimitsSection
+from daemon.dream.run import Mode, dream_now
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.status import NO_DAEMON, Problem, Status, status
+from daemon.workspace.stores import clock, owned
+from state.document.operations import Refusal
+from state.dream import Reason
+from state.errors import StorageError
+from state.scratch import Note
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+from state.stores.history.ledger import Call
+from state.stores.history.segments import Segments
+from tests.support.running import ROOT, alone
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "here")
+
+
+def noted(workspace: Workspace, text: str, age: timedelta = timedelta()) -> None:
+    Segments(workspace).append(Note(text, datetime.now(UTC) - age))
+
+
+def now(workspace: Workspace, config: Config | None = None) -> Status:
+    return status(workspace, config or Config(), datetime.now(UTC))
+
+
+def what(workspace: Workspace) -> list[str]:
+    return [problem.what for problem in now(workspace).problems]
+
+
+def test_a_problem_is_told_as_its_error_has_it_whatever_the_path_looks_like() -> None:
+    error = StorageError("/home/ada/a; b/state.db: no  regular file", "move it away; try again")
+    assert Problem.of(error) == Problem("/home/ada/a; b/state.db: no regular file", "move it away; try again")
+    assert str(Problem.of(error)) == "/home/ada/a; b/state.db: no regular file; move it away; try again"
+    assert str(Problem.of(StorageError("it is so"))) == "it is so"
+
+
+def test_a_workspace_that_has_never_dreamt_has_a_status_and_still_no_database(here: Workspace) -> None:
+    noted(here, "Ada prefers tea", timedelta(minutes=5))
+    value = now(here)
+    assert (value.version, value.last_dream, value.next_dream) == (0, None, NO_DAEMON)
+    assert value.pending.notes == 1
+    assert 300 <= value.pending.oldest_seconds < 330
+    assert value.problems == ()
+    assert not here.database.exists()
+
+
+def test_after_a_dream_it_names_version_and_author_and_counts_crystals(here: Workspace) -> None:
+    noted(here, "Ada prefers tea")
+    with owned(here, Config(), "test") as store:
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    noted(here, "and Ben coffee")
+    value = now(here)
+    assert value.last_dream is not None
+    assert (value.version, value.last_dream.version, value.last_dream.outcome) == (1, 1, "committed")
+    assert (value.last_dream.reason, value.last_dream.model) == ("manual", "extractive")
+    assert value.pending.notes == 1
+    assert value.crystals == {"consolidated": 1}
+    assert value.characters == len(here.document.read_text())
+
+
+def test_the_holder_is_named_while_it_lives(here: Workspace) -> None:
+    assert now(here).holder is None
+    with acquire(here, "a long dream"):
+        owner = now(here).holder
+        assert owner is not None
+        assert (owner.pid, owner.command) == (os.getpid(), "a long dream")
+    assert now(here).holder is None
+
+
+@pytest.fixture
+def killed_owner(here: Workspace) -> Iterator[Workspace]:
+    """A workspace whose owner was killed in a dream."""
+    script = (
+        "import sys, time; from pathlib import Path; from daemon.workspace.stores import clock, owned;"
+        "from daemon.config.settings import Config; from state.stores.disk.workspace import open_workspace\n"
+        "with owned(open_workspace(Path(sys.argv[1])), Config(), 'dreamd dream') as store:\n"
+        "    store.ledger.begin('20260101T000000000000Z', 'manual', clock())\n"
+        "    print('begun', flush=True); time.sleep(60)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", script, str(here.root)], stdout=subprocess.PIPE, cwd=ROOT)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == b"begun\n"
+    yield here
+    owner.kill()
+    owner.communicate()
+
+
+def test_a_dream_that_runs_is_shown_with_its_owner_and_one_that_was_killed_as_a_problem(
+    killed_owner: Workspace,
+) -> None:
+    running = now(killed_owner)
+    assert running.last_dream is not None
+    assert running.last_dream.outcome == "running"
+    assert running.holder is not None
+    assert running.problems == ()
+    os.kill(running.holder.pid, signal.SIGKILL)
+    os.waitpid(running.holder.pid, 0)
+    assert killed_owner.lock.read_bytes() != b""
+    assert now(killed_owner).holder is None
+    assert what(killed_owner) == ["dream 20260101T000000000000Z was interrupted"]
+
+
+def test_spend_is_counted_since_midnight_and_opens_the_breaker(here: Workspace) -> None:
+    with owned(here, Config(), "test") as store:
+        store.ledger.record_call("d1", Call("x", "openai/m", "{}", usable=True, tokens=900, usd=0.25), clock())
+        store.ledger.record_call(
+            "d0", Call("x", "openai/m", "{}", usable=True, tokens=9, usd=9.0), clock() - timedelta(days=1)
+        )
+    calm = now(here).spending
+    assert (calm.calls, calm.tokens, calm.usd, calm.breaker) == (1, 900, 0.25, "")
+    assert "usd_per_day" in now(here, Config(limits=LimitsSection(usd_per_day=0.25))).spending.breaker
+    assert "tokens_per_day" in now(here, Config(limits=LimitsSection(tokens_per_day=900))).spending.breaker
+
+
+def test_a_dream_that_stopped_at_a_ceiling_has_opened_the_breaker(here: Workspace) -> None:
+    with owned(here, Config(), "test") as store:
+        store.ledger.begin("d1", "manual", clock())
+        store.ledger.end("d1", "failed", "CEILING: limits.usd_per_dream: too dear", clock())
+    assert now(here).spending.breaker == "limits.usd_per_dream: too dear"
+
+
+def test_the_last_rejections_come_with_their_figures(here: Workspace) -> None:
+    with owned(here, Config(), "test") as store:
+        store.ledger.begin("d1", "manual", clock())
+        store.ledger.reject("d1", [Refusal("mass drop", "dream", "40 % of 2,100 characters")], clock())
+        store.ledger.end("d1", "rejected", "mass drop", clock())
+    assert now(here).rejections == (Refusal("mass drop", "dream", "40 % of 2,100 characters"),)
+
+
+def test_a_proposal_holds_the_next_dream_up(here: Workspace) -> None:
+    noted(here, "Ada prefers tea")
+    with owned(here, Config(), "test") as store:
+        outcome = dream_now(store, Reason.MANUAL, Mode.PROPOSE)
+    value = now(here)
+    assert value.proposals == (outcome.dream.id,)
+    assert "dreamd review" in value.next_dream
+
+
+def test_problems_say_what_to_do(here: Workspace) -> None:
+    noted(here, "Ada prefers tea")
+    with owned(here, Config(), "test") as store:
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    noted(here, "an old one", timedelta(hours=30))
+    here.document.unlink()
+    here.state.chmod(0o755)
+    (here.root / ".MEMORY.md.displaced").write_text("x")
+    problems = now(here).problems
+    assert [problem.what for problem in problems] == [
+        f"{here.state} is open to other users",
+        "MEMORY.md is missing",
+        "a commit was interrupted while it wrote MEMORY.md",
+        "a note has waited for 30 hours",
+    ]
+    assert all(problem.advice for problem in problems)
+
+
+def test_a_database_that_is_none_is_one_error_that_says_what_to_do(here: Workspace) -> None:
+    here.database.write_bytes(b"no database " * 1_000)
+    with pytest.raises(StorageError, match="run 'dreamd doctor'"):
+        now(here)
+
+
+def test_a_database_of_a_later_version_asks_for_an_upgrade(here: Workspace) -> None:
+    connection = sqlite3.connect(here.database)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StorageError, match="upgrade"):
+        now(here)

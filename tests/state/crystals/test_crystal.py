@@ -1,0 +1,115 @@
+"""Crystals by example: the constants are the specification's."""
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from state.crystals import crystal as module
+from state.crystals.crystal import (
+    Crystal,
+    Kind,
+    Lifecycle,
+    Origin,
+    Source,
+    Trust,
+    crystal_id,
+    least_trust,
+    lifecycle,
+    strength,
+)
+
+NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+FRESH = Crystal("Anna lives in Bonn.", Origin.SCRATCH, NOW, importance=1.0)
+
+
+def test_the_constants_are_those_of_the_specification() -> None:
+    assert (module.ACCESS_RATE, module.VALENCE_HOLD, module.HALF_LIFE_DAYS) == (0.2, 0.5, 16.0)
+
+
+def test_the_values_are_those_of_the_specification() -> None:
+    assert [str(one) for one in Origin] == ["scratch", "session", "seed", "dream", "working", "evicted"]
+    kinds = "fact preference task_pattern skill episode insight relationship goal general"
+    assert " ".join(Kind) == kinds
+    assert [str(one) for one in Lifecycle] == ["generated", "activated", "consolidated", "archived", "frozen"]
+    assert sorted(Trust, key=lambda trust: -trust.rank) == [Trust.OWNER, Trust.AGENT, Trust.TOOL, Trust.WEB]
+
+
+@pytest.mark.parametrize(
+    ("accesses", "age_days", "valence", "expected"),
+    [
+        (0, 0.0, 0.0, 1 - math.exp(-0.2)),
+        (4, 0.0, 0.0, 1 - math.exp(-1.0)),
+        (0, 16.0, 0.0, (1 - math.exp(-0.2)) / 2),
+        (0, 32.0, 0.0, (1 - math.exp(-0.2)) / 4),
+        (0, 16.0, 1.0, (1 - math.exp(-0.2)) / math.sqrt(2)),
+        (0, 16.0, -0.5, (1 - math.exp(-0.2)) * 2**-0.75),
+        (0, 16.0, 9.0, (1 - math.exp(-0.2)) / math.sqrt(2)),
+        (0, -5.0, 0.0, 1 - math.exp(-0.2)),
+    ],
+)
+def test_strength_follows_the_formula(accesses: int, age_days: float, valence: float, expected: float) -> None:
+    crystal = replace(FRESH, accesses=accesses, valence=valence)
+    assert strength(crystal, NOW + timedelta(days=age_days)) == pytest.approx(expected)
+
+
+def test_an_access_makes_a_memory_young_again() -> None:
+    old = replace(FRESH, created_at=NOW - timedelta(days=160))
+    used = replace(old, accesses=1, last_accessed_at=NOW)
+    assert strength(used, NOW) == pytest.approx(1 - math.exp(-0.4))
+    assert strength(old, NOW) < 0.001
+
+
+def test_a_frozen_crystal_keeps_its_importance() -> None:
+    frozen = replace(FRESH, lifecycle=Lifecycle.FROZEN, importance=0.4)
+    assert strength(frozen, NOW + timedelta(days=10_000)) == 0.4
+    assert lifecycle(frozen, NOW + timedelta(days=10_000)) is Lifecycle.FROZEN
+
+
+@pytest.mark.parametrize(
+    ("stored", "accesses", "age_days", "read"),
+    [
+        (Lifecycle.GENERATED, 0, 0, Lifecycle.GENERATED),
+        (Lifecycle.GENERATED, 1, 0, Lifecycle.ACTIVATED),
+        (Lifecycle.CONSOLIDATED, 3, 0, Lifecycle.CONSOLIDATED),
+        (Lifecycle.CONSOLIDATED, 0, 400, Lifecycle.ARCHIVED),
+        (Lifecycle.GENERATED, 0, 400, Lifecycle.ARCHIVED),
+        (Lifecycle.ARCHIVED, 1, 0, Lifecycle.ACTIVATED),
+    ],
+)
+def test_the_lifecycle_is_read_from_the_strength(
+    stored: Lifecycle, accesses: int, age_days: int, read: Lifecycle
+) -> None:
+    crystal = replace(FRESH, lifecycle=stored, accesses=accesses)
+    assert lifecycle(crystal, NOW + timedelta(days=age_days)) is read
+
+
+def test_an_id_is_32_hexadecimal_digits_of_origin_and_text() -> None:
+    assert FRESH.id == crystal_id(Origin.SCRATCH, "  Anna lives in Bonn.\n")
+    assert len(FRESH.id) == 32
+    assert int(FRESH.id, 16)
+    assert FRESH.id != crystal_id(Origin.SESSION, FRESH.text)
+    assert FRESH.id != crystal_id(Origin.SCRATCH, "Anna lives in Köln.")
+    assert crystal_id(Origin.SEED, "Stra\u00dfe \u00e9") == crystal_id(Origin.SEED, "Stra\u00dfe e\u0301")
+
+
+def test_nothing_but_origin_and_text_makes_the_id() -> None:
+    other = replace(FRESH, importance=0.1, context="Anna, in May", session="s", position=3, accesses=9, valence=0.3)
+    assert other.id == FRESH.id
+
+
+def test_the_indexes_see_the_context_before_the_text() -> None:
+    assert FRESH.indexed_text == "Anna lives in Bonn."
+    assert replace(FRESH, context="The Bond").indexed_text == "The Bond: Anna lives in Bonn."
+
+
+def test_the_least_trusted_of_a_lineage_decides() -> None:
+    assert least_trust([Trust.OWNER, Trust.WEB, Trust.AGENT]) is Trust.WEB
+    assert least_trust((Trust.OWNER, Trust.TOOL)) is Trust.TOOL
+    assert least_trust([]) is Trust.OWNER
+
+
+def test_a_source_is_written_as_file_lines_and_digest() -> None:
+    assert str(Source("memory/scratch.md", 3, 5, "0123456789abcdef")) == "memory/scratch.md:3-5@0123456789ab"
+    assert str(Source("a.md", 3, 3)) == "a.md:3"

@@ -1,0 +1,142 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.crystals.duplicates import absorbed, asked_word_for_word, comparable, same_memory, says_the_same, survivor
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def _note(text: str, **changes: object) -> Crystal:
+    return replace(Crystal(text, Origin.SCRATCH, AT), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("User prefers dark mode", "The user likes dark mode."),
+        ("Ada prefers tea over coffee in the morning", "In the morning Ada prefers tea over coffee"),
+        ("The deployment runs on port 8443 behind nginx", "Deployment runs on port 8443, behind nginx."),
+        ("We decided to use SQLite for the ledger", "We have decided to use SQLite for the ledger"),
+        ("Ada really wants short answers", "Ada wants short answers"),
+        ("It does not build", "It doesn't build!"),
+        ("东京很好", "东京很好。"),
+    ],
+)
+def test_the_same_words_say_the_same(one: str, other: str) -> None:
+    assert says_the_same(one, other)
+    assert says_the_same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ada's office is in room 14", "Ada's office is in room 15"),
+        ("The release is on 3 May", "The release is on 4 May"),
+        ("Ada prefers tea over coffee", "Ada prefers coffee over tea"),
+        ("Alice manages Bob", "Bob manages Alice"),
+        ("Alice manages the web team", "Alina manages the web team"),
+        ("It builds", "It does not build"),
+        ("Ada was the lead of payments", "Ada is the lead of payments"),
+        ("Ada leads payments", "Ada might lead payments"),
+        ("Deploy on Fridays", "Deploy only on Fridays"),
+        ("Deploy on Fridays", "Never deploy on Fridays"),
+        ("The server runs Debian", "The backup server runs Debian"),
+        ("Copy from prod to staging", "Copy to prod from staging"),
+        ("Migrate before the deploy", "Migrate after the deploy"),
+        ("The offset is 5", "The offset is -5"),
+        ("Costs 5 $", "Costs 5 %"),
+        ("x > y", "x < y"),
+        ("The API is public?", "The API is public."),
+        ("", "!!"),
+    ],
+)
+def test_another_value_name_order_tense_or_condition_says_something_else(one: str, other: str) -> None:
+    assert not says_the_same(one, other)
+    assert not says_the_same(other, one)
+
+
+def test_i_is_another_one_when_another_speaks() -> None:
+    mine = _note("I prefer tea", origin=Origin.SESSION, speaker="Ada")
+    assert not same_memory(mine, _note("I prefer tea.", origin=Origin.SESSION, speaker="Bob"))
+    assert same_memory(mine, _note("I prefer tea.", origin=Origin.SESSION, speaker="ada"))
+    assert same_memory(replace(mine, text="Ada prefers tea"), _note("Ada prefers tea.", speaker="Bob"))
+
+
+def test_the_same_line_under_another_heading_is_about_something_else() -> None:
+    staging = _note("The port: 8443", context="Staging, 1 March 2026")
+    assert not comparable(staging, _note("The port is 8443", context="Production, 1 March 2026"))
+    assert same_memory(staging, _note("The port is 8443", context="Staging, 9 April 2026"))
+
+
+def test_what_happened_on_two_days_happened_twice() -> None:
+    failed = _note("We deployed the canary", kind=Kind.EPISODE)
+    assert not same_memory(failed, _note("We deployed the canary!", kind=Kind.EPISODE, created_at=AT + DAY))
+    assert same_memory(failed, _note("We deployed the canary!", kind=Kind.EPISODE))
+    assert not same_memory(_note("The audit is tomorrow"), _note("The audit is tomorrow!", created_at=AT + DAY))
+
+
+@pytest.mark.parametrize("origin", [Origin.EVICTED, Origin.SEED, Origin.DREAM])
+def test_a_line_that_left_and_what_a_dream_found_never_merge_with_what_was_said(origin: Origin) -> None:
+    assert not same_memory(_note("The port is 80"), _note("The port is 80.", origin=origin))
+    assert same_memory(_note("The port is 80", origin=Origin.DREAM), _note("The port is 80.", origin=Origin.DREAM))
+
+
+def test_the_more_trusted_then_the_more_important_then_the_elder_stands_for_both() -> None:
+    owner, agent = _note("a", trust=Trust.OWNER, importance=0.1), _note("b", importance=0.9)
+    assert survivor(agent, owner, ()) == (owner, agent)
+    weak, elder, younger = (
+        _note("c", importance=0.3),
+        _note("d", created_at=AT - DAY),
+        _note("e", created_at=AT + DAY),
+    )
+    assert survivor(weak, younger, ()) == (younger, weak)
+    assert survivor(younger, elder, ()) == (elder, younger)
+
+
+def test_what_a_pointer_leads_to_and_what_is_frozen_never_steps_back() -> None:
+    weak, strong = _note("a", importance=0.1), _note("b", importance=0.9)
+    assert survivor(weak, strong, {weak.id}) == (weak, strong)
+    assert survivor(weak, strong, {weak.id, strong.id}) is None
+    frozen = replace(weak, lifecycle=Lifecycle.FROZEN)
+    assert survivor(strong, frozen, ()) == (frozen, strong)
+
+
+def test_a_copy_that_is_trusted_more_does_not_hide_behind_a_pointer_to_one_that_is_not() -> None:
+    page, owner = _note("a", trust=Trust.WEB), _note("b", trust=Trust.OWNER)
+    assert survivor(page, owner, {page.id}) is None
+
+
+def test_a_survivor_of_equals_names_its_parent_and_takes_over_what_was_made_of_it() -> None:
+    stays = _note("a", importance=0.6, accesses=2, last_accessed_at=AT, parents=("p",))
+    twin = _note("b", importance=0.9, accesses=3, last_accessed_at=AT + DAY, created_at=AT - DAY)
+    both = absorbed(stays, twin)
+    assert (both.text, both.trust, both.parents) == ("a", Trust.AGENT, ("p", twin.id))
+    assert (both.importance, both.accesses, both.last_accessed_at) == (0.9, 5, AT + DAY)
+
+
+def test_said_again_is_as_good_as_used() -> None:
+    again = _note("b", created_at=AT + DAY)
+    assert absorbed(_note("a"), again).last_accessed_at == AT + DAY
+    assert absorbed(_note("a"), replace(again, created_at=AT - DAY)).last_accessed_at is None
+
+
+@pytest.mark.parametrize("trust", [Trust.TOOL, Trust.WEB])
+def test_a_page_gives_the_owners_word_nothing_and_takes_nothing_from_it(trust: Trust) -> None:
+    word = _note("a", trust=Trust.OWNER, importance=0.4)
+    echo = _note("b", trust=trust, importance=1.0, accesses=9, created_at=AT + DAY)
+    assert absorbed(word, echo) == word
+
+
+def test_the_agents_echo_weighs_for_its_owner_and_is_no_parent() -> None:
+    word = _note("a", trust=Trust.OWNER, importance=0.4)
+    both = absorbed(word, _note("b", importance=0.9, accesses=2))
+    assert (both.importance, both.accesses, both.trust, both.parents) == (0.9, 2, Trust.OWNER, ())
+
+
+def test_words_are_asked_for_as_they_stand() -> None:
+    assert asked_word_for_word("who said: the PORT  is 80?", "The port is 80")
+    assert not asked_word_for_word("port 80", "The port is 80")

@@ -1,0 +1,114 @@
+"""Every detector: what scans a text of a note, a turn, an item or a page, as a function of that text alone."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from graphs.extractive import condensed
+from graphs.numbers import invented
+from state.crystals.contradiction import contradicts, other_number, same_subject
+from state.crystals.crystal import Trust
+from state.crystals.duplicates import says_the_same
+from state.crystals.salience import is_question, salience
+from state.document.document import parse, render
+from state.document.markdown import unfenced
+from state.document.pointer import candidates, parse_pointer, topic_of
+from state.forgetting.digests import digest_of_part, digest_of_run, mark_of_run
+from state.forgetting.in_place import blanked
+from state.forgetting.matching import RUN_WORDS, Cut, Target, sentences, spans, without
+from state.forgetting.tombstones import Buried, Runs
+from state.injection.decoding import decoded, folded
+from state.injection.defang import defang, is_quoted, quote, reads_as_instruction
+from state.scratch import parse_notes, plain_text
+from state.search.answering import answers
+from state.search.dates import asks_when, periods_in, tells_time
+from state.search.query import content, names_in, read_question
+from state.signals.curiosity import missed, questions_in
+from state.signals.event_lexicon import feelings_in
+from state.signals.skills import parse_skill, short_name
+from state.text.chunks import chunk, tokens
+from state.text.escapes import unescaped
+from state.text.words import content_terms, normalise, numbers, terms
+
+Detector = Callable[[str], object]
+
+_NOW = datetime(2026, 3, 12, tzinfo=UTC)
+_LINE = "The user prefers tabs over spaces, and the office is not in room 14."
+_LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+_SHORT, _PHRASE, _WHOLE = (Target.of(text) for text in ("a", "prefers short answers", _LONG))
+_SALT = "00" * 16
+
+
+def _runs(*runs: tuple[str, ...]) -> Runs:
+    return Runs(
+        len(runs[0]),
+        frozenset(mark_of_run(_SALT, run) for run in runs),
+        frozenset(digest_of_run(_SALT, run) for run in runs),
+    )
+
+
+_PART = _WHOLE.words[:RUN_WORDS]
+_BURIED = Buried(
+    _SALT,
+    runs=(_runs(("a",), ("the",)), _runs(_PHRASE.words)),
+    parts=Runs(RUN_WORDS, frozenset({mark_of_run(_SALT, _PART)}), frozenset({digest_of_part(_SALT, _PART)})),
+)
+
+
+def _blanked(text: str) -> bytes:
+    return blanked(text.encode("utf-8", "replace"), parse_notes(text, _NOW), lambda one: spans(one, [_SHORT]))
+
+
+DETECTORS: Mapping[str, Detector] = {
+    "reads_as_instruction": reads_as_instruction,
+    "folded": folded,
+    "decoded": decoded,
+    "defang": defang,
+    "defang whole": lambda text: defang(text, len(text) + 1),
+    "quote": lambda text: quote(text, Trust.WEB),
+    "quote whole": lambda text: quote(text, Trust.WEB, len(text) + 40),
+    "is_quoted": lambda text: is_quoted(f'"{text}" (from the web)'),
+    "questions_in": questions_in,
+    "missed": missed,
+    "is_question": is_question,
+    "answers": lambda text: answers("Why does the deploy fail?", text),
+    "answers asked": lambda text: answers(text, _LINE),
+    "feelings_in": feelings_in,
+    "salience": lambda text: salience(text, Trust.OWNER),
+    "contradicts": lambda text: contradicts(text, _LINE),
+    "other_number": lambda text: other_number(text, _LINE),
+    "same_subject": lambda text: same_subject(text, _LINE),
+    "says_the_same": lambda text: says_the_same(text, f"{text} "),
+    "spans": lambda text: spans(text, [_SHORT, _PHRASE, _WHOLE]),
+    "sentences": sentences,
+    "without sentences": lambda text: without(text, [_SHORT, _PHRASE, _WHOLE], Cut.SENTENCES),
+    "without words": lambda text: without(text, [_SHORT, _PHRASE], Cut.WORDS),
+    "found": _BURIED.found,
+    "buried without": _BURIED.without,
+    "masked": _BURIED.masked,
+    "blanked": _blanked,
+    "unescaped": unescaped,
+    "normalise": normalise,
+    "terms": terms,
+    "content_terms": content_terms,
+    "numbers": numbers,
+    "invented": lambda text: invented(text, [(_LINE, _NOW)]),
+    "chunk": chunk,
+    "tokens": tokens,
+    "condensed": condensed,
+    "periods_in": lambda text: periods_in(text, _NOW),
+    "asks_when": asks_when,
+    "tells_time": tells_time,
+    "read_question": lambda text: read_question(text, ("Anna",), _NOW),
+    "content": content,
+    "names_in": names_in,
+    "parse_notes": lambda text: parse_notes(text, _NOW),
+    "plain_text": plain_text,
+    "parse": lambda text: render(parse(text)),
+    "lines": lambda text: [(block.key, block.pinned) for part in parse(text).parts for block in part.lines],
+    "unfenced": unfenced,
+    "candidates": lambda text: candidates(text, {}),
+    "parse_pointer": parse_pointer,
+    "topic_of": topic_of,
+    "parse_skill": parse_skill,
+    "short_name": short_name,
+}

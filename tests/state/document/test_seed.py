@@ -1,0 +1,74 @@
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from state.crystals.crystal import Lifecycle, Origin, Trust
+from state.document.document import SectionName, blank, parse, render
+from state.document.seed import MARKER, appended, seed_crystals, split_seed
+
+NOW = datetime(2026, 3, 12, tzinfo=UTC)
+OLD = "# My notes\n\nI like tea.\n\nI like tea.\nTabs.\n"
+
+
+def by_paragraph(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n\n"))
+
+
+def test_old_text_becomes_settled_crystals_with_their_lines() -> None:
+    crystals = seed_crystals(OLD, NOW, by_paragraph)
+    assert [crystal.text for crystal in crystals] == ["# My notes", "I like tea.", "I like tea.\nTabs.\n"]
+    assert {(c.importance, c.lifecycle, c.origin, c.trust) for c in crystals} == {
+        (0.75, Lifecycle.CONSOLIDATED, Origin.SEED, Trust.OWNER)
+    }
+    places = [(c.source.first_line, c.source.last_line) for c in crystals if c.source]
+    assert places == [(1, 1), (3, 3), (5, 6)]
+    assert [crystal.position for crystal in crystals] == [0, 1, 2]
+
+
+def test_long_text_is_cut_in_overlapping_chunks() -> None:
+    text = "\n\n".join(f"Paragraph {i}: " + "word " * 60 for i in range(20))
+    crystals = seed_crystals(text, NOW)
+    lines = [(c.source.first_line, c.source.last_line) for c in crystals if c.source]
+    assert len(crystals) > 2
+    assert all(later[0] <= earlier[1] for earlier, later in pairwise(lines))
+    assert lines[-1][1] == 39
+
+
+def test_equal_chunks_are_one_crystal_and_blank_ones_none() -> None:
+    assert len(seed_crystals("same\n\nsame\n\n  \n\nother", NOW, by_paragraph)) == 2
+    assert seed_crystals("", NOW, by_paragraph) == ()
+
+
+def test_a_chunk_that_was_rewritten_points_at_the_whole_file() -> None:
+    (crystal,) = seed_crystals("a\nb\nc", NOW, lambda _: ("rewritten",))
+    assert crystal.source is not None
+    assert (crystal.source.first_line, crystal.source.last_line) == (1, 3)
+
+
+def test_the_old_text_stays_on_top_byte_for_byte() -> None:
+    whole = appended(OLD, "# Working Memory State\n")
+    assert whole.startswith(OLD)
+    assert whole[len(OLD) :] == f"\n\n---\n\n{MARKER}\n\n# Working Memory State\n"
+    assert "\r\n---\r\n" in appended("a\r\nb", "c")
+
+
+def test_the_comment_is_found_again_whatever_the_line_ends() -> None:
+    for text in ("old", "old\n", "old\r\n", ""):
+        assert split_seed(appended(text, "new\n")) == (text, "new\n")
+        assert split_seed(appended(text, "new\n").replace("\n", "\r\n").replace("\r\r", "\r")) is not None
+    assert split_seed("no comment") is None
+    assert split_seed(f"inside a line {MARKER} it is no mark") is None
+
+
+def test_the_comment_is_found_when_a_human_removed_the_rule() -> None:
+    assert split_seed(f"old\n{MARKER}\nnew") == ("old\n", "new")
+    assert split_seed(f"{MARKER}\nnew") == ("", "new")
+
+
+def test_the_last_comment_parts_the_file() -> None:
+    assert split_seed(appended(appended("a", "b"), "c")) == (appended("a", "b"), "c")
+
+
+def test_the_document_below_is_read_as_the_seven_sections() -> None:
+    whole = parse(appended("# Mine\n\ntext", render(blank())))
+    assert whole.missing == ()
+    assert [part.name for part in whole.parts if part.name] == list(SectionName)

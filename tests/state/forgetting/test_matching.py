@@ -1,0 +1,225 @@
+"""Laws of forgetting: nothing that matches is left, nothing else goes, and doing it again changes nothing."""
+
+import html
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.errors import UsageError
+from state.forgetting.matching import (
+    MOST_RUN_WORDS,
+    RUN_WORDS,
+    Cut,
+    Target,
+    cut_all,
+    cut_out,
+    sentences,
+    spans,
+    without,
+)
+from state.forgetting.placed_words import Span, worded
+from state.text.escapes import unescaped
+from state.text.words import normalise
+
+WORDS = st.sampled_from(
+    "ada Ada tea İstanbul straße STRASSE e\u0301t\u00e9 été 東京都 한국 x 7731 don't forgotten".split()
+)
+GAPS = st.sampled_from([" ", "  ", "\n", ". ", "! ", ", ", "** ", "\n- ", "\n\n", '" ', "\\ ", "。", "_", "-"])
+TEXTS = st.lists(st.tuples(WORDS, GAPS).map("".join), max_size=30).map("".join)
+TARGETS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join).map(Target.of)
+CUTS = st.sampled_from(list(Cut))
+
+
+@given(TEXTS, st.lists(TARGETS, min_size=1, max_size=3), CUTS)
+def test_no_match_is_left(text: str, targets: list[Target], cut: Cut) -> None:
+    assert spans(without(text, targets, cut), targets) == ()
+
+
+@given(st.text(max_size=200), st.text(max_size=20), CUTS)
+def test_no_match_is_left_of_any_text(text: str, wanted: str, cut: Cut) -> None:
+    try:
+        target = Target.of(wanted)
+    except UsageError:
+        assert worded(wanted) == ()
+        return
+    left = without(f"{text} {wanted} {text}", [target], cut)
+    assert spans(left, [target]) == ()
+    assert without(left, [target], cut) == left
+
+
+@given(TEXTS, TARGETS, CUTS)
+def test_a_text_without_a_match_stays_as_it_is(text: str, target: Target, cut: Cut) -> None:
+    assert (without(text, [target], cut) == text) or spans(text, [target])
+
+
+@given(TEXTS, TARGETS, CUTS)
+def test_forgetting_twice_is_forgetting_once(text: str, target: Target, cut: Cut) -> None:
+    once = without(text, [target], cut)
+    assert without(once, [target], cut) == once
+
+
+@pytest.mark.parametrize("cut", Cut)
+def test_a_text_laid_around_itself_many_times_goes_in_few_turns(cut: Cut) -> None:
+    target, turns = Target.of("ada tea"), 0
+
+    def find(text: str) -> tuple[Span, ...]:
+        nonlocal turns
+        turns += 1
+        return spans(text, [target])
+
+    depth = 2_000
+    left = cut_all("ada\n" * depth + "tea\n" * depth, find, cut)
+    assert spans(left, [target]) == ()
+    assert turns <= 30
+
+
+@given(TEXTS, TARGETS)
+def test_only_sentences_with_a_match_go_at_once(text: str, target: Target) -> None:
+    """Of one cut: what goes are sentences that a match touches, and every other one is left, in its order."""
+    found = spans(text, [target])
+    if not found:
+        return
+    left = cut_out(text, found, Cut.SENTENCES)
+    at = 0
+    for start, end in sentences(text):
+        touched = any(start < stop and begin < end for begin, stop in found)
+        sentence = text[start:end].strip()
+        if not touched and worded(sentence) and worded(left):
+            place = left.find(sentence, at)
+            assert place >= 0, (sentence, left)
+            at = place + len(sentence)
+    kept = [word for word, _, _ in worded(left.replace("[forgotten]", ""))]
+    assert len(kept) < len(worded(text))
+
+
+@given(TEXTS, TARGETS)
+def test_what_is_left_are_words_that_were_there(text: str, target: Target) -> None:
+    left = [word for word, _, _ in worded(without(text, [target], Cut.WORDS).replace("[forgotten]", ""))]
+    there = [word for word, _, _ in worded(text)]
+    remaining = iter(there)
+    assert all(word in remaining for word in left)
+
+
+@given(TEXTS)
+def test_words_stand_where_they_are_said_to_stand(text: str) -> None:
+    for word, start, end in worded(text):
+        assert 0 <= start < end <= len(text)
+        assert word in {one for one, _, _ in worded(text[start:end])}
+
+
+@given(TEXTS, TARGETS)
+def test_another_spelling_of_the_same_text_matches_as_well(text: str, target: Target) -> None:
+    assert bool(spans(normalise(text), [target])) == bool(spans(text, [target]))
+
+
+@given(st.lists(WORDS, min_size=1, max_size=60).map(" ".join), st.integers(0, 60), st.integers(1, 60))
+def test_whatever_is_cut_off_from_a_long_text_is_it(text: str, start: int, length: int) -> None:
+    """Eight words at least, in a text of their own or in a line; a part that begins or ends the target, at an end."""
+    target = Target.of(text)
+    piece = " ".join(target.words[start : start + length])
+    if len(target.words[start : start + length]) < min(RUN_WORDS, len(target.words)):
+        return
+    assert spans(piece, [target])
+    assert spans(f"Before that.\n- {piece}\r\nAfter it.", [target])
+    if start == 0:
+        assert spans(f"He said {piece}", [target])
+        assert spans(f"He said {piece} yo", [target])
+    if start + length >= len(target.words):
+        assert spans(f"{piece}, he said", [target])
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=RUN_WORDS + 1, max_size=60, unique=True), st.data())
+def test_in_the_midst_of_another_text_most_of_its_words_are_it_and_fewer_are_not(
+    numbers: list[int], data: st.DataObject
+) -> None:
+    target = Target(tuple(f"w{number}" for number in numbers))
+    start = data.draw(st.integers(0, len(numbers) - RUN_WORDS))
+    length = data.draw(st.integers(RUN_WORDS, len(numbers) - start))
+    told = f"He said so yesterday: {' '.join(target.words[start : start + length])}, and went away"
+    least = min(max(RUN_WORDS, 0.75 * len(numbers)), MOST_RUN_WORDS)
+    assert bool(spans(told, [target])) is (length >= least)
+
+
+def test_two_facts_that_share_a_phrase_are_two() -> None:
+    target = Target.of("Ada prefers short answers with the command first and the reason after it; her salary is 5000")
+    for other in (
+        "Bo prefers short answers with the command first and the reason after it",
+        "Rule: short answers with the command first and the reason after it. Deploys are on Monday.",
+    ):
+        assert spans(other, [target]) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://wiki.example/?q=caf%C3%A9%20code%207731",
+        "caf&eacute;&nbsp;code&#32;7731",
+        "<p>caf&#xE9; <b>code</b><br/>7731</p>",
+    ],
+)
+def test_escapes_do_not_hide_a_text(text: str) -> None:
+    target = Target.of("café code 7731")
+    assert spans(text, [target])
+    for cut in Cut:
+        assert spans(without(f"Bo is late. See {text}", [target], cut), [target]) == ()
+        assert without(f"Bo is late. See {text}", [target], cut).startswith("Bo is late.")
+
+
+@given(st.text(max_size=80))
+def test_an_escape_is_read_where_it_stands(text: str) -> None:
+    assert len(unescaped(text)) == len(text)
+    for escape in (quote(text, safe=""), html.escape(text), "".join(f"&#{ord(char)};" for char in text)):
+        assert len(unescaped(escape)) == len(escape)
+    if text.isprintable():
+        read = unescaped(quote(text, safe="")).replace("\u200b", "")
+        assert read == text.replace("\u200b", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "left"),
+    [
+        ("Ada likes tea. The code is 7731. Bo is late.", "the CODE is 7731", "Ada likes tea. Bo is late."),
+        ("- Ada likes tea\n- the code: **7731**\n- Bo is late", "code 7731", "- Ada likes tea\n- Bo is late"),
+        ("- the code is 7731. Bo is late.", "code is 7731", "- Bo is late."),
+        ("The code\nis 7731.\nBo is late.", "code is 7731", "Bo is late."),
+        ("Dr. Smith knows the code. Bo knows.", "the code", "Bo knows."),
+        ("It costs 3.5 euros, e.g. today. Bo pays.", "euros", "Bo pays."),
+        ("東京に行く。暗号は青い。大阪に行く。", "暗号は青", "東京に行く。大阪に行く。"),
+        ("Die Straße ist lang. Bo geht.", "STRASSE", "Bo geht."),
+        ("İstanbul is far. Bo goes.", "i\u0307stanbul", "Bo goes."),
+        ("e\u0301te\u0301 comes. Bo goes.", "été", "Bo goes."),
+        ("airport 7731", "port", "airport 7731"),
+        ('say \\"the code\\". Bo goes.', "the code", "Bo goes."),
+        ("the code", "the code", ""),
+        ("- the code\n", "the code", ""),
+        ("> the code. Bo goes.", "code", "> Bo goes."),
+    ],
+)
+def test_the_sentence_goes_and_no_more(text: str, wanted: str, left: str) -> None:
+    assert without(text, [Target.of(wanted)], Cut.SENTENCES) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "left"),
+    [
+        ("the code is 7731 now", "code is 7731", "the [forgotten] now"),
+        ("**Ada** likes tea", "ada", "**[forgotten]** likes tea"),
+        ("forgotten things", "forgotten", "[…] things"),
+        ("the code", "the code", ""),
+    ],
+)
+def test_words_alone_leave_a_mark(text: str, wanted: str, left: str) -> None:
+    assert without(text, [Target.of(wanted)], Cut.WORDS) == left
+
+
+def test_a_target_has_words() -> None:
+    with pytest.raises(UsageError, match="at least one word"):
+        Target.of(" … — \n")
+
+
+def test_escapes_of_json_do_not_join_words() -> None:
+    text = json.dumps({"text": 'the code\nis "7731"'})
+    assert spans(json.loads(text)["text"], [Target.of("code is 7731")])

@@ -1,0 +1,173 @@
+"""Laws: what is buried is found in any text that holds it, in no other, and what is kept says nothing about it."""
+
+import sqlite3
+import tempfile
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from state.crystals.crystal import Crystal, Origin
+from state.forgetting.matching import RUN_WORDS, Target, spans
+from state.forgetting.placed_words import worded
+from state.forgetting.tombstones import Buried
+from state.stores.database.connection import open_database
+from state.stores.database.tombstones import Forgotten
+from tests.support.in_memory import trial
+
+NOW = datetime(2026, 3, 12, tzinfo=UTC)
+WORDS = ("vault", "code", "4711", "Miez", "straße", "café", "Łódź", "tomorrow", "the", "is", "Οδός", "дом", "東京")
+words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=20)
+gaps = st.sampled_from([" ", "\n", "\t", "  ", ", ", ". ", " - ", "**", "`", '"', "\u00a0", " (", "…", "\\n> "])
+dresses: st.SearchStrategy[Callable[[str], str]] = st.sampled_from(
+    [
+        str.upper,
+        str.title,
+        str.swapcase,
+        lambda word: unicodedata.normalize("NFD", word),
+        lambda word: unicodedata.normalize("NFKC", word),
+        "\u200b".join,
+        str,
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    connection = open_database(tmp_path_factory.mktemp("laws") / "state.db")
+    yield connection
+    connection.close()
+
+
+@contextmanager
+def buried(connection: sqlite3.Connection, *texts: str) -> Iterator[Forgotten]:
+    """A store in which these are buried, for as long as it is looked at."""
+    with trial(connection):
+        forgotten = Forgotten(connection)
+        for text in texts:
+            forgotten.bury_target(Target.of(text), NOW)
+        yield forgotten
+
+
+def _dressed(draw: st.DrawFn, said: list[str]) -> str:
+    gap = "".join(draw(dresses)(word) + draw(gaps) for word in said)
+    return f"{draw(gaps)}{gap}"
+
+
+@st.composite
+def tellings(draw: st.DrawFn) -> tuple[str, str]:
+    """A text, and another one that says it: other case, forms, signs between the words, and words around it."""
+    said = draw(words)
+    around = [" ".join(draw(st.lists(st.sampled_from(("before", "after", "Any")), max_size=5))) for _ in range(2)]
+    return " ".join(said), f"{around[0]} {_dressed(draw, said)} {around[1]}"
+
+
+@settings(max_examples=60)
+@given(tellings())
+def test_what_was_buried_is_found_in_any_text_that_holds_it(
+    connection: sqlite3.Connection, telling: tuple[str, str]
+) -> None:
+    text, other = telling
+    assume(spans(other, [Target.of(text)]))  # the words of both are the same: what a dress may change, if it may
+    with buried(connection, text) as forgotten:
+        assert forgotten.found(other)
+        assert forgotten.holds(other)
+        left = forgotten.buried().without(other)
+        assert not forgotten.found(left)
+        assert not forgotten.found(forgotten.buried().masked(other))
+
+
+@settings(max_examples=60)
+@given(words, words)
+def test_it_is_found_wherever_its_words_are_and_not_where_two_of_them_are_missing(
+    connection: sqlite3.Connection, said: list[str], other: list[str]
+) -> None:
+    text, elsewhere = " ".join(said), " ".join(other)
+    target = Target.of(text)
+    with buried(connection, text) as forgotten:
+        found = forgotten.found(elsewhere)
+        assert all(
+            any(start <= at and end <= stop for start, stop in found) for at, end in spans(elsewhere, [target])
+        )
+        if (
+            len(target.words) <= RUN_WORDS
+            and (Counter(target.words) - Counter(Target.of(elsewhere).words)).total() > 1
+        ):
+            assert not found
+
+
+@settings(max_examples=40)
+@given(st.text(min_size=1, max_size=60), st.text(max_size=80))
+def test_of_any_text_at_all(connection: sqlite3.Connection, text: str, other: str) -> None:
+    assume(worded(text))
+    with buried(connection, text) as forgotten:
+        told = f"{other} {text} {other}"
+        found = forgotten.found(told)
+        assert all(
+            any(start <= at and end <= stop for start, stop in found) for at, end in spans(told, [Target.of(text)])
+        )
+        assert not forgotten.found(forgotten.buried().without(told))
+
+
+@settings(max_examples=30)
+@given(st.lists(words.map(" ".join), min_size=2, max_size=4))
+def test_lifting_one_leaves_what_the_others_say(connection: sqlite3.Connection, texts: list[str]) -> None:
+    with buried(connection, *texts[1:]) as others:
+        still = bool(others.found(texts[0]))
+    with buried(connection, *texts) as forgotten:
+        assert forgotten.lift(Target.of(texts[0]))
+        assert not forgotten.lift(Target.of(texts[0]))
+        if not still and not any(spans(text, [Target.of(texts[0])]) for text in texts[1:]):
+            assert not forgotten.found(texts[0])
+        for text in texts:
+            forgotten.lift_all_of(text)
+        assert not forgotten.any()
+
+
+@settings(max_examples=5)
+@given(st.lists(st.from_regex(r"[a-z]{6,12}", fullmatch=True), min_size=1, max_size=12, unique=True))
+def test_the_file_of_the_database_holds_neither_the_text_nor_a_word_of_it(said: list[str]) -> None:
+    text = " ".join(said)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.db"
+        with closing(open_database(path)) as connection:
+            Forgotten(connection).bury_target(Target.of(text), NOW)
+            Forgotten(connection).bury([text], NOW)
+            assert Forgotten(connection).found(text)
+            schema = " ".join(row[0] or "" for row in connection.execute("SELECT sql FROM sqlite_master")).lower()
+            assert path.with_name("state.db-wal").stat().st_size  # the digests are in the log still
+            content = b"".join(file.read_bytes() for file in path.parent.iterdir()).lower()
+        content += path.read_bytes().lower()
+        for word in (text, *said):
+            if word not in schema:
+                assert word.encode() not in content
+                assert word.encode("utf-16-le") not in content
+
+
+@settings(max_examples=30)
+@given(tellings())
+def test_the_same_text_has_other_digests_in_another_workspace(
+    connection: sqlite3.Connection, telling: tuple[str, str]
+) -> None:
+    with buried(connection, telling[0]) as forgotten:
+        one = forgotten.buried()
+    with buried(connection, telling[0]) as forgotten:
+        other = forgotten.buried()
+    assert one.salt != other.salt
+    assert not any(set(a.digests) & set(b.digests) for a, b in zip(one.runs, other.runs, strict=True))
+    assert not Buried(other.salt, frozenset(), one.runs).found(telling[0])
+
+
+@given(st.text(max_size=40))
+def test_while_nothing_is_buried_every_text_is_what_it_is(text: str) -> None:
+    crystal = Crystal(text, Origin.SESSION, NOW)
+    assert not Buried()
+    assert Buried().found(text) == ()
+    assert Buried().without(text) is text
+    assert Buried().spared(crystal) is crystal

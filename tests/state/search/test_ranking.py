@@ -1,0 +1,169 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.search.ranking import (
+    REACH,
+    WEIGHTS,
+    Signals,
+    age_days,
+    boost,
+    coverage,
+    is_good,
+    order,
+    relevance,
+    shares,
+    telling,
+)
+from state.signals.hormones import Hormones
+
+NOW = datetime(2026, 3, 12, tzinfo=UTC)
+LEVELS = st.floats(0, 1)
+SIGNALS = st.builds(
+    Signals,
+    cosine=st.floats(-1, 1),
+    near=LEVELS,
+    own=LEVELS,
+    session=LEVELS,
+    before=st.floats(-1, 1),
+    after=st.floats(-1, 1),
+    speaker=st.booleans(),
+    period=st.sampled_from([0.0, 0.5, 1.0]),
+    tells_time=st.booleans(),
+    asks=st.booleans(),
+)
+
+
+def _crystal(text: str, *, age: float = 1, importance: float = 0.5, fades: bool = False) -> Crystal:
+    at = NOW - timedelta(days=age)
+    stage = Lifecycle.GENERATED if fades else Lifecycle.FROZEN
+    return Crystal(text, Origin.SESSION, at, importance=importance, lifecycle=stage)
+
+
+def _hormones(dopamine: float, cortisol: float) -> Hormones:
+    return Hormones(dopamine, cortisol, 0.2, NOW)
+
+
+def _texts(ranked: list[tuple[Crystal, float]]) -> list[str]:
+    return [crystal.text for crystal, _ in ranked]
+
+
+@given(SIGNALS)
+def test_relevance_is_between_0_and_1(signals: Signals) -> None:
+    assert 0 <= relevance(signals) <= 1
+
+
+@given(SIGNALS, st.sampled_from(["cosine", "near", "own", "session", "before", "after", "period"]))
+def test_more_of_a_signal_is_never_less_relevant(signals: Signals, name: str) -> None:
+    assert WEIGHTS[name] > 0
+    fuller: dict[str, Any] = {name: 1.0}
+    assert relevance(replace(signals, **fuller)) >= relevance(signals)
+
+
+@given(SIGNALS)
+def test_a_question_answers_less_than_the_same_text_as_a_statement(signals: Signals) -> None:
+    assert relevance(replace(signals, asks=True)) <= relevance(replace(signals, asks=False))
+
+
+def test_a_rare_word_tells_more_than_a_common_one_and_all_together_tell_everything() -> None:
+    rare, common, unknown = shares([1, 500, 0], 1_000)
+    assert unknown > rare > common > 0
+    assert rare + common + unknown == pytest.approx(1)
+
+
+def test_a_word_of_every_text_still_has_a_share() -> None:
+    assert shares([10, 10], 10) == pytest.approx([0.5, 0.5])
+    assert shares([12], 10) == [1.0]  # deleted rows may leave the total behind
+
+
+def test_no_words_have_no_shares() -> None:
+    assert shares([], 10) == []
+    assert coverage([], [(0, 1.0)]) == 0
+
+
+def test_a_word_counts_where_it_counts_most_and_only_once() -> None:
+    ring = [(0b001, 1.0), (0b011, REACH[-1]), (0b111, REACH[2])]
+    assert coverage([0.5, 0.3, 0.2], ring) == pytest.approx(0.5 + 0.3 * REACH[-1] + 0.2 * REACH[2])
+
+
+@given(st.lists(st.tuples(st.integers(0, 31), LEVELS), max_size=6))
+def test_coverage_is_between_0_and_1_and_grows_with_the_ring(ring: list[tuple[int, float]]) -> None:
+    told = shares([3, 1, 4, 1, 5], 9)
+    ranked = sorted(ring, key=lambda pair: -pair[1])
+    assert 0 <= coverage(told, ranked) <= 1 + 1e-9
+    assert coverage(told, ranked) >= coverage(told, ranked[:-1])
+
+
+def test_a_word_in_a_long_text_tells_less_unless_the_text_holds_the_whole_query() -> None:
+    assert telling(20, 0.3) == telling(200, 0.3) == 1
+    assert 0.2 < telling(1_600, 0.3) < telling(800, 0.3) < 1
+    assert telling(1_600, 0.3) < telling(1_600, 0.9) < 1
+    assert telling(10**6, 1.0) == 1
+
+
+def test_a_text_close_in_meaning_and_words_is_a_good_answer_and_one_that_shares_a_word_is_none() -> None:
+    both, arms = ("lexical", "dense"), [Signals(cosine=0.45, near=0.4)]
+    assert is_good(arms, both)
+    assert not is_good([Signals(cosine=0.3, near=0.2)], both)
+    assert not is_good([], both)
+
+
+def test_without_an_embedder_half_of_the_words_make_a_good_answer() -> None:
+    assert is_good([Signals(near=0.5)], ("lexical",))
+    assert not is_good([Signals(near=0.45)], ("lexical",))
+
+
+def test_the_better_match_comes_first() -> None:
+    ranked = order([(_crystal("fair"), 0.4), (_crystal("best"), 0.8), (_crystal("poor"), 0.1)], NOW)
+    assert ranked == [(_crystal("best"), 0.8), (_crystal("fair"), 0.4), (_crystal("poor"), 0.1)]
+
+
+def test_of_equal_matches_the_newer_comes_first() -> None:
+    assert _texts(order([(_crystal("old", age=9), 0.5), (_crystal("new"), 0.5)], NOW)) == ["new", "old"]
+
+
+def test_dopamine_brings_the_important_one_of_a_near_tie_to_the_front() -> None:
+    matches = [(_crystal("trifle", importance=0.0), 0.50), (_crystal("matter", importance=1.0), 0.49)]
+    assert _texts(order(matches, NOW)) == ["trifle", "matter"]
+    assert _texts(order(matches, NOW, _hormones(1.0, 0.0))) == ["matter", "trifle"]
+
+
+def test_cortisol_brings_the_recent_one_of_a_near_tie_to_the_front() -> None:
+    matches = [(_crystal("long ago", age=90), 0.50), (_crystal("just now", age=0), 0.48)]
+    assert _texts(order(matches, NOW)) == ["long ago", "just now"]
+    assert _texts(order(matches, NOW, _hormones(0.0, 1.0))) == ["just now", "long ago"]
+
+
+@given(LEVELS, LEVELS, st.floats(0, 1), st.floats(0, 1), st.floats(0.2, 1))
+def test_hormones_never_bury_a_clearly_better_match(
+    dopamine: float, cortisol: float, importance: float, other: float, match: float
+) -> None:
+    better, worse = _crystal("better", age=900, importance=importance), _crystal("worse", age=0, importance=other)
+    ranked = order([(worse, match / 1.2), (better, match)], NOW, _hormones(dopamine, cortisol))
+    assert _texts(ranked) == ["better", "worse"]
+
+
+@given(LEVELS, LEVELS, LEVELS, st.floats(0, 1_000))
+def test_the_boosts_stay_within_their_bounds(dopamine: float, cortisol: float, importance: float, age: float) -> None:
+    lift = boost(_crystal("x", age=age, importance=importance), _hormones(dopamine, cortisol), NOW)
+    assert 1 <= lift <= (1 + 0.2 * dopamine) * (1 + 0.3 * cortisol) + 1e-9
+
+
+def test_an_archived_crystal_stands_behind_a_live_one_that_matches_about_as_well() -> None:
+    archived = _crystal("archived", age=400, fades=True)
+    assert _texts(order([(archived, 0.5), (_crystal("live"), 0.48)], NOW)) == ["live", "archived"]
+
+
+def test_an_archived_crystal_is_found_before_what_hardly_matches() -> None:
+    archived = _crystal("archived", age=400, fades=True)
+    assert _texts(order([(_crystal("live"), 0.3), (archived, 0.5)], NOW)) == ["archived", "live"]
+
+
+def test_a_clock_set_back_makes_nothing_younger_than_new() -> None:
+    assert age_days(_crystal("from tomorrow", age=-1), NOW) == 0
+    assert age_days(_crystal("from last week", age=7), NOW) == 7

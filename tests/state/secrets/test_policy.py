@@ -1,0 +1,63 @@
+"""What is let through without a rule being read holds no secret; what a rule would find is never let through."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.secrets.languages import Noun, vocabulary
+from state.secrets.policy import Redaction, is_plain
+from state.secrets.redaction import redact
+from tests.redteam.corpus import CORPORA, drawn
+from tests.support.long_variants import examples
+
+# Of what plain texts are made, and the nouns and keywords that make one worth reading.
+WORDS = st.sampled_from([*vocabulary().spelled, *vocabulary().tells, *vocabulary().leads])
+PIECES = st.one_of(
+    WORDS,
+    WORDS.map(str.title),
+    st.from_regex(r"[A-Z]?[a-z]{1,9}|[A-Z]{1,5}|\d{1,6}|\d{1,2}:\d\d", fullmatch=True),
+    st.sampled_from(["kartoffel", "Correct", "horse", "mypw", "is", "to", "zebra", "abandon", "ability"]),
+)
+TEXTS = st.lists(st.tuples(PIECES, st.sampled_from([" ", ", ", ". ", "-", "\n", " is "])), max_size=16).map(
+    lambda pairs: "".join(piece + gap for piece, gap in pairs)
+)
+FILES = sorted({*CORPORA.glob("secrets_*.jsonl"), *CORPORA.glob("harmless_[abcp]*.jsonl")})
+
+
+@examples(400)
+@given(TEXTS)
+def test_a_plain_text_holds_nothing_that_a_rule_finds(text: str) -> None:
+    assert not (is_plain(text) and redact(text).found)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_plain_text_of_the_corpora_holds_nothing_that_a_rule_finds(file: object) -> None:
+    texts = [text for _, _, text, _ in drawn(CORPORA / str(file), seed=1)]
+    rows = [row for text in texts for row in (text, *text.splitlines())]
+    assert [row for row in rows if is_plain(row) and redact(row).found] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Ada prefers tea", "port is 8080", "call at 9:30, room 14.", "the server was moved on Friday"]
+)
+def test_most_short_notes_are_plain(text: str) -> None:
+    assert is_plain(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["the admin password is correcthorse", "mypw kartoffel", "the wi-fi is kartoffel", "pin 4711"]
+)
+def test_what_is_named_in_plain_words_is_no_plain_text(text: str) -> None:
+    assert not is_plain(text)
+
+
+def test_a_password_of_letters_alone_goes() -> None:
+    told = "wifi is honeycomb but the NAS wants Honeycomb!Nas"
+    assert Redaction().of(told) == redact(told).text != told
+    assert Redaction().kinds(told) == ("password",)
+    assert Redaction(on=False).of(told) == told
+
+
+def test_whatever_is_called_a_secret_is_read() -> None:
+    nouns = (word for word in vocabulary().spelled if vocabulary().nouns.get(word.replace(" ", "")) is Noun.PASSWORD)
+    assert [noun for noun in nouns if is_plain(f"the {noun} is kartoffel")] == []

@@ -1,0 +1,165 @@
+from dataclasses import replace
+
+import pytest
+
+from state.errors import UsageError
+from state.sessions.item import Item, State
+from state.sessions.policies.budget import HARD_LIMIT, PROTECTED_TAGS, SOFT_LIMIT, Budget
+from state.sessions.policies.policy import FORGOTTEN, Action, Plan
+from tests.state.sessions.shelves import MINUTE, START, ListShelf, item, seqs
+
+BUDGET = Budget()
+
+
+def held(count: int, protected: tuple[int, ...] = ()) -> list[Item]:
+    """So many, a minute apart; the protected ones have a tag of those that protect."""
+    return [
+        item(seq, created_at=START + seq * MINUTE, tags=("todo", "insight") if seq in protected else ("todo",))
+        for seq in range(count)
+    ]
+
+
+def check(items: list[Item], budget: Budget = BUDGET) -> Plan:
+    plan = budget.tick(ListShelf(items), START)
+    assert budget.admit(items[-1], ListShelf(items), START) == plan, "a tick and an add check alike"
+    return plan
+
+
+def left(plan: Plan) -> list[int]:
+    return seqs([step.item for step in plan.steps])
+
+
+def test_below_the_soft_limit_nothing_leaves() -> None:
+    assert check(held(34)) == Plan((), "Working memory within budget (34/35/50)", "debug")
+    assert check(held(28)).log == "Working memory within budget (28/35/50)"
+
+
+def test_at_the_soft_limit_the_oldest_ten_become_permanent() -> None:
+    plan = check(held(35))
+    assert left(plan) == list(range(10))
+    assert {(step.action, step.reason, step.leaves, step.rescue) for step in plan.steps} == {
+        (Action.PROMOTE, SOFT_LIMIT, True, False)
+    }
+    assert plan.level == "info"
+    assert check(held(37)).log == "Working memory at soft limit (37/35) - making oldest 10 permanent"
+
+
+def test_protected_ones_are_passed_over_at_the_soft_limit() -> None:
+    plan = check(held(49, protected=(0, 3)))
+    assert left(plan) == [1, 2, 4, 5, 6, 7, 8, 9, 10, 11]
+    few = check(held(37, protected=tuple(range(29))))
+    assert left(few) == [29, 30, 31, 32, 33, 34, 35, 36]
+    assert few.log == "Working memory at soft limit (37/35) - making oldest 8 permanent"
+    none = check(held(37, protected=tuple(range(37))))
+    assert left(none) == []
+    assert none.log == "Working memory at soft limit (37/35) - all are protected, nothing leaves"
+
+
+def test_at_the_hard_limit_the_oldest_ten_are_archived_and_protected_ones_flagged() -> None:
+    plan = check(held(50, protected=(0, 3, 20)))
+    assert left(plan) == list(range(10))
+    assert [step.item.seq for step in plan.steps if step.rescue] == [0, 3]
+    assert {(step.action, step.reason, step.leaves) for step in plan.steps} == {(Action.ARCHIVE, HARD_LIMIT, True)}
+    assert plan.level == "warning"
+    assert check(held(52)).log == "Working memory at hard limit (52/50) - archiving oldest 10"
+
+
+def test_forty_nine_are_below_the_hard_limit() -> None:
+    assert {step.reason for step in check(held(49)).steps} == {SOFT_LIMIT}
+
+
+@pytest.mark.parametrize("tag", PROTECTED_TAGS)
+def test_the_six_tags_protect_in_exactly_this_case(tag: str) -> None:
+    assert BUDGET.protects(item(tags=("other", tag)))
+    assert not BUDGET.protects(item(tags=(tag.capitalize(), tag.upper(), f"{tag} ", f"{tag}s")))
+
+
+def test_protection_can_be_switched_off_and_changed() -> None:
+    assert not replace(BUDGET, tag_aware_archival=False).protects(item(tags=("insight",)))
+    own = Budget.of({"protected_tags": ["keep"]})
+    assert own.protects(item(tags=("keep",)))
+    assert not own.protects(item(tags=("insight",)))
+
+
+def test_the_oldest_is_the_one_made_first_and_then_the_one_that_came_first() -> None:
+    items = [item(seq, created_at=START - (seq // 2) * MINUTE) for seq in range(6)]
+    budget = Budget(soft_limit=6, hard_limit=9, batch_size=4)
+    assert left(check(items, budget)) == [4, 5, 2, 3]
+
+
+def test_a_batch_may_be_of_another_size_and_takes_no_more_than_there_are() -> None:
+    assert left(check(held(35), replace(BUDGET, batch_size=5))) == [0, 1, 2, 3, 4]
+    small = Budget.of({"soft_limit": 3, "hard_limit": 5})
+    assert left(check(held(3), small)) == [0, 1, 2]
+
+
+def test_softly_forgotten_ones_leave_first_and_never_become_permanent() -> None:
+    items = [replace(one, state=State.HIDDEN) if one.seq in (20, 30) else one for one in held(35)]
+    plan = check(items)
+    assert left(plan) == [20, 30, *range(8)]
+    assert [(step.action, step.reason) for step in plan.steps[:3]] == [
+        (Action.ARCHIVE, FORGOTTEN),
+        (Action.ARCHIVE, FORGOTTEN),
+        (Action.PROMOTE, SOFT_LIMIT),
+    ]
+    assert plan.log == "Working memory at soft limit (35/35) - making oldest 8 permanent, archiving 2 forgotten"
+
+
+def test_switched_off_it_takes_nothing() -> None:
+    off = Budget.of({"enabled": False})
+    assert check(held(60), off).steps == ()
+    assert list(off.order(ListShelf(held(60)), START)) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "utilisation", "status"),
+    [
+        (0, 0.0, "healthy"),
+        (28, 80.0, "healthy"),
+        (31, 3100 / 35, "healthy"),
+        (32, 3200 / 35, "approaching"),
+        (34, 3400 / 35, "approaching"),
+        (35, 100.0, "soft_limit"),
+        (49, 140.0, "soft_limit"),
+        (50, 5000 / 35, "hard_limit"),
+    ],
+)
+def test_the_status_is_told_from_counts(count: int, utilisation: float, status: str) -> None:
+    usage = BUDGET.usage(count, 10**6)
+    assert (usage.max_items, usage.max_tokens) == (50, None)
+    assert (usage.utilisation, usage.status) == (utilisation, status)
+
+
+def test_ninety_per_cent_is_still_healthy() -> None:
+    research = Budget.of({"preset": "research"})
+    assert research.usage(45, 0).status == "healthy"
+    assert research.usage(46, 0).status == "approaching"
+
+
+@pytest.mark.parametrize(
+    ("preset", "limits"), [("production", (25, 40)), ("interactive", (35, 50)), ("research", (50, 75))]
+)
+def test_presets_set_both_limits(preset: str, limits: tuple[int, int]) -> None:
+    budget = Budget.of({"preset": preset})
+    assert (budget.soft_limit, budget.hard_limit, budget.batch_size) == (*limits, 10)
+
+
+def test_what_is_set_beside_a_preset_wins() -> None:
+    assert Budget.of({"preset": "production", "hard_limit": 30}) == Budget(soft_limit=25, hard_limit=30)
+
+
+def test_limits_that_contradict_each_other_are_refused() -> None:
+    assert Budget.of({"soft_limit": 50}).soft_limit == 50
+    with pytest.raises(UsageError, match="soft_limit: 51 is above hard_limit, 50"):
+        Budget.of({"soft_limit": 51})
+    with pytest.raises(UsageError, match="preset: 'huge' is none of interactive, production, research"):
+        Budget.of({"preset": "huge"})
+    with pytest.raises(UsageError, match="preset"):
+        Budget.of({"preset": ["production"]})
+
+
+def test_it_is_checked_every_thirty_seconds() -> None:
+    assert BUDGET.tick_seconds == 30
+    assert BUDGET.lifetime(item()) is None
+    assert BUDGET.fits(10**9) == ""
+    assert BUDGET.on_access(item(), START) == Plan()

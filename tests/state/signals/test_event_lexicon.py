@@ -1,0 +1,121 @@
+import pytest
+
+from state.signals.event_lexicon import feelings_in
+from state.signals.hormones import Feeling
+
+R, E, S, A, U = Feeling.REWARD, Feeling.ERROR, Feeling.SOCIAL, Feeling.ACHIEVEMENT, Feeling.URGENCY
+
+
+@pytest.mark.parametrize(
+    ("text", "feelings"),
+    [
+        ("The migration works now!", (R,)),
+        ("Finally fixed the CORS bug", (R,)),
+        ("All tests pass", (R, A)),
+        ("The user loves it", (R,)),
+        ("Das Skript funktioniert", (R,)),
+        ("Le script fonctionne", (R,)),
+        ("El script funciona", (R,)),
+        ("部署成功", (R,)),
+        ("Скрипт работает", (R,)),
+        ("The deploy failed with a traceback", (E,)),
+        ("The build is broken", (E,)),
+        ("We are stuck on the parser", (E,)),
+        ("部署失败", (E,)),
+        ("Thanks, that helped", (S,)),
+        ("Vielen Dank, danke!", (S,)),
+        ("谢谢你", (S,)),
+        ("We shipped v2 today", (A,)),
+        ("The page went live", (A,)),
+        ("This is urgent", (U,)),
+        ("Report due tomorrow", (U,)),
+        ("Bitte dringend prüfen", (U,)),
+        ("Thanks! Shipped it, but the docs build failed: urgent.", (E, S, A, U)),
+        ("It works, but the tests fail: errors everywhere", (R, E)),
+    ],
+)
+def test_an_event_is_felt(text: str, feelings: tuple[Feeling, ...]) -> None:
+    assert feelings_in(text) == feelings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This does not work",
+        "It doesn’t work any more",
+        "It isn't fixed",
+        "I can't get it to work",
+        "Nothing works",
+        "It no longer works",
+        "The bug is not solved",
+        "The tests do not pass",
+        "Das funktioniert nicht",
+        "Ça ne marche pas",
+        "Esto no funciona",
+        "Это не работает",
+        "没有成功",
+    ],
+)
+def test_what_does_not_work_is_an_error_and_no_reward(text: str) -> None:
+    assert feelings_in(text) == (E,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no errors",
+        "The run ended without any errors",
+        "not urgent",
+        "There is no hurry",
+        "It isn't broken any more",
+        "It never fails",
+        "0 failures",
+        "The crash is gone",
+        "keine Fehler",
+        "没有错误",
+        "不紧急",
+        "Not shipped yet",
+        "No thanks",
+    ],
+)
+def test_what_is_denied_is_not_felt(text: str) -> None:
+    assert feelings_in(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "An errorless thanksgiving",
+        "error-free since March",
+        "User works at Acme",
+        "User does not work on Fridays",
+        "Do not work around the linter",
+        "The error handling lives in errors.py",
+        "Set `failed = true` in the config",
+        "See https://example.org/urgent/failed",
+        "If it fails, retry",
+        "Does it work?",
+        "Is the build broken?",
+        "It will be released on Monday",
+        "Retry until it works",
+        "Meetings have a fixed length, a fixed slot",
+        "Thanks to the cache the page loads",
+        "The response passes the key to the worker",
+        "如果失败就重试",
+        "User prefers tabs",
+        "",
+    ],
+)
+def test_what_only_looks_like_an_event_is_not_felt(text: str) -> None:
+    assert feelings_in(text) == ()
+
+
+def test_an_event_is_felt_once_a_text() -> None:
+    assert feelings_in("error error error. Another error!") == (E,)
+
+
+def test_a_mended_bug_is_a_reward_and_one_that_is_not_stays_an_error() -> None:
+    assert feelings_in("Solved the crash in the parser") == (R,)
+    assert feelings_in("The bug was fixed") == (R,)
+    assert feelings_in("The bug needs to be fixed") == (E,)
+    assert E in feelings_in("We have not fixed the bug")

@@ -1,0 +1,167 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from state.document.document import SectionName
+from state.signals.hormones import (
+    ALL_ARMED,
+    Baselines,
+    Feeling,
+    Hormone,
+    Hormones,
+    attention,
+    decayed,
+    felt,
+    mood,
+    resting,
+    section_weight,
+    spike_note,
+    spikes,
+    valence,
+)
+
+NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+
+
+def levels(dopamine: float, cortisol: float, oxytocin: float) -> Hormones:
+    return Hormones(dopamine, cortisol, oxytocin, NOW)
+
+
+def minutes(count: float) -> datetime:
+    return NOW + timedelta(minutes=count)
+
+
+def test_each_level_halves_its_distance_in_its_own_half_life() -> None:
+    start = levels(0.95, 0.82, 0.80)
+    assert decayed(start, minutes(30)).dopamine == pytest.approx(0.15 + 0.40)
+    assert decayed(start, minutes(60)).cortisol == pytest.approx(0.02 + 0.40)
+    assert decayed(start, minutes(45)).oxytocin == pytest.approx(0.20 + 0.30)
+    assert decayed(start, minutes(30)).at == minutes(30)
+
+
+def test_a_level_below_its_baseline_rises_to_it() -> None:
+    assert decayed(levels(0.0, 0.0, 0.0), minutes(30)).dopamine == pytest.approx(0.075)
+
+
+def test_a_clock_that_was_set_back_changes_no_level() -> None:
+    assert decayed(levels(0.9, 0.9, 0.9), minutes(-500)).levels == pytest.approx((0.9, 0.9, 0.9))
+
+
+def test_dopamine_of_a_spike_is_below_it_after_eleven_minutes() -> None:
+    assert decayed(levels(0.85, 0.02, 0.2), minutes(11)).dopamine < 0.7
+
+
+@pytest.mark.parametrize(
+    ("feeling", "rise"),
+    [
+        (Feeling.REWARD, (0.3, 0, 0)),
+        (Feeling.ERROR, (0, 0.3, 0)),
+        (Feeling.SOCIAL, (0, 0, 0.3)),
+        (Feeling.ACHIEVEMENT, (0.4, 0, 0.2)),
+        (Feeling.URGENCY, (0, 0.4, 0)),
+    ],
+)
+def test_a_feeling_raises_its_levels(feeling: Feeling, rise: tuple[float, float, float]) -> None:
+    after = felt(resting(NOW), [feeling], NOW)
+    expected = [base + up for base, up in zip((0.15, 0.02, 0.20), rise, strict=True)]
+    assert after.levels == pytest.approx(expected)
+
+
+def test_feelings_add_up_from_what_is_left_of_the_earlier_ones_and_stop_at_one() -> None:
+    first = felt(resting(NOW), [Feeling.ACHIEVEMENT], NOW)
+    later = felt(first, [Feeling.REWARD], minutes(30))
+    assert later.dopamine == pytest.approx(0.15 + 0.2 + 0.3)
+    assert felt(resting(NOW), [Feeling.REWARD] * 5, NOW).dopamine == 1.0
+
+
+def test_baselines_can_be_chosen() -> None:
+    calm = Baselines(dopamine=0.5, cortisol=0.1, oxytocin=0.0)
+    assert resting(NOW, calm).levels == (0.5, 0.1, 0.0)
+    assert decayed(levels(0.5, 0.1, 0.0), minutes(90), calm).levels == pytest.approx((0.5, 0.1, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        ((0.15, 0.02, 0.20), "calm"),
+        ((0.3, 0.3, 0.3), "calm"),
+        ((0.31, 0.02, 0.2), "motivated"),
+        ((0.6, 0.6, 0.6), "motivated, alert, socially engaged"),
+        ((0.61, 0.7, 0.9), "energized, stressed, deeply connected"),
+        ((0.1, 0.4, 0.2), "alert"),
+    ],
+)
+def test_mood_is_said_in_words(state: tuple[float, float, float], text: str) -> None:
+    assert mood(levels(*state)) == text
+
+
+def test_valence_is_pleasant_less_unpleasant_halved() -> None:
+    assert valence(levels(0.8, 0.2, 0.4)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("state", "dominant"),
+    [
+        ((0.70, 0.85, 0.75), ()),  # within .15 of each other
+        ((0.15, 0.02, 0.20), ()),
+        ((0.15, 0.59, 0.20), ()),  # uneven, yet none reaches .6
+        ((0.15, 0.60, 0.20), (Hormone.CORTISOL,)),
+        ((0.80, 0.90, 0.20), (Hormone.CORTISOL, Hormone.DOPAMINE)),
+        ((0.79, 0.90, 0.20), (Hormone.CORTISOL,)),
+    ],
+)
+def test_attention_goes_to_what_leads(state: tuple[float, float, float], dominant: tuple[Hormone, ...]) -> None:
+    assert attention(levels(*state)).dominant == dominant
+    assert attention(levels(*state)).balanced == (dominant == ())
+
+
+def test_attention_is_said_in_words() -> None:
+    assert str(attention(levels(0.2, 0.2, 0.2))) == "balanced"
+    assert str(attention(levels(0.9, 0.85, 0.2))) == "dopamine, cortisol"
+
+
+def test_a_dominant_hormone_weighs_its_sections() -> None:
+    stressed, loved = levels(0.15, 0.8, 0.2), levels(0.15, 0.02, 0.7)
+    assert section_weight(stressed, SectionName.CONTEXT) == pytest.approx(1.8)
+    assert section_weight(stressed, SectionName.PHENOTYPE) == pytest.approx(1.8)
+    assert section_weight(stressed, SectionName.BOND) == 1.0
+    assert section_weight(loved, SectionName.BOND) == pytest.approx(1.7)
+    assert section_weight(loved, SectionName.CONTEXT) == 1.0
+    assert {section_weight(resting(NOW), name) for name in SectionName} == {1.0}
+    assert section_weight(stressed, SectionName.GAPS) == 1.0
+
+
+def test_a_rise_above_the_line_spikes_once_until_it_has_fallen_again() -> None:
+    calm = resting(NOW)
+    high = felt(calm, [Feeling.ACHIEVEMENT, Feeling.REWARD], NOW)
+    spiked, armed = spikes(calm, high, ALL_ARMED)
+    assert spiked == (Hormone.DOPAMINE,)
+    higher = felt(high, [Feeling.REWARD], minutes(1))
+    assert spikes(decayed(high, minutes(1)), higher, armed) == ((), armed)
+    fallen = decayed(higher, minutes(60))
+    assert fallen.dopamine < 0.7
+    again = felt(higher, [Feeling.ACHIEVEMENT, Feeling.REWARD], minutes(60))
+    assert spikes(fallen, again, armed)[0] == (Hormone.DOPAMINE,)
+
+
+def test_exactly_the_line_is_no_spike_and_no_fall() -> None:
+    at_line, above = levels(0.7, 0.0, 0.0), levels(0.8, 0.0, 0.0)
+    assert spikes(resting(NOW), at_line, ALL_ARMED)[0] == ()
+    assert spikes(at_line, above, ALL_ARMED - {Hormone.DOPAMINE})[0] == ()
+
+
+def test_two_hormones_spike_each_for_itself() -> None:
+    spiked, armed = spikes(resting(NOW), levels(0.9, 0.2, 0.8), ALL_ARMED)
+    assert spiked == (Hormone.DOPAMINE, Hormone.OXYTOCIN)
+    assert armed == {Hormone.CORTISOL}
+
+
+def test_the_note_of_a_spike_names_what_raised_it() -> None:
+    feelings = [Feeling.ACHIEVEMENT, Feeling.ERROR, Feeling.REWARD, Feeling.REWARD]
+    assert spike_note(Hormone.DOPAMINE, 0.85, feelings, 'shipped "v2"\n## at last') == (
+        "Hormonal event: dopamine spike (achievement/breakthrough detected). "
+        "Raised to 0.85 by achievement and reward ×2: \"shipped 'v2' \\## at last\""
+    )
+    assert spike_note(Hormone.CORTISOL, 0.72, []) == (
+        "Hormonal event: cortisol spike (friction/urgency detected). Raised to 0.72."
+    )

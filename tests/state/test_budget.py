@@ -1,0 +1,104 @@
+"""Ceilings: a call that could pass one is not made, one that could just reach it is."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.budget import Limits, Spend, check
+from state.errors import CeilingError
+
+spends = st.builds(
+    Spend,
+    calls=st.integers(0, 10),
+    tokens=st.integers(0, 2_000_000),
+    usd=st.floats(0, 10, allow_nan=False),
+)
+CALL = Spend(calls=1, tokens=5_000, usd=0.05)
+WIDE = Limits(
+    calls_per_dream=10**9,
+    tokens_per_dream=10**9,
+    usd_per_dream=1e9,
+    usd_per_day=1e9,
+    tokens_per_day=10**9,
+    wall_seconds_per_dream=1e9,
+)
+
+
+def _refusal(limits: Limits, dream: Spend, today: Spend, seconds: float = 0.0, about_to: Spend = CALL) -> str | None:
+    try:
+        check(limits, dream=dream, today=today, seconds=seconds, about_to=about_to)
+    except CeilingError as error:
+        return str(error)
+    return None
+
+
+def test_a_fresh_dream_may_call_within_the_defaults() -> None:
+    assert _refusal(Limits(), Spend(), Spend()) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("calls_per_dream", replace(WIDE, calls_per_dream=3)),
+        ("tokens_per_dream", replace(WIDE, tokens_per_dream=15_000)),
+        ("usd_per_dream", replace(WIDE, usd_per_dream=0.15)),
+        ("usd_per_day", replace(WIDE, usd_per_day=0.15)),
+        ("tokens_per_day", replace(WIDE, tokens_per_day=15_000)),
+        ("wall_seconds_per_dream", replace(WIDE, wall_seconds_per_dream=60.0)),
+    ],
+)
+def test_each_ceiling_may_be_reached_and_not_passed(name: str, limits: Limits) -> None:
+    before = CALL + CALL
+    assert _refusal(limits, before, before, seconds=60.0) is None
+    refusal = _refusal(limits, before + CALL, before + CALL, seconds=60.1)
+    assert refusal is not None
+    assert refusal.startswith(f"limits.{name}: ")
+
+
+def test_a_day_is_counted_over_all_its_dreams() -> None:
+    limits = Limits()
+    spent_by_other_dreams = Spend(calls=40, tokens=900_000, usd=4.97)
+    assert _refusal(limits, Spend(), spent_by_other_dreams) is not None
+    assert "midnight UTC" in (_refusal(limits, Spend(), spent_by_other_dreams) or "")
+
+
+def test_zero_dollars_still_allow_a_model_that_costs_none() -> None:
+    nothing = replace(Limits(), usd_per_dream=0.0, usd_per_day=0.0)
+    assert _refusal(nothing, Spend(), Spend(), about_to=Spend(calls=1, tokens=100)) is None
+    assert _refusal(nothing, Spend(), Spend(), about_to=Spend(calls=1, tokens=100, usd=0.01)) is not None
+
+
+def test_three_calls_of_ten_cents_are_thirty_cents() -> None:
+    limits = replace(WIDE, usd_per_dream=0.3)
+    spent = Spend(calls=1, usd=0.1) + Spend(calls=1, usd=0.1)
+    assert spent.usd + 0.1 > 0.3, "binary fractions"
+    assert _refusal(limits, spent, spent, about_to=Spend(calls=1, usd=0.1)) is None
+
+
+@given(spends, spends, spends)
+def test_spending_adds_up_in_any_order(a: Spend, b: Spend, c: Spend) -> None:
+    left, right = (a + b) + c, a + (b + c)
+    assert (left.calls, left.tokens) == (right.calls, right.tokens)
+    assert left.usd == pytest.approx(right.usd)
+    assert a + Spend() == a
+
+
+@given(spends, spends, st.floats(0, 1800), spends)
+def test_a_refused_call_stays_refused_when_more_was_spent(
+    dream: Spend, more: Spend, seconds: float, about_to: Spend
+) -> None:
+    limits = Limits()
+    if _refusal(limits, dream, dream, seconds, about_to) is not None:
+        assert _refusal(limits, dream + more, dream + more, seconds, about_to) is not None
+
+
+@given(spends, spends, st.floats(0, 1800), spends)
+def test_what_is_allowed_never_passes_a_ceiling(dream: Spend, others: Spend, seconds: float, about_to: Spend) -> None:
+    limits, today = Limits(), dream + others
+    if _refusal(limits, dream, today, seconds, about_to) is None:
+        then, tonight = dream + about_to, today + about_to
+        reached = (then.calls, then.tokens, then.usd, tonight.usd, tonight.tokens, seconds)
+        allowed = [getattr(limits, field.name) for field in fields(limits)]
+        assert all(got <= most + 1e-5 for got, most in zip(reached, allowed, strict=True))

@@ -1,0 +1,165 @@
+"""Values as JSON and back: nothing is half read."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs.guards import Verdict
+from state.codec import decode, encode, plain
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust
+from state.document.document import Edit, SectionName
+from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
+from state.dream import (
+    Draft,
+    Dream,
+    Evidence,
+    PastLine,
+    PointerLine,
+    Reason,
+    SegmentMark,
+    Snapshot,
+    Standing,
+    Usage,
+)
+from state.dream import Kind as EvidenceKind
+from state.errors import StorageError
+from state.signals.hormones import Hormones
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+names = st.text("LNC0123456789", max_size=4)
+levels = st.floats(0, 1)
+counts = st.integers(0, 10**9)
+moments = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC))
+sections = st.sampled_from(SectionName)
+trusts = st.sampled_from(Trust)
+
+
+def tuples(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, max_size=2).map(tuple)
+
+
+sources = st.builds(Source, texts, counts, counts, texts)
+crystals = st.builds(
+    Crystal,
+    text=texts,
+    origin=st.sampled_from(Origin),
+    created_at=moments,
+    kind=st.sampled_from(Kind),
+    importance=levels,
+    trust=trusts,
+    source=st.none() | sources,
+    parents=tuples(names),
+    lifecycle=st.sampled_from(Lifecycle),
+    accesses=counts,
+    last_accessed_at=st.none() | moments,
+    valence=st.floats(-0.5, 1),
+)
+operations = st.builds(Operation, st.sampled_from(Action), sections, texts, tuples(names), tuples(names))
+refusals = st.builds(Refusal, texts, texts, texts, st.none() | operations)
+standing = st.builds(Standing, names, sections, texts, levels, trusts, moments, st.booleans())
+evidence = st.builds(Evidence, names, st.sampled_from(EvidenceKind), texts, levels, trusts, moments, names, texts)
+pointers = st.builds(PointerLine, texts, texts, names, names, counts)
+marks = st.builds(SegmentMark, counts, counts)
+drafts = st.builds(
+    Draft,
+    operations=tuples(operations),
+    consumed=tuples(names),
+    refused=tuples(refusals),
+    author=texts,
+    complete=st.booleans(),
+    whole=st.booleans(),
+    missing=tuples(sections),
+)
+verdicts = st.builds(Verdict, tuples(operations), tuples(refusals), tuples(names), texts, st.none() | refusals)
+snapshots = st.builds(
+    Snapshot,
+    dream=names,
+    now=moments,
+    reason=st.sampled_from(Reason),
+    text=texts,
+    based_on=counts,
+    budget=counts,
+    next_line=counts,
+    hormones=st.builds(Hormones, levels, levels, levels, moments),
+    lines=tuples(standing),
+    evidence=tuples(evidence),
+    notes=tuples(crystals),
+    segments=tuples(marks),
+    pointers=tuples(pointers),
+    best=tuples(st.builds(PastLine, texts, texts, names, st.booleans(), st.booleans())),
+)
+dreams = st.builds(
+    Dream,
+    number=counts,
+    id=names,
+    at=moments,
+    cause=texts,
+    reason=texts,
+    before=texts,
+    after=texts,
+    mood=texts,
+    edits=tuples(st.builds(Edit, st.none() | sections, tuples(texts), st.none() | texts)),
+    operations=tuples(operations),
+    refused=tuples(refusals),
+    births=tuples(st.builds(Birth, names, sections, texts, levels, trusts, tuples(names), tuples(names))),
+    deaths=tuples(st.builds(Death, names, sections, texts, st.sampled_from(Fate), names, names)),
+    crystals=tuples(crystals),
+    segments=tuples(marks),
+    usage=st.builds(Usage, texts, counts, counts, levels, tuples(texts)),
+    merged=st.none() | texts,
+)
+
+
+@settings(max_examples=60)
+@given(st.one_of(snapshots, dreams, drafts, verdicts, crystals))
+def test_decode_undoes_encode(value: object) -> None:
+    assert decode(type(value), encode(value)) == value
+    assert decode(type(value), encode(value).encode()) == value
+
+
+@given(st.one_of(crystals, refusals))
+def test_a_value_is_one_row_of_json_and_plain_is_the_same(value: object) -> None:
+    assert "\n" not in encode(value)
+    assert json.loads(encode(value)) == plain(value)
+
+
+@given(st.lists(crystals, max_size=3).map(tuple))
+def test_a_list_of_values_survives(values: tuple[Crystal, ...]) -> None:
+    assert decode(tuple[Crystal, ...], encode(list(values))) == values
+
+
+REFUSAL = {"guard": "citation", "scope": "operation", "figures": "it cites nothing"}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        REFUSAL | {"spare": 1},
+        {"guard": "citation", "scope": "operation"},
+        REFUSAL | {"figures": 3},
+        REFUSAL | {"operation": {"action": "add", "section": "The Bond", "text": "a", "spare": 1}},
+        REFUSAL | {"operation": {"action": "burn", "section": "The Bond", "text": "a"}},
+        [],
+        None,
+    ],
+)
+def test_what_does_not_fit_is_an_error_that_names_the_record(broken: object) -> None:
+    with pytest.raises(StorageError, match=r"^record 7: .*dreamd doctor"):
+        decode(Refusal, json.dumps(broken), "record 7")
+
+
+@pytest.mark.parametrize("text", ["", "{", "nonsense", '{"guard": "a"', b"\xff\xfe", "[" * 5000])
+def test_what_is_no_json_is_an_error(text: str | bytes) -> None:
+    with pytest.raises(StorageError):
+        decode(Refusal, text)
+
+
+def test_a_moment_keeps_its_zone_and_its_microseconds() -> None:
+    at = datetime(2026, 3, 12, 14, 30, 1, 234567, UTC)
+    crystal = Crystal("a", Origin.SEED, at)
+    assert decode(Crystal, encode(crystal)).created_at == at
+    assert decode(Crystal, encode(crystal)).created_at.utcoffset() == timedelta(0)

@@ -1,0 +1,65 @@
+"""A dream's record says in which form it is, and one of every form that there was can be read."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from state.dream import RECORD_FORMAT, Dream, decode_record, encode_record
+from state.errors import StorageError
+from tests.state.test_codec import dreams
+
+OLDEST = (
+    Path(__file__).parents[1] / "stores/database/record_0.json"
+).read_text()  # as it was written before forms had numbers
+
+
+@settings(max_examples=30)
+@given(dreams)
+def test_a_record_is_read_as_it_was_written_and_says_its_form(dream: Dream) -> None:
+    written = encode_record(dream)
+    assert json.loads(written)["format"] == RECORD_FORMAT
+    assert decode_record(written, "a record") == decode_record(written.encode(), "a record") == dream
+    laid_out = json.dumps(json.loads(written), indent=1)  # by a person who looked at it
+    assert decode_record(laid_out, "a record") == dream
+
+
+def test_a_record_without_a_number_is_of_before_there_were_any() -> None:
+    dream = decode_record(OLDEST, "history/000001.json")
+    assert (dream.number, dream.cause, len(dream.crystals)) == (1, "dream", 2)
+    assert decode_record(encode_record(dream), "again") == dream
+
+
+def test_each_older_form_is_brought_to_todays_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def renamed(record: dict[str, Any]) -> dict[str, Any]:
+        return {"reason" if key == "why" else key: value for key, value in record.items()}
+
+    def shouted(record: dict[str, Any]) -> dict[str, Any]:
+        return record | {"reason": record["reason"].upper()}
+
+    dream = decode_record(OLDEST, "a record")
+    monkeypatch.setattr("state.dream._UPGRADES", (renamed, shouted))
+    first = json.loads(OLDEST)
+    first["why"] = first.pop("reason")
+    second = json.loads(OLDEST) | {"format": 1}
+    monkeypatch.setattr("state.dream._HEAD", b'{"format":2,')
+    monkeypatch.setattr("state.dream.RECORD_FORMAT", 2)
+    for older in (first, second):
+        assert decode_record(json.dumps(older), "a record") == replace(dream, reason=dream.reason.upper())
+
+
+def test_a_record_of_a_newer_dreamd_is_told_apart_from_a_damaged_one() -> None:
+    newer = json.dumps(json.loads(OLDEST) | {"format": RECORD_FORMAT + 1, "unheard_of": True})
+    with pytest.raises(StorageError, match=r"^history/000007.json: written by a newer dreamd .*upgrade$"):
+        decode_record(newer, "history/000007.json")
+
+
+@pytest.mark.parametrize(
+    "damaged", ["", "{", "[]", "7", "null", '{"format":1}', '{"format":"1"}', '{"format":true}', "\ud800", "[" * 5000]
+)
+def test_what_is_no_record_is_an_error_that_names_it(damaged: str) -> None:
+    with pytest.raises(StorageError, match=r"^record 7: .*dreamd doctor"):
+        decode_record(damaged, "record 7")

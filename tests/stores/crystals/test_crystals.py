@@ -1,0 +1,325 @@
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust, crystal_id
+from state.stores.crystals import full_text as lexical
+from state.stores.crystals.crystals import Crystals, Occurrence
+from state.stores.database.connection import open_database
+from tests.support.in_memory import BagOfWords, ListIndex
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FULL = Crystal(
+    text="Mira drained the canary",
+    origin=Origin.SESSION,
+    created_at=AT,
+    kind=Kind.EPISODE,
+    importance=0.7,
+    trust=Trust.OWNER,
+    context="Mira, 1 March 2026",
+    speaker="Mira",
+    session="s1",
+    position=4,
+    source=Source("log.jsonl", 5, 6, "ab12"),
+    parents=("p1", "p2"),
+    lifecycle=Lifecycle.CONSOLIDATED,
+    accesses=2,
+    last_accessed_at=AT + timedelta(hours=1),
+    valence=-0.25,
+)
+
+
+@pytest.fixture
+def crystals(tmp_path: Path) -> Iterator[Crystals]:
+    connection = open_database(tmp_path / "state.db")
+    yield Crystals(connection)
+    connection.close()
+
+
+def _note(text: str, **changes: object) -> Crystal:
+    return replace(Crystal(text, Origin.SCRATCH, AT), **changes)  # type: ignore[arg-type]
+
+
+def _dump(connection: sqlite3.Connection) -> list[str]:
+    return list(connection.iterdump())
+
+
+def test_a_crystal_is_read_as_it_was_written(crystals: Crystals) -> None:
+    assert crystals.upsert([FULL]) == 1
+    assert crystals.get([FULL.id]) == [FULL]
+    assert crystals.count() == 1
+
+
+def test_crystals_are_read_in_the_order_that_was_asked_without_unknown_ones(crystals: Crystals) -> None:
+    one, two = _note("one"), _note("two")
+    crystals.upsert([one, two])
+    assert crystals.get([two.id, "0" * 32, one.id]) == [two, one]
+
+
+def test_writing_the_same_again_changes_nothing(crystals: Crystals) -> None:
+    crystals.upsert([FULL, _note("other")])
+    before = _dump(crystals.connection)
+    assert crystals.upsert([_note("other"), FULL, FULL]) == 0
+    assert _dump(crystals.connection) == before
+
+
+def test_the_same_text_met_twice_is_one_crystal_with_two_occurrences(crystals: Crystals) -> None:
+    again = replace(FULL, session="s2", position=0, created_at=AT + timedelta(days=1), source=None)
+    assert crystals.upsert([again, FULL]) == 1
+    assert crystals.sources(FULL.id) == [
+        Occurrence("s1", 4, AT, FULL.source),
+        Occurrence("s2", 0, AT + timedelta(days=1), None),
+    ]
+    assert crystals.get([FULL.id])[0].source == FULL.source
+    assert crystals.sources("0" * 32) == []
+
+
+def test_the_same_text_from_another_origin_is_another_crystal(crystals: Crystals) -> None:
+    assert crystals.upsert([_note("x"), _note("x", origin=Origin.SEED)]) == 2
+
+
+def test_a_later_occurrence_raises_the_importance_and_never_the_trust(crystals: Crystals) -> None:
+    crystals.upsert([_note("x", importance=0.4, trust=Trust.WEB, parents=("a",))])
+    crystals.upsert([_note("x", importance=0.9, trust=Trust.OWNER, parents=("b", "a"))])
+    crystals.upsert([_note("x", importance=0.1, trust=Trust.TOOL)])
+    (known,) = crystals.get([_note("x").id])
+    assert (known.importance, known.trust, known.parents) == (0.9, Trust.WEB, ("a", "b"))
+
+
+def test_an_echo_from_the_web_does_not_lower_the_trust(crystals: Crystals) -> None:
+    crystals.upsert([_note("x", trust=Trust.OWNER), _note("x", trust=Trust.WEB)])
+    crystals.upsert([_note("y", trust=Trust.WEB), _note("y", trust=Trust.OWNER)])
+    assert [one.trust for one in crystals.get([_note("x").id, _note("y").id])] == [Trust.OWNER] * 2
+
+
+def test_what_is_derived_again_has_the_least_trust_of_its_sources(crystals: Crystals) -> None:
+    insight = _note("x", origin=Origin.DREAM, trust=Trust.OWNER)
+    crystals.upsert([insight, replace(insight, trust=Trust.TOOL)])
+    assert crystals.get([insight.id])[0].trust is Trust.TOOL
+
+
+def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
+    def broken() -> Iterator[Crystal]:
+        yield _note("first")
+        raise RuntimeError("no second")
+
+    with pytest.raises(RuntimeError):
+        crystals.upsert(broken())
+    assert crystals.count() == 0
+    assert not lexical.is_torn(crystals.connection)
+
+
+def test_lengths_are_in_characters_and_of_rows_that_are_there(crystals: Crystals) -> None:
+    crystals.upsert([_note("abc"), _note("東京")])
+    assert crystals.lengths([2, 1, 7]) == {1: 3, 2: 2}
+
+
+def test_neighbours_are_those_about_it_in_its_session(crystals: Crystals) -> None:
+    turns = [_note(f"turn {number}", session="s", position=number) for number in range(6)]
+    crystals.upsert([*turns, _note("elsewhere", session="t", position=2), _note("alone")])
+    assert crystals.neighbours(turns[2].id) == [turns[1], turns[3]]
+    assert crystals.neighbours(turns[0].id, reach=2) == [turns[1], turns[2]]
+    assert crystals.neighbours(_note("alone").id) == []
+    assert crystals.neighbours("0" * 32) == []
+
+
+def test_a_neighbour_that_was_said_before_elsewhere_is_a_neighbour_here_too(crystals: Crystals) -> None:
+    thanks = _note("thanks", session="s", position=0)
+    crystals.upsert([thanks, _note("bye", session="t", position=0), replace(thanks, session="t", position=1)])
+    assert crystals.neighbours(_note("bye").id) == [thanks]
+
+
+def test_what_no_dream_has_seen_comes_most_important_first_with_its_kinds_mixed(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"episode {n}", kind=Kind.EPISODE, importance=0.9) for n in range(100))
+    crystals.upsert(_note(f"{kind.value}", kind=kind, importance=0.2) for kind in (Kind.GOAL, Kind.FACT))
+    new = crystals.undreamt(50)
+    assert len(new) == 50
+    assert {crystal.kind for crystal in new} == {Kind.EPISODE, Kind.GOAL, Kind.FACT}
+    assert new[0].importance == 0.9
+    assert crystals.undreamt_count() == 102
+
+
+def test_the_output_of_a_dream_is_not_its_input(crystals: Crystals) -> None:
+    crystals.upsert([_note("made", origin=Origin.DREAM), _note("left", origin=Origin.EVICTED)])
+    crystals.upsert([_note("seen", origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
+    assert {crystal.origin for crystal in crystals.undreamt()} == {Origin.WORKING, Origin.SESSION}
+    assert crystals.undreamt_count() == 2
+
+
+def test_the_text_from_before_the_first_dream_is_no_news_but_known_until_then(crystals: Crystals) -> None:
+    crystals.upsert([seed := _note("old", origin=Origin.SEED)])
+    assert crystals.undreamt() == []
+    assert crystals.unseen_seeds() == [seed.id]
+    crystals.mark_dreamt([seed.id], 1)
+    assert crystals.unseen_seeds() == []
+
+
+def test_a_crystal_stays_with_the_dream_that_took_it_in_first(crystals: Crystals) -> None:
+    one, two = _note("one"), _note("two")
+    crystals.upsert([one, two])
+    crystals.mark_dreamt([one.id], 3)
+    crystals.mark_dreamt([one.id, two.id], 4)
+    assert crystals.undreamt() == []
+    assert (crystals.dreamt_in(3), crystals.dreamt_in(4)) == ([one.id], [two.id])
+
+
+def test_each_touch_counts_and_a_clock_set_back_does_not_age(crystals: Crystals) -> None:
+    one, two = _note("one"), _note("two")
+    crystals.upsert([one, two])
+    crystals.touch([one.id], AT + timedelta(days=2))
+    crystals.touch([one.id], AT + timedelta(days=1))
+    touched, other = crystals.get([one.id, two.id])
+    assert (touched.accesses, touched.last_accessed_at) == (2, AT + timedelta(days=2))
+    assert (other.accesses, other.last_accessed_at) == (0, None)
+
+
+def test_a_lifecycle_is_kept(crystals: Crystals) -> None:
+    crystals.upsert([_note("one"), _note("two")])
+    crystals.set_lifecycle([_note("one").id], Lifecycle.FROZEN)
+    stages = [crystal.lifecycle for crystal in crystals.get([_note("one").id, _note("two").id])]
+    assert stages == [Lifecycle.FROZEN, Lifecycle.GENERATED]
+
+
+def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: Path) -> None:
+    connection = open_database(tmp_path / "state.db")
+    connection.execute("PRAGMA secure_delete = ON")
+    crystals = Crystals(connection)
+    secret = _note("the passphrase is xylophonequartz", session="s")
+    crystals.upsert([secret, *(_note(f"note {number}") for number in range(300))])
+    crystals.vectors.embed_pending(BagOfWords(), 1_000)
+    assert crystals.remove([secret.id, "0" * 32]) == [secret.id]
+    assert crystals.get([secret.id]) == []
+    assert crystals.sources(secret.id) == []
+    assert crystals.vectors.vector_count() == 300
+    assert not lexical.is_torn(connection)
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert not any(b"xylophon" in path.read_bytes() for path in tmp_path.iterdir())
+    connection.close()
+
+
+def test_new_crystals_wait_to_be_embedded_and_then_for_the_index(crystals: Crystals) -> None:
+    crystals.upsert([_note(f"note {number}") for number in range(5)])
+    vectors, index = crystals.vectors, ListIndex()
+    assert vectors.waiting() == (5, 0)
+    assert vectors.embed_pending(BagOfWords(), 3) == 3
+    assert vectors.waiting() == (2, 3)
+    assert vectors.embed_pending(BagOfWords(), 100) == 2
+    assert vectors.index_pending(index, 4) == 4
+    assert vectors.index_pending(index, 100) == 1
+    assert vectors.waiting() == (0, 0)
+    assert len(index.vectors) == vectors.vector_count() == 5
+
+
+def test_the_oldest_are_embedded_though_more_is_written_than_there_is_time_for(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"old {number}") for number in range(20))
+    embedder = BagOfWords()
+    for turn in range(12):
+        crystals.upsert(_note(f"new {turn} {number}") for number in range(16))
+        assert crystals.vectors.embed_pending(embedder, 8) == 8
+    assert {text for text in embedder.texts if text.startswith("old")} == {f"old {number}" for number in range(20)}
+    assert f"new {turn} 15" in embedder.texts[-8:]
+    assert len(set(embedder.texts)) == len(embedder.texts)
+
+
+def test_the_context_is_embedded_with_the_text(crystals: Crystals) -> None:
+    embedder = BagOfWords()
+    crystals.upsert([FULL])
+    crystals.vectors.embed_pending(embedder)
+    assert embedder.texts == [FULL.indexed_text] == ["Mira, 1 March 2026: Mira drained the canary"]
+
+
+def test_what_the_index_refused_waits_until_it_takes_it(crystals: Crystals) -> None:
+    index = ListIndex()
+    crystals.upsert([FULL])
+    crystals.vectors.embed_pending(BagOfWords())
+    index.fails = True
+    with pytest.raises(OSError, match="disk full"):
+        crystals.vectors.index_pending(index)
+    assert crystals.vectors.waiting() == (0, 1)
+    index.fails = False
+    assert crystals.vectors.index_pending(index) == 1
+    assert list(index.vectors) == [FULL.id]
+
+
+def test_a_crystal_that_is_removed_while_it_is_being_embedded_gets_no_vector(crystals: Crystals) -> None:
+    class Slow(BagOfWords):
+        def embed(self, texts: object) -> NDArray[np.float32]:
+            crystals.remove([_note("gone").id])
+            return super().embed(texts)  # type: ignore[arg-type]
+
+    crystals.upsert([_note("kept"), _note("gone")])
+    crystals.vectors.embed_pending(Slow())
+    assert crystals.vectors.waiting() == (0, 1)
+    assert [id_ for id_, _ in crystals.vectors.vector_sample(9)] == []
+    assert crystals.vectors.vector_count() == 1
+
+
+def test_vectors_of_two_models_are_never_mixed(crystals: Crystals) -> None:
+    vectors = crystals.vectors
+    assert vectors.model() == ""
+    crystals.upsert([_note("one"), _note("two")])
+    vectors.embed_pending(BagOfWords("old"))
+    assert vectors.model() == "old"
+    assert vectors.embed_pending(BagOfWords("new"), 1) == 1
+    assert vectors.model() == "new"
+    assert vectors.waiting() == (1, 1)
+    assert vectors.vector_count() == 1
+    assert not vectors.use_model("new")
+
+
+def test_the_sample_is_spread_over_what_the_index_has_been_told(crystals: Crystals) -> None:
+    index, embedder = ListIndex(), BagOfWords()
+    notes = [_note(f"note {number}") for number in range(20)]
+    crystals.upsert(notes)
+    crystals.vectors.embed_pending(embedder)
+    crystals.vectors.index_pending(index)
+    crystals.upsert([_note("untold")])
+    crystals.vectors.embed_pending(embedder)
+    sample = crystals.vectors.vector_sample(4)
+    places = [notes.index(crystal) for crystal in crystals.get(id_ for id_, _ in sample)]
+    assert places == [0, 5, 10, 15]
+    assert all(np.array_equal(vector, index.vectors[id_]) for id_, vector in sample)
+    assert len(crystals.vectors.vector_sample(50)) == 20
+
+
+def test_all_vectors_come_in_batches(crystals: Crystals) -> None:
+    notes = [_note(f"note {number}") for number in range(7)]
+    crystals.upsert(notes)
+    crystals.vectors.embed_pending(BagOfWords())
+    batches = list(crystals.vectors.vector_batches(3))
+    assert [len(ids) for ids, _ in batches] == [3, 3, 1]
+    assert [id_ for ids, _ in batches for id_ in ids] == [note.id for note in notes]
+    assert all(matrix.shape == (len(ids), 384) for ids, matrix in batches)
+
+
+def test_the_nearest_are_found_exactly_across_batches(crystals: Crystals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("state.stores.crystals.vectors._ROWS_AT_ONCE", 2)
+    notes = [
+        _note(text) for text in ("cluster", "canary", "drained", "canary cluster", "canary drained cluster", "x")
+    ]
+    crystals.upsert(notes)
+    embedder = BagOfWords()
+    crystals.vectors.embed_pending(embedder)
+    (wanted,) = embedder.embed(["canary cluster drained"])
+    all_keys = range(1, len(notes) + 1)
+    cosines = crystals.vectors.cosines(wanted, [*all_keys, 99])
+    assert list(cosines) == list(all_keys)
+    by_hand = sorted(all_keys, key=lambda key: -cosines[key])
+    assert crystals.vectors.exact_nearest(wanted, 4) == by_hand[:4]
+    assert by_hand[0] == 5
+    assert cosines[5] == pytest.approx(1)
+    assert crystals.vectors.exact_nearest(wanted, 4, "crystals.text = ?", ["x"]) == [6]
+    assert crystals.vectors.cosines(wanted, []) == {}
+
+
+def test_ids_do_not_depend_on_white_space_at_the_ends(crystals: Crystals) -> None:
+    crystals.upsert([_note("text")])
+    assert crystals.upsert([_note(" text\n")]) == 0
+    assert crystals.get([crystal_id(Origin.SCRATCH, "text")])[0].text == "text"

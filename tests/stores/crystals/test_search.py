@@ -1,0 +1,409 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.search.ranking import Filters, Findings
+from state.signals.hormones import Hormones
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.search import Beside, Searcher
+from state.stores.database.connection import open_database
+from state.stores.vectors.chroma import open_index
+from tests.support.in_memory import BagOfWords, ListIndex
+
+NOW = datetime(2026, 3, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def crystals(tmp_path: Path) -> Iterator[Crystals]:
+    connection = open_database(tmp_path / "state.db")
+    yield Crystals(connection)
+    connection.close()
+
+
+def _note(text: str, **changes: object) -> Crystal:
+    return replace(Crystal(text, Origin.SCRATCH, NOW - timedelta(days=1)), **changes)  # type: ignore[arg-type]
+
+
+def _searcher(crystals: Crystals) -> Searcher:
+    embedder = BagOfWords()
+    crystals.vectors.embed_pending(embedder, 10_000)
+    return Searcher(crystals, embedder)
+
+
+def _texts(findings: Findings) -> list[str]:
+    return [hit.crystal.text for hit in findings.hits]
+
+
+def test_the_text_that_answers_comes_first_with_its_age(crystals: Crystals) -> None:
+    crystals.upsert([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
+    found = _searcher(crystals).search("drain canary", NOW)
+    assert _texts(found)[0] == "The canary was drained"
+    assert found.hits[0].age_days == 1
+    assert found.good
+    assert found.arms == ("lexical", "dense")
+
+
+def test_an_empty_store_finds_nothing_good(crystals: Crystals) -> None:
+    assert _searcher(crystals).search("canary", NOW) == Findings((), good=False, arms=("lexical", "dense"))
+
+
+def test_a_question_that_nothing_answers_is_a_miss(crystals: Crystals) -> None:
+    crystals.upsert([_note("The canary was drained"), _note("Lunch at noon")])
+    assert not _searcher(crystals).search("zeppelin maintenance schedule", NOW).good
+    assert not Searcher(crystals).search("zeppelin maintenance schedule", NOW).good
+
+
+def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystals) -> None:
+    crystals.upsert([_note("The canary was drained"), _note("Lunch at noon")])
+    found = Searcher(crystals).search("canary drained", NOW)
+    assert _texts(found) == ["The canary was drained"]
+    assert found.arms == ("lexical",)
+    assert found.good
+
+
+def test_vectors_of_another_model_are_not_compared(crystals: Crystals) -> None:
+    crystals.upsert([_note("The canary was drained")])
+    crystals.vectors.embed_pending(BagOfWords("another"))
+    assert Searcher(crystals, BagOfWords()).search("canary", NOW).arms == ("lexical",)
+
+
+def test_no_more_than_the_limit_comes_back(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"canary {number}") for number in range(200))
+    searcher = _searcher(crystals)
+    assert len(searcher.search("canary", NOW, limit=3).hits) == 3
+    assert len(searcher.search("canary", NOW, limit=150).hits) == 150
+
+
+def test_scores_fall_from_first_to_last(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"canary {'cluster ' * (number % 3)}{number}") for number in range(40))
+    scores = [hit.score for hit in _searcher(crystals).search("canary cluster", NOW, limit=20).hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_a_search_writes_nothing(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"canary {number}", session="s", position=number) for number in range(5))
+    searcher = _searcher(crystals)
+    before = crystals.connection.total_changes
+    crystals.connection.execute("PRAGMA query_only = ON")
+    assert searcher.search("canary", NOW, filters=Filters(session="s")).hits
+    assert crystals.connection.total_changes == before
+
+
+HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*", "\0", "a\ud83db", "the", "-", "😀"]
+
+
+@pytest.mark.parametrize("query", HOSTILE)
+def test_hostile_queries_are_text(crystals: Crystals, query: str) -> None:
+    crystals.upsert([_note("the canary"), _note("a b text near")])
+    assert len(_searcher(crystals).search(query, NOW).hits) <= 2
+
+
+@given(query=st.text())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_any_string_is_a_query(crystals: Crystals, query: str) -> None:
+    crystals.upsert([_note("the canary and the cluster", session="s")])
+    _searcher(crystals).search(query, NOW)
+
+
+def test_a_page_is_a_query(crystals: Crystals) -> None:
+    crystals.upsert([_note("canary")])
+    page = "canary " + " ".join(f"word{number}" for number in range(20_000))
+    assert _texts(_searcher(crystals).search(page, NOW)) == ["canary"]
+
+
+def test_a_long_text_does_not_win_by_holding_some_words_of_everything(crystals: Crystals) -> None:
+    page = " ".join(f"filler{number}" for number in range(150))
+    crystals.upsert([_note(f"canary cluster {page}"), _note("canary cluster"), _note("lunch at noon")])
+    found = Searcher(crystals).search("canary cluster replica", NOW)
+    assert [len(text) < 100 for text in _texts(found)] == [True, False]
+
+
+def test_a_long_text_that_holds_every_word_comes_before_short_ones_that_hold_some(crystals: Crystals) -> None:
+    page = " ".join(f"filler{number}" for number in range(150))
+    crystals.upsert(
+        [_note("canary cluster"), _note("replica quartz"), _note(f"canary cluster replica quartz {page}")]
+    )
+    crystals.upsert(_note(f"something else {number}") for number in range(20))
+    found = Searcher(crystals).search("canary cluster replica quartz", NOW)
+    assert len(_texts(found)[0]) > 100
+
+
+# --- what stands about a text
+
+
+def test_the_answer_to_a_question_is_found_though_it_repeats_none_of_its_words(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"chatter number {n}", session="s", position=n) for n in range(10))
+    crystals.upsert([_note("Who looks after the canary cluster?", session="s", position=10)])
+    crystals.upsert([_note("Tom does, since May.", session="s", position=11)])
+    crystals.upsert(_note(f"prattle number {n}", session="s", position=n) for n in range(12, 22))
+    for searcher in (_searcher(crystals), Searcher(crystals)):
+        assert "Tom does, since May." in _texts(searcher.search("canary cluster", NOW))[:3]
+
+
+def test_a_neighbour_in_another_session_is_none(crystals: Crystals) -> None:
+    crystals.upsert([_note("the canary cluster", session="s", position=3), _note("beside", session="t", position=4)])
+    assert _texts(Searcher(crystals).search("canary", NOW)) == ["the canary cluster"]
+
+
+def test_crystals_without_a_session_are_nobodys_neighbours(crystals: Crystals) -> None:
+    crystals.upsert([_note("the canary cluster"), _note("beside")])
+    assert _texts(Searcher(crystals).search("canary", NOW)) == ["the canary cluster"]
+
+
+def test_a_session_without_an_order_does_not_flood_the_search(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"entry {number}", session="s") for number in range(2_000))
+    crystals.upsert([_note("canary", session="s")])
+    hits = Searcher(crystals).search("canary", NOW, limit=50).hits
+    assert hits[0].crystal.text == "canary"
+    assert len(hits) < 20
+
+
+def test_what_a_named_speaker_said_comes_before_what_was_said_to_them(crystals: Crystals) -> None:
+    to_her = _note("Mira, did the canary sing?", speaker="Tom", context="Tom, 1 March 2026")
+    by_her = _note("The canary sang.", speaker="Mira", context="Mira, 1 March 2026")
+    crystals.upsert([to_her, by_her])
+    assert _texts(_searcher(crystals).search("What did Mira say about the canary?", NOW))[0] == by_her.text
+
+
+def test_a_name_that_no_speaker_has_is_a_word(crystals: Crystals) -> None:
+    crystals.upsert([_note("Mira keeps the canary", speaker="user"), _note("The canary", speaker="assistant")])
+    assert _texts(_searcher(crystals).search("Mira canary", NOW))[0] == "Mira keeps the canary"
+
+
+def test_a_speaker_is_named_by_the_first_word_of_the_name(crystals: Crystals) -> None:
+    crystals.upsert([_note("canary one", speaker="Mira Stone"), _note("canary two", speaker="Miranda Stone")])
+    assert _texts(Searcher(crystals).search("Mira canary", NOW))[0] == "canary one"
+
+
+def test_the_time_that_was_asked_for_decides_between_equal_matches(crystals: Crystals) -> None:
+    may, june = datetime(2025, 5, 8, tzinfo=UTC), datetime(2025, 6, 8, tzinfo=UTC)
+    crystals.upsert([_note("canary drained once", created_at=may), _note("canary drained twice", created_at=june)])
+    searcher = _searcher(crystals)
+    assert _texts(searcher.search("What was drained in May 2025? canary", NOW))[0] == "canary drained once"
+    assert _texts(searcher.search("What was drained on 2025-06-08? canary", NOW))[0] == "canary drained twice"
+
+
+def test_a_question_for_a_time_prefers_the_text_that_tells_one(crystals: Crystals) -> None:
+    crystals.upsert([_note("canary drained cluster again"), _note("canary drained cluster yesterday")])
+    found = _searcher(crystals).search("When was the canary cluster drained?", NOW)
+    assert _texts(found)[0] == "canary drained cluster yesterday"
+
+
+def test_a_question_is_no_answer(crystals: Crystals) -> None:
+    crystals.upsert([_note("the canary was drained?"), _note("the canary was drained.")])
+    assert _texts(_searcher(crystals).search("canary drained", NOW))[0] == "the canary was drained."
+
+
+# --- hormones and age
+
+
+def test_hormones_order_near_ties_only(crystals: Crystals) -> None:
+    stressed = Hormones(0.0, 1.0, 0.2, NOW)
+    crystals.upsert(
+        [_note("canary cluster drained", created_at=NOW - timedelta(days=300), lifecycle=Lifecycle.FROZEN)]
+    )
+    crystals.upsert([_note("canary", created_at=NOW)])
+    found = _searcher(crystals).search("canary cluster drained", NOW, hormones=stressed)
+    assert _texts(found) == ["canary cluster drained", "canary"]
+
+
+def test_a_faded_crystal_is_ranked_behind_its_equal_and_is_found_when_it_alone_matches(crystals: Crystals) -> None:
+    crystals.upsert([_note("canary drained first", created_at=NOW - timedelta(days=400)), _note("canary drained")])
+    crystals.upsert([_note("lunch at noon")])
+    searcher = _searcher(crystals)
+    assert _texts(searcher.search("canary drained", NOW))[:2] == ["canary drained", "canary drained first"]
+    assert _texts(searcher.search("first", NOW))[0] == "canary drained first"
+
+
+# --- filters
+
+SINCE, UNTIL = NOW - timedelta(days=10), NOW - timedelta(days=5)
+FILTERED = [
+    (Filters(origin=Origin.SEED), {"origin": Origin.SEED}),
+    (Filters(kind=Kind.GOAL), {"kind": Kind.GOAL}),
+    (Filters(session="s"), {"session": "s"}),
+    (Filters(speaker="Mira"), {"speaker": "Mira"}),
+    (Filters(since=NOW), {"created_at": NOW}),
+    (Filters(until=UNTIL), {"created_at": UNTIL - timedelta(seconds=1)}),
+    (Filters(since=SINCE, until=UNTIL), {"created_at": SINCE}),
+    (Filters(trust=Trust.OWNER), {"trust": Trust.OWNER}),
+    (Filters(kind=Kind.GOAL, speaker="Mira"), {"kind": Kind.GOAL, "speaker": "Mira"}),
+]
+
+
+@pytest.mark.parametrize(("filters", "passes"), FILTERED)
+@pytest.mark.parametrize("arms", ["lexical", "exact", "index"])
+def test_only_what_passes_the_filter_is_found(
+    crystals: Crystals, filters: Filters, passes: dict[str, object], arms: str
+) -> None:
+    crystals.upsert(_note(f"canary cluster {number}", session="t", position=number) for number in range(100))
+    crystals.upsert([_note("canary", **passes)])
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.vectors.embed_pending(embedder, 1_000)
+    crystals.vectors.index_pending(index, 1_000)
+    searcher = {
+        "lexical": Searcher(crystals),
+        "exact": Searcher(crystals, embedder),
+        "index": Searcher(crystals, embedder, index),
+    }[arms]
+    assert _texts(searcher.search("canary cluster", NOW, filters=filters)) == ["canary"]
+
+
+def test_a_trust_filter_wants_at_least_that_much(crystals: Crystals) -> None:
+    crystals.upsert(_note(f"canary by {trust.value}", trust=trust) for trust in Trust)
+    found = Searcher(crystals).search("canary", NOW, filters=Filters(trust=Trust.AGENT))
+    assert set(_texts(found)) == {"canary by agent", "canary by owner"}
+
+
+def test_a_session_filter_finds_what_was_repeated_there(crystals: Crystals) -> None:
+    crystals.upsert([_note("canary", session="s"), _note("canary", session="t", position=7)])
+    assert _texts(Searcher(crystals).search("canary", NOW, filters=Filters(session="t"))) == ["canary"]
+
+
+@pytest.mark.parametrize("filters", [filters for filters, _ in FILTERED])
+def test_a_filter_reads_neither_every_crystal_nor_every_vector(crystals: Crystals, filters: Filters) -> None:
+    crystals.upsert(_note(f"canary cluster {number}", session="t", position=number) for number in range(50))
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.vectors.embed_pending(embedder, 1_000)
+    crystals.vectors.index_pending(index, 1_000)
+    statements: list[str] = []
+    crystals.connection.set_trace_callback(statements.append)
+    Searcher(crystals, embedder, index).search("canary cluster", NOW, filters=filters)
+    crystals.connection.set_trace_callback(None)
+    steps = [
+        step["detail"]
+        for statement in statements
+        if statement.startswith("SELECT") and ("crystals" in statement or "vectors" in statement)
+        for step in crystals.connection.execute(f"EXPLAIN QUERY PLAN {statement}")
+    ]
+    assert any("vectors" in step for step in steps)
+    scans = [step for step in steps if step.startswith(("SCAN crystals", "SCAN vectors"))]
+    assert [step for step in scans if "COVERING INDEX" not in step] == []
+
+
+def test_what_passes_a_filter_is_found_behind_many_that_are_nearer(
+    crystals: Crystals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("state.stores.crystals.search._COMPARED", 5)  # too many pass to be compared one by one
+    monkeypatch.setattr("state.stores.crystals.search._ASKED_FOR", (10, 40, 160))
+    crystals.upsert(_note(f"canary cluster {number}") for number in range(100))
+    crystals.upsert(_note(f"canary in the far north {number}", kind=Kind.GOAL) for number in range(30))
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.vectors.embed_pending(embedder, 1_000)
+    crystals.vectors.index_pending(index, 1_000)
+    crystals.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")  # only the vectors can find them
+    searcher = Searcher(crystals, embedder, index)
+    found = searcher.search("canary cluster", NOW, limit=30, filters=Filters(kind=Kind.GOAL))
+    assert len(found.hits) >= 20
+
+
+# --- the indexes
+
+
+def test_what_the_index_has_not_been_told_is_found_all_the_same(crystals: Crystals) -> None:
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.upsert([_note("lunch at noon")])
+    crystals.vectors.embed_pending(embedder)
+    crystals.vectors.index_pending(index)
+    crystals.upsert([_note("canary drained")])
+    crystals.vectors.embed_pending(embedder)
+    crystals.connection.execute("DELETE FROM words_idx")  # so that only the vectors can find it
+    crystals.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    assert _texts(Searcher(crystals, embedder, index).search("canary drained", NOW))[0] == "canary drained"
+
+
+def test_what_the_index_still_holds_of_a_removed_crystal_is_not_found(crystals: Crystals) -> None:
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.upsert([_note("canary drained"), _note("canary")])
+    crystals.vectors.embed_pending(embedder)
+    crystals.vectors.index_pending(index)
+    crystals.remove([_note("canary drained").id])
+    assert _texts(Searcher(crystals, embedder, index).search("canary drained", NOW)) == ["canary"]
+
+
+def _kept(crystals: Crystals) -> tuple[BagOfWords, ListIndex]:
+    embedder, index = BagOfWords(), ListIndex()
+    crystals.upsert(_note(f"note {number} on the cluster") for number in range(30))
+    crystals.vectors.embed_pending(embedder)
+    crystals.vectors.index_pending(index)
+    return embedder, index
+
+
+def test_what_is_beside_is_searched_as_if_it_were_written_and_nothing_is(crystals: Crystals) -> None:
+    embedder, index = _kept(crystals)
+    evicted = _note("The passphrase of the north gate is quartz", origin=Origin.EVICTED)
+    crystals.connection.execute("PRAGMA query_only = ON")
+    with closing(Beside([evicted], embedder)) as beside:
+        searcher = Searcher(crystals, embedder, index, beside)
+        assert searcher.rank_of("quartz gate passphrase", evicted.id, NOW) == 1
+        assert searcher.rank_of("cluster", evicted.id, NOW) is None
+        assert searcher.frequency(["quartz", "cluster"]) == {"quartz": 1, "cluster": 30}
+    assert Searcher(crystals, embedder, index).rank_of("quartz gate passphrase", evicted.id, NOW) is None
+
+
+def test_what_is_stored_already_and_beside_is_found_once(crystals: Crystals) -> None:
+    embedder, index = _kept(crystals)
+    with closing(Beside([_note("note 3 on the cluster")], embedder)) as beside:
+        found = Searcher(crystals, embedder, index, beside).search("note 3 cluster", NOW)
+    assert len({hit.crystal.id for hit in found.hits}) == len(found.hits)
+
+
+TOPICS = "gate cluster quartz canary replica invoice harbour compost".split()
+sentences = st.lists(st.sampled_from(TOPICS), min_size=2, max_size=6).map(
+    lambda words: "the " + " of the ".join(words)
+)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@given(stored=st.lists(sentences, min_size=20, max_size=40), new=st.lists(sentences, min_size=1, max_size=4))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
+    stored: list[str], new: list[str], *, dense: bool
+) -> None:
+    embedder = BagOfWords() if dense else None
+    with closing(open_database(Path(":memory:"))) as connection:
+        crystals = Crystals(connection)
+        crystals.upsert(map(_note, stored))
+        leaving = [_note(text, origin=Origin.EVICTED) for text in new]
+        if embedder:
+            crystals.vectors.embed_pending(embedder, 1_000)
+        with closing(Beside(leaving, embedder)) as beside:
+            tried = [Searcher(crystals, embedder, None, beside).rank_of(one.text, one.id, NOW, 3) for one in leaving]
+        crystals.upsert(leaving)
+        if embedder:
+            crystals.vectors.embed_pending(embedder, 1_000)
+        for one, rank in zip(leaving, tried, strict=True):
+            if rank is not None:
+                assert Searcher(crystals, embedder).rank_of(one.text, one.id, NOW, 5) is not None
+
+
+def test_the_same_is_found_through_chromadb(crystals: Crystals, tmp_path: Path) -> None:
+    embedder = BagOfWords()
+    crystals.upsert(_note(f"note {number} on the cluster", session="s", position=number) for number in range(50))
+    crystals.upsert([_note("The canary was drained", session="s", position=50)])
+    crystals.vectors.embed_pending(embedder, 100)
+    index, _ = open_index(tmp_path / "crystals", "crystals", crystals.vectors)
+    try:
+        crystals.vectors.index_pending(index, 100)
+        through_index = Searcher(crystals, embedder, index).search("canary drained", NOW)
+        exact = Searcher(crystals, embedder).search("canary drained", NOW)
+    finally:
+        index.close()
+    assert through_index.hits[0] == exact.hits[0]
+    assert _texts(through_index)[0] == "The canary was drained"
+
+
+def test_a_broken_database_is_not_taken_for_an_empty_one(crystals: Crystals) -> None:
+    crystals.upsert([_note("canary")])
+    crystals.connection.execute("DROP TABLE words")
+    with pytest.raises(sqlite3.OperationalError):
+        Searcher(crystals).search("canary", NOW)

@@ -1,0 +1,62 @@
+"""Emerging skills from what is in the stores."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.skills import Skills
+from state.stores.database.connection import open_database
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TASK = Crystal("Before each release write the changelog", Origin.SESSION, AT, Kind.TASK_PATTERN, session="a")
+
+
+@pytest.fixture
+def crystals(tmp_path: Path) -> Iterator[Crystals]:
+    connection = open_database(tmp_path / "state.db")
+    yield Crystals(connection)
+    connection.close()
+
+
+def test_the_same_words_in_three_sessions_are_one_crystal_and_a_skill(crystals: Crystals) -> None:
+    crystals.upsert(replace(TASK, session=session) for session in "abc")
+    assert crystals.count() == 1
+    (skill,) = Skills(crystals.connection).known(5)
+    assert (skill.occurrences, skill.sessions) == (3, 3)
+
+
+def test_one_task_that_is_searched_often_is_no_skill(crystals: Crystals) -> None:
+    crystals.upsert([TASK])
+    for hour in range(40):
+        crystals.touch([TASK.id], AT + timedelta(hours=hour))
+    skills = Skills(crystals.connection)
+    assert skills.refresh() == 0
+    assert skills.known(5) == []
+
+
+def test_notes_of_one_day_are_one_session(crystals: Crystals) -> None:
+    note = replace(TASK, session="", origin=Origin.SCRATCH)
+    again = replace(note, text="Write the changelog before each release, as always")
+    crystals.upsert([note, again])
+    skills = Skills(crystals.connection)
+    assert skills.known(5) == []
+    crystals.upsert([replace(note, text=f"{TASK.text} again", created_at=AT + timedelta(days=1))])
+    assert [skill.sessions for skill in skills.known(5)] == [2]
+
+
+def test_they_are_found_anew_only_when_tasks_were_added(crystals: Crystals) -> None:
+    skills = Skills(crystals.connection)
+    assert skills.refresh() is None
+    crystals.upsert([TASK, replace(TASK, text="A fact", kind=Kind.FACT)])
+    assert skills.refresh() == 0
+    crystals.upsert([TASK, replace(TASK, text="Another fact", kind=Kind.FACT)])
+    assert skills.refresh() is None
+    crystals.upsert([replace(TASK, session="b")])
+    assert skills.refresh() == 1
+    assert [skill.pattern for skill in skills.known(5)] == [TASK.text]
+    assert skills.known(0) == []

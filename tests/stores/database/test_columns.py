@@ -1,0 +1,30 @@
+"""The table of columns says of every text of the schema what it is."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from state.stores.database.columns import COLUMNS, Kind, kind_of
+from state.stores.database.connection import open_database
+from state.stores.erasing.tables import tables
+
+
+def test_every_text_of_the_schema_is_told_and_nothing_else() -> None:
+    with closing(open_database(Path(":memory:"))) as connection:
+        asked = "SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'"
+        found = {table: {row["name"] for row in connection.execute(asked, (table,))} for table in tables(connection)}
+    assert {table: set(columns) for table, columns in COLUMNS.items()} == {
+        table: columns for table, columns in found.items() if columns
+    }
+
+
+def test_the_name_of_a_moment_says_that_it_is_one() -> None:
+    for table, columns in COLUMNS.items():
+        for column, kind in columns.items():
+            assert (kind is Kind.MOMENT) is (column == "at" or column.endswith("_at")), (table, column)
+
+
+@pytest.mark.parametrize(("table", "column"), [("crystals", "of_tomorrow"), ("unheard_of", "text")])
+def test_what_nobody_has_told_is_looked_at_as_prose(table: str, column: str) -> None:
+    assert kind_of(table, column) is Kind.PROSE

@@ -1,0 +1,163 @@
+"""A database that an earlier dreamd left is brought to the current schema, with everything that is in it."""
+
+import sqlite3
+import tempfile
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from state.crystals.crystal import FADED_STRENGTH, Lifecycle, strength
+from state.crystals.lifecycle import fades_at
+from state.errors import StorageError
+from state.signals.curiosity import Cause
+from state.signals.hormones import Baselines
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, from_text, open_database, things, to_text
+
+HERE = Path(__file__).parent
+SCHEMA = (HERE / "version_1.sql").read_text(encoding="utf-8")
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+Row = tuple[float, int, float, datetime | None, str]
+moments = st.integers(0, 400).map(lambda days: AT + timedelta(days=days))
+stored = st.lists(
+    st.tuples(
+        st.floats(0, 1),
+        st.integers(0, 20),
+        st.floats(-1, 1),
+        st.none() | moments,
+        st.sampled_from([one.value for one in Lifecycle]),
+    ),
+    max_size=8,
+)
+
+
+def _version_1(path: Path, rows: list[Row]) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(SCHEMA)
+        for number, (importance, accesses, valence, accessed, stage) in enumerate(rows):
+            connection.execute(
+                "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, accesses, created_at,"
+                " last_accessed_at, valence) VALUES (?, ?, 'scratch', 'fact', ?, 'agent', ?, ?, ?, ?, ?)",
+                (
+                    f"{number:032x}",
+                    f"text {number}",
+                    importance,
+                    stage,
+                    accesses,
+                    to_text(AT),
+                    to_text(accessed) if accessed else None,
+                    valence,
+                ),
+            )
+        connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
+        connection.execute("INSERT INTO vectors SELECT key, 'm', zeroblob(16) FROM crystals WHERE key % 2 = 1")
+        connection.execute("INSERT INTO gaps VALUES ('why', 'Why?', 'miss', 3, ?, ?)", (to_text(AT), to_text(AT)))
+        connection.execute("PRAGMA user_version = 1")
+
+
+def test_the_first_migration_is_what_the_first_release_wrote() -> None:
+    assert MIGRATIONS[0].strip() == SCHEMA.strip()
+    assert len(MIGRATIONS) == SCHEMA_VERSION
+
+
+@settings(max_examples=25)
+@given(stored)
+def test_a_database_of_version_1_keeps_everything_and_knows_when_its_crystals_fade(
+    rows: list[Row],
+) -> None:
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.db"
+        _version_1(path, rows)
+        with closing(open_database(path)) as connection:
+            crystals = Crystals(connection)
+            found = crystals.by_keys(range(1, len(rows) + 1))
+            moments = {row["key"]: row["fades_at"] for row in connection.execute("SELECT * FROM crystals")}
+            assert len(found) == len(rows)
+            for key, crystal in found.items():
+                moment = fades_at(crystal)
+                assert moment is not None
+                assert moments[key] == to_text(moment)
+                if crystal.lifecycle is not Lifecycle.FROZEN:
+                    assert strength(crystal, from_text(moments[key])) < FADED_STRENGTH
+            assert Twins(crystals).waiting(99) == [key for key in found if key % 2]
+            assert Twins(crystals).survivors(found) == {}
+            questions = Questions(connection)
+            assert [(gap.question, gap.times) for gap in questions.open(5)] == [("Why?", 3)]
+            assert questions.to_ask(5) == []
+            assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        with closing(open_database(path)) as connection:
+            assert int(connection.execute("PRAGMA user_version").fetchone()[0]) == SCHEMA_VERSION
+
+
+def test_a_migration_that_was_cut_off_begins_again(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    _version_1(path, [(0.5, 0, 0.0, None, "generated")])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ALTER TABLE crystals ADD COLUMN fades_at TEXT")  # and then the process is killed
+    with closing(open_database(path)) as connection:
+        Questions(connection).raise_("Why?", Cause.MISS, AT)
+        assert Questions(connection).open(5)[0].times == 4
+
+
+def test_the_fourth_migration_is_what_the_fourth_version_wrote() -> None:
+    assert MIGRATIONS[3].strip() == (HERE / "version_4.sql").read_text(encoding="utf-8").strip()
+
+
+@pytest.mark.parametrize(("stored", "armed"), [("{}", "[]"), ('["cortisol"]', '["cortisol"]')])
+def test_a_database_of_version_4_keeps_its_levels_and_drops_what_nobody_read(
+    tmp_path: Path, stored: str, armed: str
+) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.create_function("faded_at", 5, lambda *_: "2027-01-01T00:00:00.000000+00:00")
+        for number in (1, 2, 3, 4):
+            connection.executescript((HERE / f"version_{number}.sql").read_text(encoding="utf-8"))
+        connection.execute("INSERT INTO hormones VALUES (1, .5, .25, .125, ?, ?)", (to_text(AT), stored))
+        connection.execute("INSERT INTO operations VALUES (1, 0, '{}')")
+        connection.execute("PRAGMA user_version = 4")
+    for _ in range(2):
+        with closing(open_database(path)) as connection:
+            assert tuple(connection.execute("SELECT * FROM hormones").fetchone()) == (
+                1, .5, .25, .125, to_text(AT), armed,
+            )  # fmt: skip
+            names = set(things(connection))
+            assert names.isdisjoint({"operations", "vocabulary"})
+            assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+def test_levels_are_ready_to_fire_by_default(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path / "state.db")) as connection:
+        connection.execute(
+            "INSERT INTO hormones (one, dopamine, cortisol, oxytocin, at) VALUES (1, 0, 0, 0, ?)", (to_text(AT),)
+        )
+        feelings = Feelings(connection, Baselines(0.15, 0.02, 0.2))
+        assert feelings.feel([], "", AT)[1] == ()
+        assert connection.execute("SELECT armed FROM hormones").fetchone()[0].startswith("[")
+
+
+def test_a_database_that_is_refused_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    error = None
+    try:
+        open_database(path)
+    except StorageError as refused:
+        error = refused  # whose traceback keeps the connection alive
+    assert error is not None
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_database_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_database(Path(":memory:")).close()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,288 @@
+"""What is forgotten stays out of every table, costs nothing while there is nothing, and can be lifted."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from state.codec import decode, encode
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.forgetting.matching import Target
+from state.scratch import Note
+from state.sessions.item import Item, Priority
+from state.signals.curiosity import Cause
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.hormones import Questions
+from state.stores.crystals.skills import Skills
+from state.stores.database.connection import MIGRATIONS, open_database, to_text
+from state.stores.database.tombstones import Forgotten, buried_in
+from state.stores.sessions.rows import Session
+from state.stores.sessions.sessions import Sessions
+from tests.support.in_memory import trial
+
+AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+SECRET = "the vault code is 4711"
+HELD = "Miez is a cat. The Vault **code** is 4711! Rex is a dog."
+REST = "Miez is a cat. Rex is a dog."
+LONG = "one two three four five six seven eight nine ten eleven"
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(tmp_path / "state.db")) as connection:
+        yield connection
+
+
+@pytest.fixture
+def forgotten(connection: sqlite3.Connection) -> Forgotten:
+    forgotten = Forgotten(connection)
+    forgotten.bury_target(Target.of(SECRET), AT)
+    return forgotten
+
+
+def crystal(text: str, origin: Origin = Origin.SESSION) -> Crystal:
+    return Crystal(text, origin, AT)
+
+
+def texts(connection: sqlite3.Connection) -> list[str]:
+    return [row["text"] for row in connection.execute("SELECT text FROM crystals ORDER BY key")]
+
+
+def statements(connection: sqlite3.Connection, crystals: list[Crystal]) -> int:
+    asked: list[str] = []
+    connection.set_trace_callback(asked.append)
+    Crystals(connection).upsert(crystals)
+    connection.set_trace_callback(None)
+    return sum("meta" in one or "forgotten" in one for one in asked)
+
+
+@pytest.mark.parametrize("origin", list(Origin))
+def test_whoever_writes_a_crystal_it_is_written_without(
+    connection: sqlite3.Connection, forgotten: Forgotten, origin: Origin
+) -> None:
+    crystals = Crystals(connection)
+    assert crystals.upsert([crystal(HELD, origin), crystal(SECRET, origin), crystal("Rex barks", origin)]) == 2
+    assert texts(connection) == [REST, "Rex barks"]
+    assert crystals.get([crystal(REST, origin).id])[0].text == REST
+    assert forgotten.withheld() == 2
+    assert connection.execute("SELECT count(*) FROM words WHERE words MATCH 'vault'").fetchone()[0] == 0
+
+
+def test_what_stands_beside_a_text_goes_too(connection: sqlite3.Connection, forgotten: Forgotten) -> None:
+    Crystals(connection).upsert(
+        [replace(crystal("Miez is a cat"), context=f"Notes / {SECRET}", speaker=SECRET, session=SECRET)]
+    )
+    row = connection.execute("SELECT text, context, speaker, session FROM crystals").fetchone()
+    assert tuple(row) == ("Miez is a cat", "", "", "")
+    assert forgotten.withheld() == 1
+
+
+def test_a_long_text_is_known_by_most_of_its_words_and_by_eight_where_it_is_cut(
+    connection: sqlite3.Connection,
+) -> None:
+    Forgotten(connection).bury_target(Target.of(LONG), AT)
+    found = Forgotten(connection).found
+    assert found("and two three four five six seven eight nine ten, he said")
+    assert not found("and two three four five six seven eight nine, he said")
+    assert found("two three four five six seven eight nine")
+    assert found("and then he said one two three four five six seven eight ni")
+    assert found("ur four five six seven eight nine ten eleven, he said")
+    assert found("He said:\n> two three four five six seven eight nine\nand left")
+    assert not found("four five six seven eight nine ten, he said")
+    assert Forgotten(connection).lift(Target.of(LONG))
+    assert not found(LONG)
+
+
+def test_while_nothing_is_forgotten_a_thousand_texts_are_one_question(connection: sqlite3.Connection) -> None:
+    assert statements(connection, [crystal(f"text {number}") for number in range(1_000)]) == 1
+
+
+def test_with_something_forgotten_it_is_read_once(connection: sqlite3.Connection, forgotten: Forgotten) -> None:
+    crystals = Crystals(connection)
+    crystals.upsert([crystal("first")])
+    asked: list[str] = []
+    connection.set_trace_callback(asked.append)
+    for number in range(9):
+        crystals.upsert([crystal(f"text {number}")])
+    connection.set_trace_callback(None)
+    assert [one for one in asked if "FROM forgotten" in one] == []
+    assert forgotten.any()
+
+
+def test_another_connection_is_heard_of_at_once_and_a_trial_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(open_database(path)) as one, closing(open_database(path)) as other:
+        here, there = Forgotten(one), Forgotten(other)
+        assert not here.any()
+        there.bury_target(Target.of(SECRET), AT)
+        assert here.found(HELD)
+        with trial(other):
+            there.bury_target(Target.of("Rex"), AT)
+            assert there.found("Rex")
+        assert not there.found("Rex")
+        with trial(other):
+            assert there.lift(Target.of(SECRET))
+            assert not there.any()
+        assert there.found(HELD)
+        assert there.lift(Target.of(SECRET))
+        assert not here.any()
+        assert buried_in(path).found(HELD) == ()
+
+
+def test_what_a_session_buried_is_known_as_it_was_and_in_no_other_text(connection: sqlite3.Connection) -> None:
+    forgotten = Forgotten(connection)
+    forgotten.bury([SECRET], AT)
+    assert forgotten.holds(f" {SECRET}\n")
+    assert forgotten.among([SECRET, HELD]) == {SECRET}
+    assert not forgotten.lift(Target.of(SECRET))  # the owner did not bury it
+    assert forgotten.lift_all_of(SECRET)
+    assert not forgotten.any()
+
+
+def test_a_word_and_a_text_of_one_word_are_two_tombstones(connection: sqlite3.Connection) -> None:
+    forgotten = Forgotten(connection)
+    forgotten.bury(["vault"], AT)
+    forgotten.bury_target(Target.of("vault"), AT)
+    assert forgotten.lift(Target.of("vault"))
+    assert not forgotten.holds("a vault")
+    assert forgotten.holds("vault")
+
+
+def test_figures_are_told_once(forgotten: Forgotten) -> None:
+    forgotten.count(3)
+    assert (forgotten.withheld(), forgotten.withheld_lately()) == (3, 3)
+    forgotten.count()
+    assert (forgotten.withheld(), forgotten.withheld_lately(), forgotten.withheld_lately()) == (4, 1, 0)
+
+
+def test_no_question_holds_it_until_it_is_lifted(connection: sqlite3.Connection, forgotten: Forgotten) -> None:
+    questions = Questions(connection)
+    asked = f"Is it so that {SECRET}?"
+    questions.raise_(asked, Cause.MISS, AT)
+    assert not questions.dispute(asked, "1", "2", AT)
+    assert questions.open(9) == []
+    forgotten.lift(Target.of(SECRET))
+    questions.raise_(asked, Cause.MISS, AT)
+    assert [gap.question for gap in questions.open(9)] == [asked]
+
+
+def test_no_skill_is_named_after_it(connection: sqlite3.Connection) -> None:
+    task = Crystal("Draw up the weekly sales report", Origin.SESSION, AT, kind=Kind.TASK_PATTERN)
+    Crystals(connection).upsert(replace(task, session=session) for session in "abcd")
+    skills = Skills(connection)
+    (skill,) = skills.known(9)
+    Forgotten(connection).bury_target(Target.of(skill.pattern), AT)
+    assert skills.known(9) == []
+    assert skills.refresh() == 0
+    assert connection.execute("SELECT count(*) FROM skills").fetchone()[0] == 0
+
+
+def _session(connection: sqlite3.Connection) -> tuple[Sessions, Session]:
+    sessions = Sessions(connection)
+    return sessions, sessions.open("s", "ttl", {}, AT)
+
+
+def _item(content: str) -> Item:
+    return Item(
+        "", "s", -1, content, Priority.LOW, 0.25, 1, AT, AT, tags=(SECRET, "pets"), metadata={"why": SECRET, "a": "b"}
+    )
+
+
+def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
+    connection: sqlite3.Connection, forgotten: Forgotten
+) -> None:
+    sessions, session = _session(connection)
+    items = [
+        sessions.items.add(session, _item(content), lambda _, content=content: f"id of {content[:30]}")  # type: ignore[misc]
+        for content in (SECRET, HELD, "Bello")
+    ]
+    sessions.items.leave(session, [(item, "full", False) for item in items], AT)
+    cold = sessions.items.all(session)
+    assert [(item.content, item.state.value) for item in cold] == [
+        ("", "purged"),
+        (REST, "archived"),
+        ("Bello", "archived"),
+    ]
+    assert (cold[1].tags, cold[1].metadata) == (("pets",), {"a": "b"})
+    assert list(sessions.archive.search("vault")) == []
+    assert [item.content for item in list(sessions.archive.search("miez"))] == [REST]
+    found = [
+        value
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for row in connection.execute(f"SELECT * FROM {table}")  # noqa: S608
+        for value in row
+        if isinstance(value, str) and "4711" in value
+    ]
+    assert found == []
+    assert sessions.find("s").held == 0  # type: ignore[union-attr]
+    # A tombstone of its own would outlive the owner's.
+    assert forgotten.lift(Target.of(SECRET))
+    assert not forgotten.any()
+
+
+def test_what_a_session_buried_may_stay_in_the_archive_of_another(connection: sqlite3.Connection) -> None:
+    Forgotten(connection).bury(["Bello"], AT)
+    sessions, session = _session(connection)
+    item = sessions.items.add(session, _item("Bello"), lambda _: "an id")
+    sessions.items.leave(session, [(item, "full", False)], AT)
+    assert [one.content for one in list(sessions.archive.search("bello"))] == ["Bello"]
+
+
+def test_it_goes_through_json_and_back(forgotten: Forgotten) -> None:
+    buried = forgotten.buried()
+    assert decode(type(buried), encode(buried)) == buried
+    assert SECRET.split()[1] not in json.dumps(encode(buried))
+
+
+def test_notes_are_shown_without_it(forgotten: Forgotten) -> None:
+    notes = [Note(text, AT) for text in (SECRET, HELD, "Bello")]
+    assert [note.text for note in forgotten.buried().of_notes(notes)] == [REST, "Bello"]
+
+
+def test_a_database_that_is_none_or_is_not_there_hides_nothing(tmp_path: Path) -> None:
+    assert not buried_in(tmp_path / "state.db")
+    (tmp_path / "state.db").write_bytes(b"no database")
+    assert not buried_in(tmp_path / "state.db")
+
+
+def _version_3(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.create_function("faded_at", 5, lambda *_: "2027-01-01T00:00:00.000000+00:00")
+        for number in (1, 2, 3):
+            connection.executescript((HERE / f"version_{number}.sql").read_text(encoding="utf-8"))
+        connection.execute(
+            "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
+            " VALUES ('00', 'an old memory', 'scratch', 'fact', .5, 'agent', 'generated', ?)",
+            (to_text(AT),),
+        )
+        connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
+        connection.execute("INSERT INTO meta VALUES ('forgotten_salt', ?)", ("ab" * 32,))
+        # As that version buried "never again" with this salt.
+        digest = "fce29c459fdc8383d995c48359fe7911ffa112c4bad1608a12f34026643f25a0"
+        connection.execute("INSERT INTO forgotten VALUES (?, ?)", (digest, to_text(AT)))
+        connection.execute("PRAGMA user_version = 3")
+
+
+def test_the_third_migration_is_what_the_third_version_wrote() -> None:
+    assert MIGRATIONS[2].strip() == (HERE / "version_3.sql").read_text(encoding="utf-8").strip()
+
+
+def test_a_database_of_version_3_forgets_on_and_more(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    _version_3(path)
+    assert not buried_in(path)  # read beside its owner, who has not migrated it: nothing fails
+    for _ in range(2):
+        with closing(open_database(path)) as connection:
+            forgotten = Forgotten(connection)
+            assert forgotten.holds("never again")
+            assert not forgotten.holds("it is never again so")
+            forgotten.bury_target(Target.of(SECRET), AT)
+            assert forgotten.found(HELD)
+            assert Crystals(connection).by_keys([1])[1].text == "an old memory"
+            assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"

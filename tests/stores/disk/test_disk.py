@@ -1,0 +1,361 @@
+import errno
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from state.errors import BusyError, StorageError
+from state.stores.disk.disk import Disk
+from state.stores.disk.syscalls import System
+from tests.support.faults import Bytes, Fault, FaultySystem, Names, PowerCut, every_fault, images
+
+OLD = b"old\n" * 500
+NEW = b"new\n" * 700
+
+
+def no_such_call(_: System, one: Path, other: Path, /) -> None:
+    raise OSError(errno.ENOSYS, "no such call")
+
+
+class OldKernel(System):
+    """A system without renameat2."""
+
+    exchange = rename_new = no_such_call
+
+
+class NoHardLinks(System):
+    link = no_such_call
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_written_file_has_its_bytes_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    Disk(tmp_path).write_atomic(tmp_path / "a", NEW)
+    assert (tmp_path / "a").read_bytes() == NEW
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_new_file_gets_the_mode_and_an_existing_one_keeps_its_own(tmp_path: Path) -> None:
+    disk, path = Disk(tmp_path), tmp_path / "a"
+    disk.write_atomic(path, OLD, mode=0o644)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    path.chmod(0o640)
+    disk.write_atomic(path, NEW, mode=0o600)
+    disk.exchange(path, OLD, mode=0o600)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_power_cut_order_is_write_sync_rename_sync_of_the_folder(tmp_path: Path) -> None:
+    system = FaultySystem(tmp_path)
+    Disk(tmp_path, system).write_atomic(tmp_path / "a", NEW)
+    assert [call.split()[0] for call in system.calls] == ["create", "write", "fsync", "rename", "fsync"]
+
+
+@pytest.mark.parametrize("write", [Disk.write_atomic, Disk.exchange])
+def test_a_file_is_old_or_new_at_any_loss_of_power(tmp_path: Path, write: Callable[..., object]) -> None:
+    seen = set()
+
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        root = tmp_path / f"{fault.name}{fail_at}"
+        root.mkdir()
+        (root / "a").write_bytes(OLD)
+        system = FaultySystem(root, fail_at, fault)
+        done = False
+        try:
+            write(Disk(root, system), root / "a", NEW)
+            done = True
+        except (PowerCut, StorageError):
+            pass
+        for image in images(system, tmp_path / f"{fault.name}{fail_at}-images"):
+            found = (image / "a").read_bytes()
+            assert found in (OLD, NEW)
+            assert found == NEW or not done
+            seen.add(found)
+        return system
+
+    assert every_fault(tuple(Fault), scenario) > 4 * 5
+    assert seen == {OLD, NEW}
+
+
+def test_the_fault_layer_catches_a_writer_that_does_not_sync(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a").write_bytes(OLD)
+    system = FaultySystem(tmp_path / "root")
+    fd = system.open(tmp_path / "root" / "b", os.O_WRONLY | os.O_CREAT)
+    system.write(fd, NEW)
+    os.close(fd)
+    system.rename(tmp_path / "root" / "b", tmp_path / "root" / "a")
+    assert (system.image(tmp_path / "1", Names.ALL, Bytes.SYNCED) / "a").read_bytes() == b""
+    assert (system.image(tmp_path / "2", Names.SYNCED, Bytes.ALL) / "a").read_bytes() == OLD
+
+
+def test_a_new_file_is_there_and_whole_at_any_loss_of_power_after_it_was_written(tmp_path: Path) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        root = tmp_path / f"{fault.name}{fail_at}"
+        root.mkdir()
+        system = FaultySystem(root, fail_at, fault)
+        done = False
+        try:
+            Disk(root, system).write_new(root / "1.json", NEW)
+            done = True
+        except PowerCut:
+            pass
+        for image in images(system, tmp_path / f"{fault.name}{fail_at}-images"):
+            assert Disk(image).read_if_there(image / "1.json") in ((NEW,) if done else (None, NEW))
+        return system
+
+    assert every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario) > 2 * 5
+
+
+def test_write_new_never_overwrites(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    disk.write_new(tmp_path / "1.json", OLD)
+    with pytest.raises(FileExistsError):
+        disk.write_new(tmp_path / "1.json", NEW)
+    assert (tmp_path / "1.json").read_bytes() == OLD
+    assert names(tmp_path) == ["1.json"]
+
+
+def test_write_new_works_without_hard_links(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, NoHardLinks())
+    disk.write_new(tmp_path / "1.json", OLD)
+    with pytest.raises(FileExistsError):
+        disk.write_new(tmp_path / "1.json", NEW)
+    assert (tmp_path / "1.json").read_bytes() == OLD
+    assert names(tmp_path) == ["1.json"]
+
+
+def test_rename_new_never_overwrites(tmp_path: Path) -> None:
+    for system in (System(), OldKernel()):
+        (tmp_path / "a").write_bytes(OLD)
+        (tmp_path / "b").write_bytes(NEW)
+        disk = Disk(tmp_path, system)
+        with pytest.raises(FileExistsError):
+            disk.rename_new(tmp_path / "a", tmp_path / "b")
+        assert (tmp_path / "b").read_bytes() == NEW
+        disk.rename_new(tmp_path / "a", tmp_path / "c")
+        assert names(tmp_path) == ["b", "c"]
+        (tmp_path / "c").unlink()
+
+
+@pytest.mark.parametrize("system", [System(), OldKernel()])
+def test_exchange_returns_what_stood_there_and_keeps_it_until_it_is_settled(tmp_path: Path, system: System) -> None:
+    disk, path = Disk(tmp_path, system), tmp_path / "MEMORY.md"
+    assert disk.exchange(path, OLD) is None
+    assert disk.exchange(path, NEW) == OLD
+    assert path.read_bytes() == NEW
+    assert disk.displaced(path) == OLD
+    with pytest.raises(StorageError, match="unsettled"):
+        disk.exchange(path, b"third")
+    assert (path.read_bytes(), disk.displaced(path)) == (NEW, OLD)
+    disk.settle(path)
+    disk.settle(path)
+    assert disk.displaced(path) is None
+    assert names(tmp_path) == ["MEMORY.md"]
+
+
+def test_a_save_between_reading_and_the_exchange_is_returned(tmp_path: Path) -> None:
+    path = tmp_path / "MEMORY.md"
+    path.write_bytes(OLD)
+
+    class HumanSaves(System):
+        def exchange(self, one: Path, other: Path) -> None:
+            path.with_name("tmp").write_bytes(b"edited by hand")
+            path.with_name("tmp").rename(path)
+            super().exchange(one, other)
+
+    assert Disk(tmp_path, HumanSaves()).exchange(path, NEW) == b"edited by hand"
+
+
+def test_a_save_is_never_lost_whenever_the_power_goes_during_an_exchange(tmp_path: Path) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        root = tmp_path / f"{fault.name}{fail_at}"
+        root.mkdir()
+        (root / "a").write_bytes(OLD)
+        system = FaultySystem(root, fail_at, fault)
+        disk = Disk(root, system)
+        try:
+            disk.exchange(root / "a", NEW)
+            disk.settle(root / "a")
+        except (PowerCut, StorageError):
+            # Whatever happened: the old bytes are in place, or beside the new ones.
+            for image in images(system, tmp_path / f"{fault.name}{fail_at}-images"):
+                after = Disk(image)
+                if "unlink .a.displaced" not in system.calls:
+                    assert OLD in (after.read_bytes(image / "a"), after.displaced(image / "a"))
+        return system
+
+    assert every_fault(tuple(Fault), scenario) > 4 * 6
+
+
+@pytest.mark.parametrize("move", [Disk.rename, Disk.rename_new])
+@pytest.mark.parametrize("folder", [".", "folder"])
+def test_a_file_that_was_moved_is_there_after_a_loss_of_power(
+    tmp_path: Path, move: Callable[[Disk, Path, Path], None], folder: str
+) -> None:
+    root = tmp_path / "root"
+    (root / "folder").mkdir(parents=True)
+    (root / "a").write_bytes(OLD)
+    system = FaultySystem(root)
+    move(Disk(root, system), root / "a", root / folder / "b")
+    for image in images(system, tmp_path / "images"):
+        assert (image / folder / "b").read_bytes() == OLD
+        assert not (image / "a").exists()
+
+
+def test_an_error_leaves_no_temporary_file(tmp_path: Path) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        root = tmp_path / str(fail_at)
+        root.mkdir()
+        system = FaultySystem(root, fail_at, fault)
+        try:
+            Disk(root, system).write_atomic(root / "a", NEW)
+        except StorageError:
+            assert names(root) in ([], ["a"])
+        return system
+
+    every_fault((Fault.ERROR,), scenario)
+
+
+def test_a_link_inside_the_folder_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "real.md").write_bytes(OLD)
+    (tmp_path / "MEMORY.md").symlink_to("notes/real.md")
+    disk = Disk(tmp_path)
+    disk.write_atomic(tmp_path / "MEMORY.md", NEW)
+    assert disk.exchange(tmp_path / "MEMORY.md", OLD) == NEW
+    assert (tmp_path / "MEMORY.md").is_symlink()
+    assert (tmp_path / "notes" / "real.md").read_bytes() == OLD
+
+
+def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (outside / "a").write_bytes(OLD)
+    (root / "a").symlink_to(outside / "a")
+    (root / "folder").symlink_to(outside)
+    disk = Disk(root)
+    for path in (root / "a", root / "folder" / "a", root / ".." / "outside" / "a"):
+        for act in (disk.read_bytes, disk.displaced, disk.settle):
+            with pytest.raises(StorageError, match="outside"):
+                act(path)
+        for write in (disk.write_atomic, disk.write_new, disk.exchange):
+            with pytest.raises(StorageError, match="outside"):
+                write(path, NEW)
+        with pytest.raises(StorageError, match="outside"):
+            disk.append_locked(path, b"x\n", b"")
+    assert (outside / "a").read_bytes() == OLD
+    assert names(outside) == ["a"]
+
+
+def test_an_entry_stands_on_a_line_of_its_own_below_the_header(tmp_path: Path) -> None:
+    disk, path = Disk(tmp_path), tmp_path / "log"
+    disk.append_locked(path, b"one\n", b"head\n")
+    with path.open("ab") as file:
+        file.write(b"by hand, without a newline")
+    disk.append_locked(path, b"two\n", b"head\n")
+    assert path.read_bytes() == b"head\none\nby hand, without a newline\ntwo\n"
+
+
+def test_the_header_is_written_into_an_empty_file(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    Disk(tmp_path).append_locked(tmp_path / "log", b"one\n", b"head\n")
+    assert (tmp_path / "log").read_bytes() == b"head\none\n"
+
+
+def test_two_that_make_the_file_at_the_same_time_both_append(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+
+    class AnotherIsFaster(System):
+        def link(self, source: Path, target: Path, /) -> None:
+            path.write_bytes(b"head\nby another\n")
+            super().link(source, target)
+
+    Disk(tmp_path, AnotherIsFaster()).append_locked(path, b"one\n", b"head\n")
+    assert path.read_bytes() == b"head\nby another\none\n"
+
+
+def test_an_append_that_fails_leaves_no_part_of_its_entry(tmp_path: Path) -> None:
+    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+        root = tmp_path / f"{fault.name}{fail_at}"
+        root.mkdir()
+        (root / "log").write_bytes(b"head\nfirst\n")
+        system = FaultySystem(root, fail_at, fault)
+        try:
+            Disk(root, system).append_locked(root / "log", b"second, which is long\n", b"head\n")
+        except StorageError:
+            assert (root / "log").read_bytes().split() == [b"head", b"first"]
+        else:
+            assert (root / "log").read_bytes() == b"head\nfirst\nsecond, which is long\n"
+        return system
+
+    assert every_fault((Fault.ERROR,), scenario) > 3
+
+
+def test_blanking_a_torn_entry_spares_what_another_wrote_behind_it(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"head\n")
+
+    class Full(System):
+        def write(self, fd: int, block: bytes) -> int:
+            if path.stat().st_size > len(b"head\n"):
+                raise OSError(errno.ENOSPC, "full")
+            done = super().write(fd, block[:4])
+            with path.open("ab") as other:
+                other.write(b"by another\n")
+            return done
+
+    with pytest.raises(StorageError, match="free some space"):
+        Disk(tmp_path, Full()).append_locked(path, b"torn entry\n", b"head\n")
+    assert path.read_bytes() == b"head\n   \nby another\n"
+
+
+def test_a_lock_that_is_not_freed_in_time_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    with (
+        disk.locked(tmp_path / "log", b""),
+        pytest.raises(BusyError, match="log is locked"),
+        disk.locked(tmp_path / "log", b"", wait_seconds=0.02),
+    ):
+        pass
+
+
+def test_a_writer_that_waited_while_the_file_was_renamed_writes_into_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"")
+
+    class RenamedMeanwhile(System):
+        def open(self, file: Path, flags: int, mode: int = 0o600) -> int:
+            fd = super().open(file, flags, mode)
+            if file == path and not (tmp_path / "taken").exists():
+                path.rename(tmp_path / "taken")
+            return fd
+
+    Disk(tmp_path, RenamedMeanwhile()).append_locked(path, b"one\n", b"head\n")
+    assert path.read_bytes() == b"head\none\n"
+    assert (tmp_path / "taken").read_bytes() == b""
+
+
+def test_leftovers_of_killed_writers_go_once_they_are_old(tmp_path: Path) -> None:
+    system = FaultySystem(tmp_path, fail_at=3, fault=Fault.CRASH)
+    with pytest.raises(PowerCut):
+        Disk(tmp_path, system).write_atomic(tmp_path / "a", NEW)
+    (left,) = tmp_path.iterdir()
+    disk = Disk(tmp_path)
+    assert disk.remove_leftovers(tmp_path, left.stat().st_mtime - 1) == 0
+    assert disk.remove_leftovers(tmp_path, left.stat().st_mtime + 1) == 1
+    assert names(tmp_path) == []
+
+
+def test_removing_a_link_leaves_the_file_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(OLD)
+    (tmp_path / "link").symlink_to("a")
+    disk = Disk(tmp_path)
+    disk.remove(tmp_path / "link")
+    disk.remove(tmp_path / "link")
+    assert names(tmp_path) == ["a"]

@@ -1,0 +1,211 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from state.errors import BusyError, FencedError
+from state.stores.disk.lock import acquire, holder
+from state.stores.disk.workspace import Workspace, init_workspace
+
+# Says what it holds, waits for a line, then says whether it still may write.
+HOLD = """
+import sys
+from pathlib import Path
+from state.errors import FencedError
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+lock = acquire(Workspace(Path(sys.argv[1])), "hold", wait_seconds=20)
+print(lock.fence, flush=True)
+sys.stdin.readline()
+try:
+    lock.check()
+    print("owner", flush=True)
+except FencedError:
+    print("fenced", flush=True)
+lock.release()
+"""
+
+# Adds one to a number in a file, with room for another process in between, and prints its fences.
+COUNT = """
+import sys, time
+from pathlib import Path
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+workspace = Workspace(Path(sys.argv[1]))
+number = workspace.root / "number"
+for _ in range(int(sys.argv[2])):
+    with acquire(workspace, "count", wait_seconds=60) as lock:
+        value = int(number.read_text())
+        time.sleep(0.001)
+        lock.check()
+        number.write_text(str(value + 1))
+        print(lock.fence, flush=True)
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path)
+
+
+def run(script: str, workspace: Workspace, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", script, str(workspace.root), *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=os.getcwd())  # noqa: PTH109
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def wait_until_stopped(pid: int) -> None:
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+
+
+def test_the_second_one_is_told_who_holds_the_workspace(workspace: Workspace) -> None:
+    with acquire(workspace, "dreamd serve"):
+        with pytest.raises(BusyError, match=rf"process {os.getpid()} \('dreamd serve'.*kill {os.getpid()}") as caught:
+            acquire(workspace, "dreamd dream")
+        assert caught.value.exit_status == 5
+        assert holder(workspace) is not None
+    assert holder(workspace) is None
+    acquire(workspace, "dreamd dream").release()
+
+
+def test_nobody_is_told_to_end_an_agents_server(workspace: Workspace) -> None:
+    with acquire(workspace, "dreamd mcp"), pytest.raises(BusyError, match=r"'dreamd mcp'.*wait for it$"):
+        acquire(workspace, "dreamd dream")
+
+
+def test_the_fence_rises_with_every_owner(workspace: Workspace) -> None:
+    fences = []
+    for _ in range(3):
+        with acquire(workspace, "x") as lock:
+            fences.append(lock.fence)
+    assert fences == [1, 2, 3]
+
+
+def test_a_released_lock_may_not_be_written_under(workspace: Workspace) -> None:
+    lock = acquire(workspace, "x")
+    lock.check()
+    lock.release()
+    lock.release()
+    with pytest.raises(FencedError, match="released"):
+        lock.check()
+
+
+def test_a_dead_owners_lock_is_free_at_once(workspace: Workspace) -> None:
+    with run(HOLD, workspace) as process:
+        assert line(process) == "1"
+        with pytest.raises(BusyError):
+            acquire(workspace, "x")
+        process.kill()
+        process.wait()
+        assert holder(workspace) is not None
+        with acquire(workspace, "x") as lock:
+            assert lock.fence == 2
+
+
+def test_a_stopped_owner_is_displaced_and_cannot_write_when_it_goes_on(workspace: Workspace) -> None:
+    with run(HOLD, workspace) as process:
+        assert line(process) == "1"
+        process.send_signal(signal.SIGSTOP)
+        wait_until_stopped(process.pid)
+        lock = acquire(workspace, "x")
+        assert lock.fence == 2
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate("go on\n")[0] == "fenced\n"
+        lock.check()
+        with pytest.raises(BusyError):
+            acquire(workspace, "y")
+        lock.release()
+        acquire(workspace, "y").release()
+
+
+def test_an_owner_that_runs_is_never_displaced(workspace: Workspace) -> None:
+    with run(HOLD, workspace) as process:
+        assert line(process) == "1"
+        with pytest.raises(BusyError):
+            acquire(workspace, "x", wait_seconds=0.1)
+        assert process.communicate("go on\n")[0] == "owner\n"
+
+
+def test_a_stopped_process_that_only_got_the_owners_pid_displaces_nobody(workspace: Workspace) -> None:
+    with run(HOLD, workspace) as owner:
+        assert line(owner) == "1"
+        with subprocess.Popen(["sleep", "60"]) as other:
+            try:
+                other.send_signal(signal.SIGSTOP)
+                wait_until_stopped(other.pid)
+                signed = json.loads(workspace.lock.read_bytes())
+                workspace.lock.write_text(json.dumps(signed | {"pid": other.pid}), encoding="utf-8")
+                with pytest.raises(BusyError, match="held by another process"):
+                    acquire(workspace, "x")
+            finally:
+                other.kill()
+        assert owner.communicate("go on\n")[0] == "owner\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": "x"}', b"\xff\xfe", b"null"])
+def test_a_lock_file_that_cannot_be_read_still_locks(workspace: Workspace, content: bytes) -> None:
+    with acquire(workspace, "x") as lock:
+        workspace.lock.write_bytes(content)
+        with pytest.raises(BusyError, match="held by another process"):
+            acquire(workspace, "y")
+        lock.check()
+    acquire(workspace, "y").release()
+
+
+def test_a_lock_file_that_was_removed_by_hand_fences_its_owner(workspace: Workspace) -> None:
+    old = acquire(workspace, "x")
+    workspace.lock.unlink()
+    with pytest.raises(FencedError, match="taken over"):
+        old.check()
+    with acquire(workspace, "y") as new:
+        assert new.fence == old.fence + 1
+        with pytest.raises(FencedError):
+            old.check()
+        old.release()
+        new.check()
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", None])
+def test_a_fence_that_was_damaged_by_hand_fences_its_owner_and_the_next_one_goes_on(
+    workspace: Workspace, content: bytes | None
+) -> None:
+    with acquire(workspace, "x") as lock:
+        if content is None:
+            workspace.fence.unlink()
+        else:
+            workspace.fence.write_bytes(content)
+        with pytest.raises(FencedError):
+            lock.check()
+    with acquire(workspace, "y") as lock:
+        lock.check()
+
+
+def test_of_many_processes_one_at_a_time_owns_the_workspace(workspace: Workspace) -> None:
+    number = workspace.root / "number"
+    number.write_text("0", encoding="utf-8")
+    processes = [run(COUNT, workspace, "15") for _ in range(8)]
+    fences = [int(fence) for process in processes for fence in process.communicate()[0].split()]
+    assert number.read_text(encoding="utf-8") == "120"
+    assert sorted(fences) == list(range(1, 121))
+
+
+def test_of_many_that_displace_one_stopped_owner_one_at_a_time_wins(workspace: Workspace) -> None:
+    (workspace.root / "number").write_text("0", encoding="utf-8")
+    with run(HOLD, workspace) as process:
+        assert line(process) == "1"
+        process.send_signal(signal.SIGSTOP)
+        wait_until_stopped(process.pid)
+        others = [run(COUNT, workspace, "3") for _ in range(8)]
+        fences = [int(fence) for other in others for fence in other.communicate()[0].split()]
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate("go on\n")[0] == "fenced\n"
+    assert (workspace.root / "number").read_text(encoding="utf-8") == "24"
+    assert sorted(fences) == list(range(2, 26))

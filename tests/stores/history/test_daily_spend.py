@@ -1,0 +1,86 @@
+"""The ceilings of a day over all workspaces of a user: counted by whoever pays, and held for all."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.config.settings import Config, DaemonSection, ModelSection
+from daemon.dream.run import Mode, dream_now
+from daemon.service.keeper import Keeper
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.status import status
+from daemon.workspace.stores import clock, owned
+from daemon.workspace.vector_index import Embedding
+from state.budget import DayLimits, Spend, check_day
+from state.dream import Reason
+from state.errors import CeilingError
+from state.scratch import Note
+from state.stores.history.daily_spend import DailySpend
+from state.stores.history.segments import Segments
+from state.stores.vectors.embedder import Unavailable
+from tests.support.model_characters import good
+from tests.support.scripted_model import ScriptedModel
+
+
+def test_what_is_spent_is_known_to_whoever_comes_later(tmp_path: Path) -> None:
+    now = clock()
+    writer, reader = DailySpend(tmp_path / "spent"), DailySpend(tmp_path / "spent")
+    assert reader.of(now) == Spend()
+    writer.add(Spend(1, 1_000, 0.25), now - timedelta(days=1))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: DailySpend(tmp_path / "spent").add(Spend(1, 10, 0.5), now), range(20)))
+    assert reader.of(now) == Spend(20, 200, 10.0)
+    writer.add(Spend(1, 1, 0.0), now)
+    assert reader.of(now) == DailySpend(tmp_path / "spent").of(now) == Spend(21, 201, 10.0)
+    assert reader.of(now + timedelta(days=1)) == Spend()
+    assert [path.name for path in (tmp_path / "spent").iterdir()] == [f"{now:%Y-%m-%d}"]
+
+
+def test_a_line_that_is_torn_costs_no_other_one(tmp_path: Path) -> None:
+    now = clock()
+    spent = DailySpend(tmp_path)
+    spent.add(Spend(1, 10, 0.5), now)
+    with (tmp_path / f"{now:%Y-%m-%d}").open("ab") as file:
+        file.write(b"12 0.\n-5 nan\n12")
+    spent.add(Spend(1, 10, float("nan")), now)
+    assert spent.of(now) == Spend(2, 20, 0.5)
+
+
+def test_the_call_that_could_pass_the_ceiling_of_all_is_not_made() -> None:
+    limits = DayLimits(usd_per_day=1.0, tokens_per_day=100)
+    check_day(limits, today=Spend(9, 90, 0.9), about_to=Spend(1, 10, 0.1))
+    with pytest.raises(CeilingError, match=r"daemon\.usd_per_day"):
+        check_day(limits, today=Spend(9, 9, 0.95), about_to=Spend(1, 1, 0.1))
+    with pytest.raises(CeilingError, match=r"raise daemon\.tokens_per_day"):
+        check_day(limits, today=Spend(9, 95, 0.0), about_to=Spend(1, 10, 0.0))
+
+
+def test_what_one_workspace_spent_another_one_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    first, second = (init_workspace(tmp_path / name) for name in ("first", "second"))
+    with ScriptedModel(good) as server:
+        model = ModelSection(name="openai/gpt-4o-mini", api_base=server.url)
+        config = Config(model=model)
+        for workspace in (first, second):
+            Segments(workspace).append(Note("The cat is called Miez", clock(), 0.5))
+        with owned(first, config, "test") as store:  # no daemon has to run for it to count
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        spending = status(second, config, clock()).spending
+        assert spending.tokens == 0
+        assert spending.all_tokens == status(first, config, clock()).spending.tokens > 0
+        assert spending.breaker == ""
+
+        config = Config(model=model, daemon=DaemonSection(tokens_per_day=spending.all_tokens))
+        asked = len(server.requests)
+        with owned(second, config, "test") as store, pytest.raises(CeilingError, match=r"daemon\.tokens_per_day"):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert len(server.requests) == asked
+    assert "over all workspaces" in status(second, config, clock()).spending.breaker
+    unavailable = Embedding.given(Unavailable("no model in this test"))
+    keeper = Keeper(second, "second", lambda: config, unavailable, lambda _, __: None)
+    until = keeper.history(clock(), 0.0, clock()).ceiling_until
+    assert until is not None
+    assert timedelta() < until - clock() <= timedelta(days=1)

@@ -1,0 +1,123 @@
+"""What is over goes after a while; what is needed, and what was asked for often, stays."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from sqlite3 import Connection
+
+import pytest
+
+from state.document.operations import Refusal
+from state.dream import Dream, decode_record
+from state.signals.curiosity import Cause
+from state.signals.hormones import Baselines, Feeling
+from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.database.connection import compact, open_database
+from state.stores.history.ledger import Call, Ledger
+
+NOW = datetime(2026, 3, 12, tzinfo=UTC)
+OLD, RECENT = NOW - timedelta(days=200), NOW - timedelta(days=3)
+BEFORE, ANSWERS_BEFORE = NOW - timedelta(days=100), NOW - timedelta(days=14)
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    with closing(open_database(tmp_path / "state.db")) as opened:
+        opened.execute("PRAGMA synchronous = OFF")
+        yield opened
+
+
+def run(ledger: Ledger, dream: str, at: datetime, outcome: str = "committed") -> None:
+    ledger.begin(dream, "manual", at)
+    ledger.record_call(dream, Call("d", "m", '{"text": "long"}', usable=True, tokens=3, usd=0.5), at)
+    ledger.reject(dream, [Refusal("citation", "operation", "cites nothing")], at)
+    if outcome != "running":
+        ledger.end(dream, outcome, "", at)
+
+
+def test_what_is_old_goes_with_all_that_belongs_to_it_but_for_the_latest_runs(connection: Connection) -> None:
+    ledger = Ledger(connection)
+    for number in range(130):
+        run(ledger, f"{number:03}", OLD + timedelta(minutes=number))
+    run(ledger, "recent", RECENT)
+    assert ledger.sweep(BEFORE, ANSWERS_BEFORE) > 0
+    kept = {one.id for one in ledger.runs(1_000)}
+    assert kept == {"recent", *(f"{number:03}" for number in range(31, 130))}
+    for table in ("calls", "rejections"):
+        assert {row[0] for row in connection.execute(f"SELECT dream FROM {table}")} == kept  # noqa: S608
+    assert ledger.spent(since=RECENT).calls == 1
+    assert ledger.rejections("recent") != []
+    assert ledger.sweep(BEFORE, ANSWERS_BEFORE) == 0
+
+
+def test_answers_go_earlier_and_those_of_a_dream_that_goes_on_or_waits_stay(connection: Connection) -> None:
+    ledger = Ledger(connection)
+    for dream, outcome in (("done", "committed"), ("killed", "running"), ("waiting", "proposed")):
+        run(ledger, dream, OLD, outcome)
+    run(ledger, "recent", RECENT)
+    ledger.propose(_dream("waiting", OLD))
+    ledger.sweep(BEFORE, ANSWERS_BEFORE)
+    assert [ledger.replay(dream, "d") for dream in ("done", "killed", "waiting", "recent")] == [
+        None, '{"text": "long"}', '{"text": "long"}', '{"text": "long"}',
+    ]  # fmt: skip
+    assert ledger.spent(dream="done").usd == 0.5
+
+
+def test_a_proposal_goes_when_it_is_decided_and_old(connection: Connection) -> None:
+    ledger = Ledger(connection)
+    for dream, at in (("waits", OLD), ("old", OLD), ("recent", RECENT)):
+        ledger.propose(_dream(dream, at))
+    for dream in ("old", "recent"):
+        ledger.decide(dream, "rejected")
+    ledger.sweep(BEFORE, ANSWERS_BEFORE)
+    assert {row[0] for row in connection.execute("SELECT dream FROM proposals")} == {"waits", "recent"}
+
+
+def test_what_raised_a_hormone_long_ago_goes(connection: Connection) -> None:
+    feelings = Feelings(connection, Baselines(0.15, 0.02, 0.2))
+    feelings.feel([Feeling.REWARD], "old", OLD)
+    feelings.feel([Feeling.REWARD], "recent", RECENT)
+    levels = feelings.levels(NOW)
+    assert feelings.sweep(BEFORE) == 1
+    assert [row[0] for row in connection.execute("SELECT cause FROM feelings")] == ["recent"]
+    assert feelings.levels(NOW) == levels
+
+
+def test_a_miss_that_nobody_met_again_goes_and_a_question_stays(connection: Connection) -> None:
+    questions = Questions(connection)
+    questions.raise_("What was missed?", Cause.MISS, OLD)
+    questions.raise_("What was missed again?", Cause.MISS, OLD)
+    questions.raise_("What was missed again?", Cause.MISS, RECENT)
+    questions.raise_("Who asked this?", Cause.QUESTION, OLD)
+    questions.sweep(BEFORE, 100)
+    assert {gap.question for gap in questions.open(9)} == {"What was missed again?", "Who asked this?"}
+
+
+def test_of_too_many_questions_the_misses_that_were_met_least_go(connection: Connection) -> None:
+    questions = Questions(connection)
+    for number in range(30):
+        for _ in range(1 + number % 3):
+            questions.raise_(f"What is number {number}?", Cause.MISS, RECENT + timedelta(minutes=number))
+    questions.raise_("Who asked this?", Cause.EXPLICIT, OLD)
+    questions.sweep(BEFORE, 11)
+    kept = questions.open(99)
+    assert len(kept) == 11
+    assert "Who asked this?" in {gap.question for gap in kept}
+    assert all(gap.times == 3 for gap in kept if gap.cause == Cause.MISS)
+
+
+def test_a_large_file_of_which_most_is_free_is_made_smaller_and_another_is_left_alone(connection: Connection) -> None:
+    assert not compact(connection)
+    connection.execute("INSERT INTO meta VALUES ('large', hex(zeroblob(12000000)))")
+    assert not compact(connection)
+    connection.execute("DELETE FROM meta WHERE name = 'large'")
+    assert compact(connection)
+    assert connection.execute("PRAGMA page_count").fetchone()[0] < 400
+    assert not compact(connection)
+
+
+def _dream(id_: str, at: datetime) -> Dream:
+    oldest = decode_record((Path(__file__).parents[1] / "database" / "record_0.json").read_bytes(), "a record")
+    return replace(oldest, id=id_, at=at)

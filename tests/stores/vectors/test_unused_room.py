@@ -1,0 +1,46 @@
+"""The room for records that are still to come holds nothing of what the process had in its memory."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from state.stores.vectors.chroma import Found
+from state.stores.vectors.sealed_folder import IndexFolder
+from state.stores.vectors.unused_room import blank_rest
+from tests.stores.vectors.test_chroma import Arrays, opened_and_closed, vectors
+
+GARBAGE = b"the launch crew is 7731 blue; "
+
+
+@pytest.mark.parametrize(
+    ("records", "written"), [(10, 0), (1_050, 1_000)], ids=["none written yet", "a batch written"]
+)
+def test_what_stood_in_memory_does_not_stay_in_the_files(tmp_path: Path, records: int, written: int) -> None:
+    """When ChromaDB writes its graph is its own affair: before the first thousand, a file of nothing but room."""
+    truth = Arrays(vectors(0, records))
+    assert opened_and_closed(tmp_path / "index", truth).found is Found.NOTHING
+    home = IndexFolder(tmp_path / "index")
+    build = home.build()
+    assert build is not None
+    graph = next(build.rglob("data_level0.bin"))
+    _, _, room, there, size = struct.unpack_from("<iQQQQ", (graph.parent / "header.bin").read_bytes())
+    assert there == written
+    assert graph.stat().st_size in (room * size, there * size)
+    used = graph.read_bytes()[: there * size]
+    rest = room * size - len(used)
+    graph.write_bytes(used + (GARBAGE * (rest // len(GARBAGE) + 1))[:rest])
+    home.seal(build)
+    assert GARBAGE not in graph.read_bytes()
+    assert graph.read_bytes() == used + bytes(rest)
+    assert opened_and_closed(tmp_path / "index", truth).found is Found.WHOLE
+    assert blank_rest(build) == 0
+
+
+def test_files_of_another_form_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "header.bin").write_bytes(struct.pack("<iQQQQ", 2, 0, 10, 0, 4))
+    (tmp_path / "data_level0.bin").write_bytes(GARBAGE)
+    assert blank_rest(tmp_path) == 0
+    (tmp_path / "header.bin").write_bytes(b"\1\0")
+    assert blank_rest(tmp_path) == 0
+    assert (tmp_path / "data_level0.bin").read_bytes() == GARBAGE

@@ -1,0 +1,111 @@
+"""Archives for tests: an honest one, and what can be made of it."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, dream_now
+from daemon.upkeep.export import export
+from daemon.upkeep.import_ import import_archive
+from daemon.workspace.stores import Store
+from state.dream import Reason
+from state.scratch import Note
+from state.stores.backup.manifest import MANIFEST, ArchiveError
+from tests.support.working import add, working
+
+NOTES = ("Ada prefers tea over coffee", "The deployment runs on port 8443", "Grüße aus Köln, 東京で会いましょう 🍵")
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+Changes = Mapping[str, bytes | None]
+
+
+def lived(root: Path) -> Path:
+    """A workspace with versions, a restored one, sessions, pending notes of every kind, and a person's files."""
+    with working(root) as store:
+        for number, note in enumerate(NOTES):
+            store.segments.append(Note(note, AT + timedelta(minutes=number)))
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        restore(store, 2)
+        keep = add(store, "the harbour wall is of granite", priority="critical")
+        add(store, "the swift nests under the roof", session="other")
+        store.crystals.connection.execute("UPDATE items SET cold = 1 WHERE id = ?", (keep,))
+        store.crystals.connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
+        store.segments.append(Note("it is pending", AT))
+    with (root / "memory" / "scratch.md").open("a", encoding="utf-8") as log:
+        log.write("- by hand, without a stamp\n\n  and in two lines\n")
+    (root / "GENOME.md").write_bytes(b"# Genome\n\xff\xfe is no UTF-8\n")
+    (root / "memory" / "economics.json").write_text("{}")
+    (root / "transcripts").mkdir()
+    (root / "transcripts" / "one.jsonl").write_text("{}\n")
+    return root
+
+
+def exported(root: Path, target: Path) -> Path:
+    """An archive of the workspace."""
+    with working(root) as store:
+        return moved(store, target)
+
+
+def moved(store: Store, target: Path) -> Path:
+    return Path(export(store, datetime.now(UTC)).path).rename(target)
+
+
+def members(path: Path) -> dict[str, bytes]:
+    """What is in it, but for the manifest."""
+    with closing(zipfile.ZipFile(path)) as opened:
+        return {name: opened.read(name) for name in opened.namelist() if name != MANIFEST}
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    with closing(zipfile.ZipFile(path)) as opened:
+        found: dict[str, Any] = json.loads(opened.read(MANIFEST))
+        return found
+
+
+def forged(
+    origin: Path, target: Path, changes: Changes, mend: Callable[[dict[str, Any]], object] | None = None
+) -> Path:
+    """An archive with other members (None: without) and a manifest that agrees with them, which is changed then."""
+    content = {name: block for name, block in {**members(origin), **changes}.items() if block is not None}
+    said = manifest(origin)
+    times = {one["name"]: one["mtime_ns"] for one in said["members"]}
+    said["members"] = [
+        {
+            "name": name,
+            "size": len(block),
+            "sha256": hashlib.sha256(block).hexdigest(),
+            "mtime_ns": times.get(name, 0),
+        }
+        for name, block in content.items()
+    ]
+    if mend is not None:
+        mend(said)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
+        for name, block in content.items():
+            made.writestr(name, block)
+        made.writestr(MANIFEST, json.dumps(said))
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Imports into a folder in which there is nothing else."""
+
+    folder: Path
+
+    def refuses(self, archive: Path, *said: str) -> str:
+        """The archive is refused with these words, and nothing is left of it."""
+        with pytest.raises(ArchiveError) as caught:
+            import_archive(archive, self.folder / "there")
+        assert [word for word in said if word not in str(caught.value)] == [], str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert list(self.folder.iterdir()) == []
+        return str(caught.value)

@@ -1,0 +1,219 @@
+"""A workspace that has lived, to be broken: where each fact stands, ways of damage, and what must be so then."""
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from daemon import sessions
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, dream_now
+from daemon.ingest.notes import absorb_notes, absorb_transcripts
+from daemon.upkeep.repair.run import Repair, repair
+from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.stores import Store, clock, owned, visited
+from daemon.workspace.vector_index import Embedding
+from state.crystals.crystal import Crystal, Origin, crystal_id
+from state.document.document import SectionName, parse
+from state.dream import Reason
+from state.scratch import Note
+from state.stores.crystals.crystals import Crystals
+from state.stores.database.connection import open_database
+from state.stores.disk.disk import Disk
+from state.stores.disk.lock import acquire
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from state.stores.vectors.embedder import Unavailable
+from tests.support.faults import Unsynced
+
+WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
+_PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
+_WHO = "Ada Grace Linus Barbara Edsger".split()
+_DEEDS = ("painted the door of the", "lost a glove in the", "bought eleven lamps for the", "plays chess in the")
+NOTED = tuple(f"{who} {deed} {place}" for deed in _DEEDS for who in _WHO for place in _PLACES)[:120]
+LONG = "The minutes of the meeting in the lighthouse: " + " ".join(f"item {n} was adjourned" for n in range(600))
+SAID = tuple(f"My neighbour {who} keeps {n + 2} goats behind the {place}" for n, (who, place) in enumerate(
+    (who, place) for who in _WHO for place in _PLACES))  # fmt: skip
+PENDING = ("The ferry leaves at seven from the pier", "Do not feed the parrot of the captain")
+UNREAD = "The spare sail hangs in the boat shed"  # in scratch.md alone: nobody has looked at it yet
+BY_HAND = "The password hint is the name of the second ship"
+LOGGED = tuple(f"kite {n} was seen over the {place}" for n, place in enumerate(_PLACES * 3))
+REMEMBERED = tuple(f"step {n} of the plan was tried by {_WHO[n % 5]}" for n in range(60))
+
+
+def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspace:
+    """Three versions, a line by hand, a transcript, sessions, notes that wait; nobody has it open."""
+    workspace = init_workspace(folder)
+    chat = workspace.root / "transcripts" / "chat.jsonl"
+    chat.parent.mkdir()
+    chat.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in SAID))
+    with owned(workspace, Config(), "test", embedding=embedding) as store:
+        store.crystals.connection.execute("PRAGMA synchronous = OFF")
+        store.disk.system = Unsynced()
+        _note(store, *NOTED[:60])
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        text = workspace.document.read_text()
+        heading = f"## {SectionName.BOND.value}\n"
+        workspace.document.write_text(text.replace(heading, f"{heading}- {BY_HAND}\n", 1))
+        _note(store, *NOTED[60:90], LONG)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        absorb_transcripts(store, [chat], clock())
+        _note(store, *NOTED[90:])
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        for n, text in enumerate(REMEMBERED):
+            sessions.add(store, f"session {n % 3}", text, "medium", clock())
+        _note(store, *PENDING)
+        absorb_notes(store, clock())
+        _note(store, UNREAD)
+        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return workspace
+
+
+def _note(store: Store, *texts: str) -> None:
+    for text in texts:
+        store.segments.append(Note(text, clock(), 0.8))
+
+
+def copied(workspace: Workspace, folder: Path) -> Workspace:
+    return adopt(Workspace(Path(shutil.copytree(workspace.root, folder, symlinks=True)).resolve()))
+
+
+def with_log(workspace: Workspace, folder: Path) -> Workspace:
+    """A copy as a killed process leaves it: the last changes are in the log (-wal) alone."""
+    with closing(open_database(workspace.database)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        crystals = Crystals(connection)
+        for text in LOGGED:
+            crystals.upsert([Crystal(text, Origin.SESSION, clock(), session="a log")])
+        copy = copied(workspace, folder)
+        crystals.remove([crystal_id(Origin.SESSION, text) for text in LOGGED])
+    return copy
+
+
+def repaired(workspace: Workspace, disk: Disk | None = None, embedding: Embedding = WORDS_ONLY) -> Repair:
+    """As the command does it."""
+    with acquire(workspace, "a repair") as lock:
+        return repair(workspace, Config(), lock.check, embedding, disk=disk or Disk(workspace.root, Unsynced()))
+
+
+# ------------------------------------------------------------------------- damage
+
+Chance = random.Random
+
+
+def flipped(path: Path, chance: Chance) -> None:
+    """Bits of one to forty bytes."""
+    content = bytearray(path.read_bytes())
+    for _ in range(min(len(content), chance.choice((1, 1, 3, 40)))):
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    path.write_bytes(content)
+
+
+def zeroed(path: Path, chance: Chance) -> None:
+    """One to four pages of zeros."""
+    _spoilt(path, chance, bytes)
+
+
+def noisy(path: Path, chance: Chance) -> None:
+    """One to four pages of noise."""
+    _spoilt(path, chance, chance.randbytes)
+
+
+def _spoilt(path: Path, chance: Chance, filling: Callable[[int], bytes]) -> None:
+    content = bytearray(path.read_bytes())
+    size = 4096 if len(content) > 8 * 4096 else max(1, len(content) // 8)
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        start = chance.randrange(len(content) // size + 1) * size
+        end = min(len(content), start + size)
+        content[start:end] = filling(end - start)
+    path.write_bytes(content)
+
+
+def half_zeroed(path: Path, chance: Chance) -> None:
+    """A sector of 512 bytes of zeros."""
+    content = bytearray(path.read_bytes())
+    start = chance.randrange(len(content) // 512 + 1) * 512
+    content[start : start + 512] = bytes(len(content[start : start + 512]))
+    path.write_bytes(content)
+
+
+def swapped(path: Path, chance: Chance) -> None:
+    """Two pages in each other's place."""
+    content = bytearray(path.read_bytes())
+    pages = len(content) // 4096
+    if pages < 2:
+        return
+    one, other = (chance.randrange(pages) * 4096 for _ in range(2))
+    content[one : one + 4096], content[other : other + 4096] = (
+        content[other : other + 4096],
+        content[one : one + 4096],
+    )
+    path.write_bytes(content)
+
+
+def truncated(path: Path, chance: Chance) -> None:
+    os.truncate(path, chance.randrange(path.stat().st_size))
+
+
+def emptied(path: Path, chance: Chance) -> None:
+    os.truncate(path, 0)
+
+
+def removed(path: Path, chance: Chance) -> None:
+    path.unlink()
+
+
+DAMAGE = (flipped, zeroed, noisy, half_zeroed, swapped, truncated, emptied, removed)
+
+
+# ----------------------------------------------------------- what must be so afterwards
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What is not there any more, by where it was."""
+
+    notes: tuple[str, ...]
+    said: tuple[str, ...]
+    items: tuple[str, ...]
+
+
+def lost(workspace: Workspace) -> Lost:
+    """Facts that neither MEMORY.md nor a crystal nor the ledger has."""
+    with closing(sqlite3.connect(workspace.database)) as connection:
+        crystals = {row[0] for row in connection.execute("SELECT text FROM crystals")}
+        # A bit that turns in MEMORY.md is an edit, for all that anybody knows: the line itself is in the ledger.
+        lines = {row[0] for row in connection.execute("SELECT text FROM lines")}
+        items = {row[0] for row in connection.execute("SELECT content FROM items")}
+    known = crystals | lines | {block.text for _, block in parse(workspace.document.read_text()).lines()}
+    known |= {note.text for note in Segments(workspace).pending_notes()}
+    return Lost(
+        tuple(text for text in (*NOTED, LONG, BY_HAND, *PENDING, UNREAD) if text not in known),
+        tuple(text for text in SAID if text not in crystals),
+        tuple(text for text in REMEMBERED if text not in items),
+    )
+
+
+def found(workspace: Workspace, texts: tuple[str, ...]) -> list[str]:
+    """Which of these a search does not find."""
+    with visited(workspace, Config(), WORDS_ONLY) as store:
+        return [
+            text for text in texts if all(text != hit.crystal.text for hit in store.search(text, clock(), 8).hits)
+        ]
+
+
+def assert_works(workspace: Workspace) -> None:
+    """It opens, MEMORY.md is whole, and a dream takes in what waits."""
+    with owned(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
+        document = parse(workspace.document.read_bytes().decode())
+        assert document.missing == ()
+        assert document.doubled == ()
+        _note(store, "A new sail was sewn in the loft")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert "A new sail was sewn in the loft" in workspace.document.read_text()

@@ -1,0 +1,181 @@
+"""A real dream, ready to be committed: a folder to be copied for each way in which the commit may go wrong."""
+
+import hashlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, Outcome, dream_now
+from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.vector_index import Embedding
+from state.document.document import SectionName, parse
+from state.dream import Dream, Reason
+from state.scratch import Note
+from state.stores.disk.syscalls import System
+from state.stores.disk.workspace import Workspace, init_workspace
+from state.stores.vectors.embedder import Unavailable
+from tests.support.faults import Unsynced
+
+OLD_NOTES = (
+    "The staging server listens on port 8080",
+    "Ada prefers tea over coffee in the morning",
+    "We decided to use SQLite for the ledger",
+)
+NEW_NOTES = (
+    "The staging server listens on port 9090",  # revises a line
+    "Next goal: write the retrieval benchmark",
+    "Deploy failed again because of the expired certificate",
+)
+FURTHER = "Invoice 4711 was paid by Oslo"
+BY_HAND = "Ada's sister is called Grace"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A workspace in which everything but the commit of `dream` has happened."""
+
+    root: Path
+    dream: Dream
+
+    def copy(self, target: Path) -> Workspace:
+        """The same, elsewhere."""
+        shutil.copytree(self.root, target)
+        return Workspace(target.resolve())
+
+
+@contextmanager
+def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
+    """The workspace, owned, without an embedding model: searched by words, opened in milliseconds."""
+    with owned(workspace, Config(), "test") as store:
+        store.embedding = Embedding.given(Unavailable("left out of this test"))
+        store.disk.system = system or Unsynced()
+        store.crystals.connection.execute("PRAGMA synchronous = OFF")  # only a real loss of power would tell
+        yield store
+
+
+def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
+    """One dream over these notes."""
+    for note in notes:
+        store.segments.append(Note(note, clock(), 0.8))
+    return dream_now(store, Reason.MANUAL, mode)
+
+
+def prepared(folder: Path) -> Prepared:
+    """A first version, a line by the owner's hand, and a second dream that waits."""
+    workspace = init_workspace(folder)
+    with opened(workspace) as store:
+        dreamt(store, *OLD_NOTES)
+        time.sleep(1.1)  # dreams are not a second apart in life: their stamps differ
+        write(workspace, lambda text: added(text, BY_HAND))
+        dream = dreamt(store, *NEW_NOTES, mode=Mode.PROPOSE).dream
+        store.ledger.decide(dream.id, "rejected")
+        # The run as it is while it goes on.
+        store.crystals.connection.execute("UPDATE dreams SET outcome = 'running' WHERE id = ?", (dream.id,))
+    assert dream.number == 2
+    assert dream.segments
+    return Prepared(workspace.root, dream)
+
+
+def write(workspace: Workspace, change: Callable[[str], str]) -> str:
+    """A save by the owner."""
+    text = workspace.document.read_text(encoding="utf-8") if workspace.document.exists() else ""
+    workspace.document.write_text(change(text), encoding="utf-8")
+    return change(text)
+
+
+def added(text: str, line: str, section: SectionName = SectionName.BOND) -> str:
+    """The text with one more line at the top of a section, as a person types it."""
+    heading = f"## {section.value}\n"
+    assert heading in text
+    return text.replace(heading, f"{heading}- {line}\n", 1)
+
+
+def without(text: str, line: str) -> str:
+    """The text without the row of that line."""
+    rows = [row for row in text.split("\n") if line not in row]
+    assert len(rows) < len(text.split("\n"))
+    return "\n".join(rows)
+
+
+def lines(workspace: Workspace) -> list[str]:
+    """The lines of MEMORY.md."""
+    return [block.text for _, block in parse(workspace.document.read_text(encoding="utf-8")).lines()]
+
+
+def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES + NEW_NOTES) -> bool:
+    """What must be so whatever happened to the commit of this dream; returns whether it is committed.
+
+    MEMORY.md is the last committed version to the byte; each note is pending, or a crystal that the dream took in.
+    """
+    connection = store.crystals.connection
+    done = store.lineage.last_version() == dream.number
+    text = store.disk.read_bytes(store.workspace.document)
+    assert text == (dream.after if done else dream.before).encode()
+    if done:
+        row = connection.execute("SELECT digest FROM versions ORDER BY number DESC LIMIT 1").fetchone()
+        assert row["digest"] == hashlib.sha256(text).hexdigest()
+        assert store.journal.text(dream.number).encode() == text
+    else:
+        assert store.disk.read_if_there(store.workspace.history / f"{dream.number:06d}.json") is None
+    assert places(store) == dict.fromkeys(notes, 1)
+    assert list(store.workspace.root.glob(".*.displaced")) == []
+    assert list(store.workspace.history.glob("*.merging")) == []
+    return done
+
+
+def places(store: Store) -> dict[str, int]:
+    """For each note, in how many places it stands: among what is pending, or a crystal that a dream took in."""
+    rows = store.crystals.connection.execute(
+        "SELECT text FROM crystals WHERE origin = 'scratch' AND dreamt_in IS NOT NULL"
+    )
+    consumed = [row["text"] for row in rows]
+    pending = [note.text for note in store.segments.pending_notes()]
+    return dict(Counter(consumed + pending))
+
+
+def assert_goes_on(store: Store) -> None:
+    """A further dream takes in whatever is left, and every note has been consumed once."""
+    dreamt(store, FURTHER)
+    assert FURTHER in lines(store.workspace)
+    assert store.segments.pending_notes() == ()
+    assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, FURTHER), 1)
+    assert store.ledger.unfinished() is None
+    for version in store.lineage.versions(10):
+        (run,) = [run for run in store.ledger.runs(20) if run.id == version.dream]
+        assert (run.outcome, run.version) == ("committed", version.number)
+
+
+def outcome_of(store: Store, dream: Dream) -> str:
+    return next(run.outcome for run in store.ledger.runs(10) if run.id == dream.id)
+
+
+def assert_old_or_new(workspace: Workspace, ready: Prepared) -> None:
+    """Before anything is repaired: what an agent reads right after the crash."""
+    content = workspace.document.read_bytes()
+    assert content in (ready.dream.before.encode(), ready.dream.after.encode())
+
+
+def assert_recovers(workspace: Workspace, ready: Prepared) -> bool:
+    """Whether the commit had been decided; either way everything is sound, and stays so."""
+    assert_old_or_new(workspace, ready)
+    decided = (workspace.history / "000002.json").exists()
+    with opened(workspace) as store:
+        assert assert_sound(store, ready.dream) is decided
+    with opened(workspace) as store:  # and again: there is nothing left to do
+        assert store.notices == []
+        assert assert_sound(store, ready.dream) is decided
+    return decided
+
+
+def assert_recovers_and_goes_on(workspace: Workspace, ready: Prepared) -> bool:
+    """The same, and a further dream works."""
+    decided = assert_recovers(workspace, ready)
+    with opened(workspace) as store:
+        assert_goes_on(store)
+        assert outcome_of(store, ready.dream) == ("committed" if decided else "failed")
+    return decided

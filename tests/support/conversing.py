@@ -1,0 +1,49 @@
+"""What the tests of the model say to the scripted server, and how they look at what comes of it."""
+
+import http.client
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from daemon.models.litellm_model import LitellmModel
+from graphs.ports import Model, Request
+from state.errors import ModelError
+from tests.support.scripted_model import Script, ScriptedModel
+
+KEY = "sk-proj-abcDEF0123456789"
+REQUEST = Request(system="You keep a memory.", user="N1: the user likes tea")
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+ASKING = replace(REQUEST, schema=SCHEMA, schema_name="operations")
+Serve = Callable[[Script], ScriptedModel]
+
+
+def model_at(server: ScriptedModel, name: str = "openai/scripted", seconds: float = 30.0) -> LitellmModel:
+    return LitellmModel(name, api_base=server.url, timeout_seconds=seconds, max_output_tokens=400)
+
+
+def refusal(model: Model, request: Request = REQUEST) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        model.ask(request)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert model.name in message
+    return caught.value
+
+
+def never(seconds: float) -> None:
+    raise AssertionError(f"waited {seconds} s for nothing")
+
+
+def requests_of(url: str) -> list[dict[str, Any]]:
+    """What a scripted server in another process was asked so far."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    try:
+        connection.request("GET", "/requests")
+        requests: list[dict[str, Any]] = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    return requests

@@ -1,0 +1,271 @@
+"""A `System` that fails on purpose: any one call, torn, from then on, or with the power gone.
+
+    disk = Disk(root, FaultySystem(root, fail_at=3, fault=Fault.CRASH))
+
+`FaultySystem` also keeps what a disk would hold after a loss of power: `image()` rebuilds the folder from what was
+synced alone, from everything, or with the unsynced part torn. (It only counts an fsync and does not wait for one.)
+"""
+
+import errno
+import itertools
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+
+from state.stores.disk.syscalls import System
+
+
+class PowerCut(BaseException):
+    """The machine is off: nothing of the program runs any more, and every later call raises this again."""
+
+
+class Unsynced(System):
+    """A fast disk for looking at an image, where nothing fails any more."""
+
+    def fsync(self, fd: int) -> None:
+        pass
+
+
+class Fault(Enum):
+    """What happens at the chosen call."""
+
+    ERROR = auto()  # that call fails (a write: after half of it), the next ones work
+    ERROR_ONWARDS = auto()  # that call and all later ones that change the disk fail
+    CRASH = auto()  # the power goes instead of the call
+    TORN_CRASH = auto()  # the power goes in the middle: of a write, half is done; of others, all
+
+
+class Names(Enum):
+    """Which changes of names a disk kept when the power went."""
+
+    SYNCED = auto()
+    ALL = auto()
+
+
+class Bytes(Enum):
+    """Which bytes a disk kept when the power went."""
+
+    SYNCED = auto()
+    TORN = auto()
+    ALL = auto()
+
+
+@dataclass
+class _File:
+    synced: bytes
+    live: bytes
+
+
+@dataclass
+class _Change:
+    """One change of names: which name leads to which file afterwards (None: to none)."""
+
+    names: dict[Path, _File | None]
+    synced: bool = False
+
+
+@dataclass
+class FaultySystem(System):
+    """Counts the calls that change the disk; the one numbered `fail_at` (from 0) meets its fault."""
+
+    root: Path
+    fail_at: int | None = None
+    fault: Fault = Fault.ERROR
+    code: int = errno.ENOSPC
+    calls: list[str] = field(default_factory=list)
+    off: bool = False
+    _start: dict[Path, _File] = field(default_factory=dict)
+    _now: dict[Path, _File] = field(default_factory=dict)
+    _changes: list[_Change] = field(default_factory=list)
+    _open: dict[int, _File | Path] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.root = self.root.resolve()
+        for path in self.root.rglob("*"):
+            if path.is_file():
+                content = path.read_bytes()
+                self._start[path] = _File(content, content)
+        self._now = dict(self._start)
+
+    @property
+    def met(self) -> bool:
+        """Has the chosen call been reached?"""
+        return self.fail_at is not None and len(self.calls) > self.fail_at
+
+    def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
+        if flags & os.O_CREAT and not path.exists():
+            self._meet(f"create {path.name}", lambda: None)
+            fd = super().open(path, flags, mode)
+            self._change({path: _File(b"", b"")})
+        else:
+            self._alive()
+            fd = super().open(path, flags, mode)
+        self._open[fd] = path if stat.S_ISDIR(os.fstat(fd).st_mode) else self._file(path)
+        return fd
+
+    def write(self, fd: int, block: bytes) -> int:
+        return self._put(fd, "write", block, lambda piece: os.write(fd, piece))
+
+    def pwrite(self, fd: int, block: bytes, offset: int) -> int:
+        return self._put(fd, "pwrite", block, lambda piece: os.pwrite(fd, piece, offset))
+
+    def fsync(self, fd: int) -> None:
+        self._meet("fsync", lambda: self._sync(fd))
+        self._sync(fd)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._rename(source, target, super().rename, "rename")
+
+    def rename_new(self, source: Path, target: Path, /) -> None:
+        self._rename(source, target, super().rename_new, "rename_new")
+
+    def exchange(self, one: Path, other: Path, /) -> None:
+        def swap() -> None:
+            System.exchange(self, one, other)
+            self._change({one: self._file(other), other: self._file(one)})
+
+        self._meet(f"exchange {other.name}", swap)
+        swap()
+
+    def link(self, source: Path, target: Path, /) -> None:
+        def link() -> None:
+            System.link(self, source, target)
+            self._change({target: self._file(source)})
+
+        self._meet(f"link {target.name}", link)
+        link()
+
+    def unlink(self, path: Path) -> None:
+        self._alive()
+        if not path.exists():
+            super().unlink(path)  # raises; changes nothing, so it is no call to fail at
+
+        def unlink() -> None:
+            System.unlink(self, path)
+            self._change({path: None})
+
+        self._meet(f"unlink {path.name}", unlink)
+        unlink()
+
+    def mkdir(self, path: Path, mode: int) -> None:
+        self._meet(f"mkdir {path.name}", lambda: System.mkdir(self, path, mode))
+        super().mkdir(path, mode)
+
+    def image(self, target: Path, names: Names, content: Bytes) -> Path:
+        """Rebuild in `target` what the disk holds when the power goes now."""
+        files = dict(self._start)
+        for change in self._changes:
+            if change.synced or names is Names.ALL:
+                for path, file in change.names.items():
+                    if file is None:
+                        files.pop(path, None)
+                    else:
+                        files[path] = file
+        for folder in (self.root, *(path for path in self.root.rglob("*") if path.is_dir())):
+            (target / folder.relative_to(self.root)).mkdir(parents=True, exist_ok=True)
+        for path, file in files.items():
+            (target / path.relative_to(self.root)).write_bytes(_kept(file, content))
+        return target
+
+    def _rename(self, source: Path, target: Path, call: Callable[[Path, Path], None], name: str) -> None:
+        def rename() -> None:
+            call(source, target)
+            self._change({target: self._file(source), source: None})
+
+        self._meet(f"{name} {target.name}", rename)
+        rename()
+
+    def _put(self, fd: int, name: str, block: bytes, put: Callable[[bytes], int]) -> int:
+        def half() -> None:
+            put(block[: len(block) // 2])
+            self._note(fd)
+
+        # A full disk shows as a short write first, and as an error at the next one.
+        if self._is_next() and self.fault in (Fault.ERROR, Fault.ERROR_ONWARDS) and len(block) > 1:
+            self.calls.append(name)
+            self.fail_at = len(self.calls)
+            half()
+            return len(block) // 2
+        self._meet(name, half)
+        done = put(block)
+        self._note(fd)
+        return done
+
+    def _sync(self, fd: int) -> None:
+        opened = self._open[fd]
+        if isinstance(opened, _File):
+            self._note(fd)
+            opened.synced = opened.live
+        else:
+            # A name lasts once its folder is synced; both sides of a move between folders last together.
+            for change in self._changes:
+                change.synced = change.synced or any(path.parent == opened for path in change.names)
+
+    def _note(self, fd: int) -> None:
+        opened = self._open[fd]
+        if isinstance(opened, _File):
+            opened.live = Path(f"/proc/self/fd/{fd}").read_bytes()
+
+    def _file(self, path: Path) -> _File:
+        """The file of that name; one that appeared without us (a plain `>>`) has nothing synced."""
+        if path not in self._now:
+            self._start[path] = self._now[path] = _File(b"", path.read_bytes() if path.exists() else b"")
+        return self._now[path]
+
+    def _change(self, names: dict[Path, _File | None]) -> None:
+        self._changes.append(_Change(names))
+        for path, file in names.items():
+            if file is None:
+                self._now.pop(path, None)
+            else:
+                self._now[path] = file
+
+    def _alive(self) -> None:
+        if self.off:
+            raise PowerCut
+
+    def _is_next(self) -> bool:
+        return not self.off and len(self.calls) == self.fail_at
+
+    def _meet(self, name: str, torn: Callable[[], None]) -> None:
+        """Count the call, and let the fault happen if it is the chosen one (or a later one)."""
+        self._alive()
+        chosen, later = self._is_next(), self.fail_at is not None and len(self.calls) > self.fail_at
+        self.calls.append(name)
+        if chosen and self.fault in (Fault.CRASH, Fault.TORN_CRASH):
+            if self.fault is Fault.TORN_CRASH:
+                torn()
+            self.off = True
+            raise PowerCut
+        if (chosen and self.fault is Fault.ERROR) or ((chosen or later) and self.fault is Fault.ERROR_ONWARDS):
+            raise OSError(self.code, os.strerror(self.code))
+
+
+def _kept(file: _File, content: Bytes) -> bytes:
+    if content is Bytes.SYNCED:
+        return file.synced
+    if content is Bytes.ALL:
+        return file.live
+    if file.live.startswith(file.synced):
+        return file.live[: (len(file.synced) + len(file.live)) // 2]
+    return file.live[: len(file.live) // 2] + file.synced[len(file.live) // 2 :]
+
+
+def every_fault(faults: tuple[Fault, ...], scenario: Callable[[int, Fault], FaultySystem]) -> int:
+    """Run the scenario with its call 0, 1, 2 … failing in each way, until it has no further call; count the runs."""
+    runs = 0
+    for fault in faults:
+        for fail_at in itertools.count():
+            runs += 1
+            if not scenario(fail_at, fault).met:
+                break
+    return runs
+
+
+def images(system: FaultySystem, folder: Path) -> Iterator[Path]:
+    """Each of the states that a disk may be in after the power went, rebuilt in a folder of its own."""
+    for number, (names, content) in enumerate(itertools.product(Names, Bytes)):
+        yield system.image(folder / str(number), names, content)

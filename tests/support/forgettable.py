@@ -1,0 +1,223 @@
+"""A workspace in which a text stands everywhere where dreamd can have put it, and a search for it of its own."""
+
+import json
+import shutil
+import sqlite3
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from daemon import sessions
+from daemon.config.settings import Config
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, dream_now
+from daemon.ingest.notes import absorb_transcripts
+from daemon.upkeep.forget import Receipt, Wish, forget
+from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.vector_index import Embedding
+from state.document.document import SectionName, parse
+from state.dream import Reason
+from state.errors import NothingToDoError
+from state.forgetting.matching import Cut
+from state.scratch import Note
+from state.stores.disk.syscalls import System
+from state.stores.disk.workspace import Workspace
+from state.stores.vectors.embedder import Unavailable
+from tests.support.committing import added
+from tests.support.faults import PowerCut, Unsynced
+from tests.support.in_memory import BagOfWords
+
+SECRET = "the launch crew of project Falconer is 7731 blue"
+KEPT = (
+    "Ada prefers tea over coffee in the morning",
+    "The staging server listens on port 8080",
+    "We decided to use SQLite for the ledger",
+    "Bo was late for the meeting in Oslo",
+    "Grace keeps the spare key under the flowerpot",
+    "The ferry to Bergen leaves at seven",
+)
+BY_HAND = "Ada's sister is called Hedy"
+MODEL = Embedding.given(BagOfWords())
+
+
+class _PowerCutAtCommit(System):
+    """The power goes when a dream is to be decided."""
+
+    def link(self, source: Path, target: Path, /) -> None:
+        if target.parent.name == "history":
+            raise PowerCut
+        super().link(source, target)
+
+
+@contextmanager
+def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
+    with owned(workspace, Config(), "test", embedding=MODEL) as store:
+        store.disk.system = system or Unsynced()
+        store.crystals.connection.execute("PRAGMA synchronous = OFF")
+        yield store
+
+
+def note(store: Store, *texts: str) -> None:
+    for text in texts:
+        store.segments.append(Note(text, clock(), 0.8))
+
+
+def lived(folder: Path, secret: str = SECRET) -> Workspace:
+    """Dreams, transcripts, sessions, a restore, a proposal, a dream that was cut off, notes that wait, an owner."""
+    workspace = init_workspace(folder)
+    workspace.document.write_text(f"# Mine\n\n- {KEPT[0]}\n- Remember: {secret}\n", encoding="utf-8")
+    talk = workspace.root / "talk.jsonl"
+    said = [KEPT[1], f"{KEPT[3]}. By the way, {secret}. {KEPT[4]}.", secret]
+    talk.write_text("".join(json.dumps({"role": "user", "content": one}) + "\n" for one in said), encoding="utf-8")
+    with opened(workspace) as store:
+        note(store, *KEPT[1:4], secret, f"{KEPT[4]}. And {secret}! {KEPT[5]}.")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        hand = workspace.document.read_text(encoding="utf-8")
+        workspace.document.write_text(added(hand, f"Never say that {secret}"), encoding="utf-8")
+        note(store, f"We must not forget: {secret}", "The kettle of house 9 was repaired")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        absorb_transcripts(store, [talk], clock())
+        _sessions(store, secret)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        restore(store, 1)
+        note(store, f"Once more, {secret}")
+        dream_now(store, Reason.MANUAL, Mode.PROPOSE)
+        store.ledger.decide(store.ledger.proposals()[0].dream, "rejected")
+        note(store, f"And again, {secret}", "The piano of house 4 is out of tune")
+        dream_now(store, Reason.MANUAL, Mode.PROPOSE)
+        store.crystals.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
+        note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
+        store.disk.system = _PowerCutAtCommit()
+        try:
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        except PowerCut:
+            pass
+        else:
+            raise AssertionError("the dream was to be cut off")
+        store.disk.system = Unsynced()
+        note(store, f"{KEPT[0]}. Waiting is what {secret} does. The lamp of house 2 is new.", f"plainly {secret}")
+    hand = workspace.document.read_text(encoding="utf-8")
+    workspace.document.write_text(
+        added(added(hand, BY_HAND), f"Also {secret}", SectionName.CONTEXT), encoding="utf-8"
+    )
+    with workspace.scratch.open("a", encoding="utf-8") as log:
+        log.write(f"- by hand, {secret}\n")
+    (workspace.history / "000009.json.broken").write_text(json.dumps({"text": secret}), encoding="utf-8")
+    aside = sqlite3.connect(workspace.state / "state.db.broken")
+    aside.execute("CREATE TABLE t (x TEXT)")
+    aside.execute("INSERT INTO t VALUES (?)", (secret,))
+    aside.commit()
+    aside.close()
+    return workspace
+
+
+def _sessions(store: Store, secret: str) -> None:
+    now = clock()
+    for session in ("s", f"about {secret}"[:60]):
+        whole = sessions.add(store, session, secret, "high", now, tags=[secret[:40], "x"], metadata={"k": secret}).id
+        part = sessions.add(store, session, f"{KEPT[5]}. Then {secret}. {KEPT[2]}.", "high", now).id
+        sessions.add(store, session, "The clock of house 7 is slow", "low", now)
+        sessions.relation_add(store, session, part, "says", secret, now, {"because": secret})
+        sessions.promote(store, session, whole, now)
+        sessions.promote(store, session, part, now)
+        gone = sessions.add(store, session, f"Forgotten soon: {secret}", "low", now).id
+        sessions.expire(store, session, gone, now)
+
+
+def copied(workspace: Workspace, folder: Path) -> Workspace:
+    return adopt(Workspace(Path(shutil.copytree(workspace.root, folder)).resolve()))
+
+
+def forgotten(
+    workspace: Workspace, text: str = SECRET, cut: Cut = Cut.SENTENCES, *, derived: bool = False
+) -> Receipt:
+    with opened(workspace) as store:
+        return forget(store, Wish(text, cut, derived), clock())
+
+
+def bytes_with(workspace: Workspace, text: str) -> list[str]:
+    """Every file below the root that has the text's bytes, in any form; transcripts are the owner's."""
+    forms: set[bytes] = set()
+    for normal in ("NFC", "NFD"):
+        spelt = unicodedata.normalize(normal, text)
+        for one in (spelt, spelt.lower(), spelt.casefold(), json.dumps(spelt)[1:-1], json.dumps(spelt.lower())[1:-1]):
+            forms |= {one.encode().lower(), one.encode("utf-16-le").lower(), one.encode("utf-16-be").lower()}
+    return [
+        str(path.relative_to(workspace.root))
+        for path in sorted(workspace.root.rglob("*"))
+        if path.is_file() and path.stem != "talk" and any(form in path.read_bytes().lower() for form in forms)
+    ]
+
+
+def finds(store: Store, query: str) -> list[str]:
+    return [hit.crystal.text for hit in store.search(query, clock()).hits]
+
+
+def assert_sound(workspace: Workspace) -> None:
+    """Everything works, and everything else is still there."""
+    from daemon.api.provenance import why
+    from daemon.upkeep.examine import Level, look_into
+
+    document = parse(workspace.document.read_text(encoding="utf-8"))
+    assert document.missing == ()
+    assert BY_HAND in [block.text for _, block in document.lines()]
+    with opened(workspace) as store:
+        bad = [one for one in look_into(store) if one.level is Level.PROBLEM]
+        assert bad == []
+        for line in KEPT:
+            assert any(line.rstrip(".") in text for text in finds(store, line)), line
+        last = store.lineage.last_version()
+        for number in range(1, last + 1):
+            assert parse(store.journal.text(number)).missing == ()
+        for standing in store.lineage.standing():
+            assert why(store, standing.id)
+        restore(store, 2)
+        note(store, "The fence of house 8 was painted")
+        try:
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        except NothingToDoError as error:
+            raise AssertionError from error
+        assert store.lineage.last_version() == last + 2
+
+
+def little(folder: Path, secret: str) -> Workspace:
+    """One dream, a second version by hand, a transcript, a session and a note that waits; quick, without vectors."""
+    workspace = init_workspace(folder)
+    document = workspace.root / "talk.md"
+    document.write_text(f"# Talk\n\n{KEPT[1]}.\n\n{secret}\n\n{KEPT[2]}.\n", encoding="utf-8")
+    with quick(workspace) as store:
+        note(store, *KEPT, f"We said: {secret}"[:12_000])
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        hand = workspace.document.read_text(encoding="utf-8")
+        line = " ".join(secret.split())
+        workspace.document.write_text(added(added(hand, BY_HAND), f"By hand: {line}"), encoding="utf-8")
+        absorb_transcripts(store, [document], clock())
+        note(store, "The kettle of house 9 was repaired", f"Again: {secret}"[:12_000])
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        now = clock()
+        sessions.add(store, "s", f"{secret}"[:90_000], "high", now, metadata={"k": secret[:5_000]})
+        kept = sessions.add(store, "s", f"{KEPT[5]}.\n{secret}"[:90_000], "high", now).id
+        sessions.promote(store, "s", kept, now)
+        note(store, f"{KEPT[0]}.\n\nIt waits: {secret}"[:12_000])
+    return workspace
+
+
+@contextmanager
+def quick(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
+    """Searched by words."""
+    none = Embedding.given(Unavailable("left out of this test"))
+    with owned(workspace, Config(), "test", embedding=none) as store:
+        store.disk.system = system or Unsynced()
+        store.crystals.connection.execute("PRAGMA synchronous = OFF")
+        yield store
+
+
+def assert_gone(workspace: Workspace, text: str) -> None:
+    """No file has the text, nor (of a long one) any eight of its words, as they stand in it."""
+    words = text.split()
+    pieces = [text] if len(words) <= 8 else [" ".join(words[at : at + 8]) for at in range(0, len(words) - 7, 97)]
+    for piece in pieces:
+        found = bytes_with(workspace, piece)
+        assert found == [], (piece, found)

@@ -1,0 +1,57 @@
+"""An embedder without a model, a vector index without files, and writes that are taken back."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from state.text.words import content_terms
+
+
+class BagOfWords:
+    """Texts are near when they share words: each word has a direction, a text is the sum of its words'."""
+
+    def __init__(self, name: str = "bag-of-words", width: int = 384) -> None:
+        self.name = name
+        self.width = width
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.texts.extend(texts)
+        return np.stack([self._direction(text) for text in texts])
+
+    def _direction(self, text: str) -> NDArray[np.float32]:
+        total = np.full(self.width, 1e-6, dtype=np.float32)
+        for word in sorted(content_terms(text)):
+            total += np.random.default_rng(crc32(word.encode())).standard_normal(self.width).astype(np.float32)
+        return np.asarray(total / np.linalg.norm(total), dtype=np.float32)
+
+
+class ListIndex:
+    """Compares with every vector; `fails` makes the next writes fail."""
+
+    def __init__(self) -> None:
+        self.vectors: dict[str, NDArray[np.float32]] = {}
+        self.fails = False
+
+    def upsert(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        if self.fails:
+            raise OSError("disk full")
+        self.vectors.update(zip(ids, vectors, strict=True))
+
+    def nearest(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
+        scored = [(id_, float(known @ vector)) for id_, known in self.vectors.items()]
+        return sorted(scored, key=lambda pair: -pair[1])[:k]
+
+
+@contextmanager
+def trial(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is written meanwhile is rolled back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")

@@ -1,0 +1,78 @@
+"""A workspace with a memory and a pending note, and what has to be true of it whatever goes wrong."""
+
+import re
+import shutil
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, dream_now
+from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.stores import owned, visited
+from state.dream import Reason
+from state.scratch import Note
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support.running import Caller, Ended
+
+KNOWN = ("Ada prefers tea over coffee in the morning", "The deployment runs on port 8443 behind nginx")
+PENDING = "Lighthouses are the theme of the next release"
+
+# Steps of a dream, notices, and what an ingestion says on its way.
+_TALK = re.compile(r"  |notice: |\S+: [0-9,]+ turns$|[0-9,]+ crystals? to embed$")
+
+
+def remembering(folder: Path) -> Path:
+    """A workspace that has dreamt once, with a note that came afterwards."""
+    workspace = init_workspace(folder)
+    for text in KNOWN:
+        Segments(workspace).append(Note(text, datetime.now(UTC)))
+    with owned(workspace, Config(), "test") as store:
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        # As a workspace is that nobody has open: all in one file.
+        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    Segments(workspace).append(Note(PENDING, datetime.now(UTC)))
+    return workspace.root
+
+
+def copied(origin: Path, folder: Path) -> Path:
+    """A copy to be spoiled."""
+    return adopt(Workspace(Path(shutil.copytree(origin, folder, symlinks=True)).resolve())).root
+
+
+def pending(root: Path) -> list[str]:
+    """The texts of the notes that no dream has consumed."""
+    return sorted(note.text for note in Segments(Workspace(root)).pending_notes())
+
+
+def crystals(root: Path) -> set[str]:
+    """The texts of the long-term memory."""
+    with visited(Workspace(root), Config()) as store:
+        return {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
+
+
+def one_line(ended: Ended, status: int, *said: str) -> None:
+    """The command ended so, and said why in one line; before it stand at most steps and notices."""
+    assert ended.status == status, ended
+    *talk, last = ended.err.splitlines()
+    assert last.startswith("dreamd: "), ended.err
+    assert [word for word in said if word not in last] == [], last
+    assert [row for row in talk if not _TALK.match(row)] == []
+    for never in ("Traceback", "a defect"):
+        assert never not in ended.err
+
+
+def refused(dreamd: Caller, root: Path, commands: Iterable[str], *said: str) -> None:
+    """Each of the commands fails in one line."""
+    for command in commands:
+        one_line(dreamd(*command.split(), "-w", root), 1, *said)
+
+
+def works_again(dreamd: Caller, root: Path, *notes: str) -> None:
+    """A dream takes in these notes, and what was known is still there."""
+    ended = dreamd("dream", root)
+    assert ended.status == 0, ended.err
+    text = (root / "MEMORY.md").read_text(encoding="utf-8")
+    assert [note for note in (*KNOWN, *notes) if note not in text] == []
+    assert pending(root) == []

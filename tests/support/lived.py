@@ -1,0 +1,88 @@
+"""What is looked at when a workspace has been through something."""
+
+import hashlib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from state.document.document import SectionName, parse
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+
+
+def rows(workspace: Workspace, query: str, *values: object) -> list[sqlite3.Row]:
+    """What state.db says, without opening the workspace."""
+    with closing(sqlite3.connect(workspace.database)) as connection:
+        connection.row_factory = sqlite3.Row
+        return connection.execute(query, values).fetchall()
+
+
+def places(workspace: Workspace) -> Counter[str]:
+    """For each note, how often it stands among what is pending and the crystals that dreams took in."""
+    consumed = rows(workspace, "SELECT text FROM crystals WHERE origin = 'scratch' AND dreamt_in IS NOT NULL")
+    return Counter([row["text"] for row in consumed] + pending(workspace))
+
+
+def remembered(workspace: Workspace) -> set[str]:
+    """The notes that are pending or crystals, taken in by a dream or not: what a commit that was cut off leaves.
+
+    Between its last two steps the segments are retired and the crystals not yet marked; MEMORY.md has the notes then.
+    """
+    return {row["text"] for row in rows(workspace, "SELECT text FROM crystals")} | set(pending(workspace))
+
+
+def pending(workspace: Workspace) -> list[str]:
+    """The notes that no dream has consumed."""
+    return [note.text for note in Segments(workspace).pending_notes()]
+
+
+def lines(workspace: Workspace) -> list[str]:
+    """The lines of MEMORY.md."""
+    return [block.text for _, block in parse(document(workspace)).lines()]
+
+
+def document(workspace: Workspace) -> str:
+    """MEMORY.md, or nothing."""
+    return workspace.document.read_text(encoding="utf-8") if workspace.document.exists() else ""
+
+
+def outcomes(workspace: Workspace) -> list[str]:
+    """How the runs ended, the first one first."""
+    return [row["outcome"] for row in rows(workspace, "SELECT outcome FROM dreams ORDER BY started_at")]
+
+
+def calls(workspace: Workspace) -> int:
+    """Calls of a model that are in the ledger."""
+    return int(rows(workspace, "SELECT count(*) AS n FROM calls")[0]["n"])
+
+
+def assert_valid(workspace: Workspace) -> None:
+    """MEMORY.md is whole: seven sections once, and the very text of the last version."""
+    text = document(workspace)
+    parsed = parse(text)
+    assert [part.name for part in parsed.parts if part.name is not None] == list(SectionName)
+    assert parsed.doubled == ()
+    last = rows(workspace, "SELECT * FROM versions ORDER BY number DESC LIMIT 1")[0]
+    assert hashlib.sha256(text.encode()).hexdigest() == last["digest"]
+    record = json.loads((workspace.history / f"{last['number']:06d}.json").read_text(encoding="utf-8"))
+    assert text == (record["after"] if record["merged"] is None else record["merged"])
+    assert list(workspace.root.glob(".*.displaced")) == []
+
+
+def assert_once(workspace: Workspace, notes: Iterable[str], *, consumed: bool = True) -> None:
+    """Each of these notes is in one place and there are no others; all are consumed, or all are accounted for."""
+    assert places(workspace) == Counter(dict.fromkeys(notes, 1))
+    if consumed:
+        assert pending(workspace) == []
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """Every byte of a folder, but for who holds its lock."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in {"lock", "fence"}
+    }

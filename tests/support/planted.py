@@ -1,0 +1,184 @@
+"""A workspace in which a hundred facts were planted, and what must be so of each whatever dreams did since."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from daemon.config.settings import Config
+from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.stores import Store, clock, visited
+from state.document.document import SectionName, parse
+from state.scratch import Note
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from state.text.words import content_terms, jaccard, normalise, numbers
+from tests.support import lived
+
+_WHO = ("Ada", "Grace", "Linus", "Barbara", "Edsger", "Hedy", "Niklaus", "Radia", "Tove", "Yukihiro")
+_FACTS = {
+    "keeps the spare key of the {} under flowerpot {}": (
+        "boathouse 3, bakery 7, library 12, museum 5, orchard 9, quarry 4, stadium 11, temple 8, vineyard 6, "
+        "brewery 2"
+    ),
+    "prefers {} to {} before noon": (
+        "oolong cocoa, cider lemonade, espresso milk, juice kefir, broth porridge, toast muesli, yoghurt cake, "
+        "plums olives, herring salmon, rice noodles"
+    ),
+    "meets the {} auditor on {}": (
+        "harbour 2026-04-02, customs 2026-05-19, bank 2026-06-30, tax 2026-07-08, payroll 2026-08-21, "
+        "energy 2026-09-14, privacy 2026-10-27, fire 2026-11-05, water 2026-12-16, railway 2027-01-11"
+    ),
+    "never merges into the {} branch without {}": (
+        "falcon Ines, otter Marek, badger Sofia, lynx Pavel, heron Amara, bison Chidi, gecko Noor, marten Luca, "
+        "osprey Mei, walrus Finn"
+    ),
+    "moved the nightly backup of the {} to {}": (
+        "lighthouse 03:10, foundry 04:25, glacier 01:40, hospital 02:55, island 05:05, junction 23:30, kiosk 22:15, "
+        "lagoon 00:45, mill 03:50, nursery 04:35"
+    ),
+    "paid {} euros for the {}": (
+        "412 lantern, 87 anvil, 1350 telescope, 264 loom, 599 kayak, 73 barometer, 948 harp, 181 saddle, "
+        "2275 kiln, 336 compass"
+    ),
+    "runs the {} service on port {}": (
+        "invoice 8443, ticket 9107, picture 7012, weather 6550, parcel 5871, payment 8098, calendar 4610, "
+        "archive 9930, survey 7345, voucher 6021"
+    ),
+    "wants the {} report printed in {}": (
+        "quarterly landscape, safety grey, travel booklets, budget duplex, hiring columns, outage braille, "
+        "training colour, stock portrait, warranty triplicate, visitor serif"
+    ),
+    "stores the {} project in /srv/{}": (
+        "tulip north/t1, saffron south/s4, indigo east/i9, copper west/c2, velvet attic/v7, marble cellar/m3, "
+        "amber tower/a6, cobalt bridge/c8, walnut garden/w5, pepper canal/p0"
+    ),
+    "was told by {} that the {} lease ends in {}": (
+        "Okafor barn June, Larsen chapel August, Moreau depot October, Tanaka greenhouse March, Silva hangar May, "
+        "Kowalski kennel July, Haddad loft September, Nguyen pier November, Petrov studio January, Weber vault April"
+    ),
+}
+LINES = tuple(
+    f"{who} {what.format(*values.split())}"
+    for what, row in _FACTS.items()
+    for who, values in zip(_WHO, row.split(", "), strict=True)
+)
+NEWS = (
+    "Hopper found the moth in relay seventy of the panel",
+    "The ferry to Oslo is cancelled until the storm has passed",
+)
+# Words of a text that are another text's, so many, make it a version of that one.
+_VERSION = 0.5
+_FIRST = 5
+
+
+def planted(folder: Path) -> Workspace:
+    """One version with all of these lines; nothing is pending."""
+    from daemon.cli import main
+
+    workspace = init_workspace(folder)
+    noted(workspace, LINES)
+    assert main(["dream", str(workspace.root)]) == 0
+    assert set(LINES) <= set(lived.lines(workspace))
+    assert len(lived.document(workspace)) > 2_000
+    return workspace
+
+
+def copied(workspace: Workspace, folder: Path) -> Workspace:
+    """The same, elsewhere, with news that wait for a dream."""
+    copy = adopt(Workspace(Path(shutil.copytree(workspace.root, folder)).resolve()))
+    noted(copy, NEWS)
+    return copy
+
+
+def noted(workspace: Workspace, texts: Sequence[str]) -> None:
+    """Append notes."""
+    for text in texts:
+        Segments(workspace).append(Note(text, datetime.now(UTC), 0.8))
+
+
+def lost(workspace: Workspace, lines: Sequence[str] = LINES) -> list[str]:
+    """The lines that are neither in MEMORY.md, nor revised with evidence, nor found by pointer or search."""
+    return [line for line, place in whereabouts(workspace, lines).items() if not place]
+
+
+def whereabouts(workspace: Workspace, lines: Sequence[str] = LINES) -> dict[str, str]:
+    """Where each line is: "line", "pointer", "search", "revised", or "" when it is lost.
+
+    Behind a pointer of the file or found by a search for its own words means that its very text is among the first
+    five results. Revised means that what stands in its place says nothing that neither it nor the evidence says.
+    """
+    standing = {normalise(line) for line in lived.lines(workspace)}
+    with visited(workspace, Config()) as store:
+        pointers = store.lineage.pointers(standing=True)
+        behind = {text for pointer in pointers for text in _first(store, pointer.keywords)}
+        return {line: _place(store, line, standing, behind) for line in lines}
+
+
+def altered(workspace: Workspace, lines: Sequence[str] = LINES) -> list[str]:
+    """What stands in MEMORY.md as a version of one of these lines and says what nobody has said."""
+    with visited(workspace, Config()) as store:
+        return [
+            text
+            for text, line in _versions(_lines(workspace), lines)
+            if _unsaid(text, (line, *_evidence(store, text)))
+        ]
+
+
+def _place(store: Store, line: str, standing: set[str], behind: set[str]) -> str:
+    key = normalise(line)
+    if key in standing:
+        return "line"
+    if key in behind:
+        return "pointer"
+    if key in _first(store, line):
+        return "search"
+    return "revised" if _revised(store, line) else ""
+
+
+def _first(store: Store, words: str) -> set[str]:
+    return {normalise(hit.crystal.text) for hit in store.search(words, clock(), limit=_FIRST).hits}
+
+
+def _revised(store: Store, line: str) -> bool:
+    """Another line stands in its place, or stood there last, and what is new in it is in what it cites."""
+    lives = [life for life in store.lineage.lives(line) if life.text == line]
+    successors = [store.lineage.life(life.successor) for life in lives if life.fate in {"revised", "merged"}]
+    return any(
+        one is not None and one.evidence and not _unsaid(one.text, (line, *_evidence(store, one.text)))
+        for one in successors
+    )
+
+
+def _lines(workspace: Workspace) -> list[str]:
+    """The lines of MEMORY.md, without the pointers."""
+    return [block.text for name, block in parse(lived.document(workspace)).lines() if name != SectionName.POINTERS]
+
+
+def _versions(texts: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The texts that are no line of these but like one."""
+    known = {normalise(line) for line in lines}
+    for text in texts:
+        if normalise(text) in known:
+            continue
+        near = max(lines, key=lambda line: jaccard(content_terms(line), content_terms(text)))
+        if jaccard(content_terms(near), content_terms(text)) >= _VERSION:
+            yield text, near
+
+
+def _evidence(store: Store, text: str) -> list[str]:
+    """What the line with this text, and those in whose place it stands, cite and said."""
+    said = []
+    for life in store.lineage.lives(text):
+        if life.text == text:
+            family = [life, *store.lineage.ancestors(life.id)]
+            said += [one.text for one in family[1:]]
+            crystals = store.crystals.get([name for one in family for name in one.evidence])
+            said += [crystal.text for crystal in crystals]
+    return said
+
+
+def _unsaid(text: str, said: Sequence[str]) -> frozenset[str]:
+    """The words and numbers of a text that none of these has."""
+    known = frozenset[str]().union(*(content_terms(one) | frozenset(numbers(one)) for one in said))
+    return (content_terms(text) | frozenset(numbers(text))) - known

@@ -1,0 +1,83 @@
+"""What must be so of a MEMORY.md and of a prompt, whatever was noted or read."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection
+
+from state.document.document import Document, SectionName, parse
+from state.document.markdown import heading_of, is_rule, is_stamp, opens_fence, rows_of
+from state.document.pointer import parse_pointer
+from state.signals.skills import parse_skill
+
+_TITLE, _SECTIONS = "# Working Memory State", [name.value for name in SectionName]
+_ENTRY = re.compile(r"\[\d{4}-\d\d-\d\d[^\]]*\]\s*\(\s*importance\s*:\s*[\d.]", re.IGNORECASE)
+_LOADS = re.compile(
+    r"<(?:img|script|iframe|meta|link|style|h[1-6])\b|!\[[^\]]*\](?:\(\s*<?(?:https?:)?//|\[)", re.IGNORECASE
+)
+_ALLOWED_JOINERS = "\u200c\u200d"
+_INPUT = re.compile(r'(?:[NCIGTSWE]\d+ \([^()"]*\)|L\d+(?: \(pinned\))?): (".*")')
+_PLAIN = re.compile(
+    r"It is \d{4}-.*|The file may have \d+ characters.*|</?memory>|</?removed>|## (?:" + "|".join(_SECTIONS) + r")"
+    r"|\(nothing yet\)|\(none\)|Inputs:|Group \d+:|Constraints that The Phenotype must not contradict:|"
+    r"Your last answer was refused\. Mend this and answer again in full:|"
+)
+
+
+def escapes(text: str, pointers: Collection[str] = (), skills: Collection[str] = ()) -> list[str]:
+    """What is in a MEMORY.md that only the program or the owner may put there; empty when all is well.
+
+    `pointers` are the keywords that the ledger has, `skills` the counted lines that the program wrote.
+    """
+    found, rows, document = [], rows_of(text), parse(text)
+    headings = [row.strip() for row in rows if heading_of(row)]
+    if headings != [_TITLE, *(f"## {name}" for name in _SECTIONS)]:
+        found.append(f"headings: {headings}")
+    if [part.name for part in document.parts if part.name] != list(SectionName) or document.doubled:
+        found.append("sections")
+    if sum(map(is_stamp, rows)) != 1:
+        found.append("stamps")
+    found += _lines(document, pointers, skills)
+    found += [f"row: {row}" for row in rows if _does_more(row)]
+    found += [f"character: {char!a}" for char in sorted(set(text)) if unseen(char)]
+    return found
+
+
+def _lines(document: Document, pointers: Collection[str], skills: Collection[str]) -> list[str]:
+    found = []
+    for name, block in document.lines():
+        forged = parse_pointer(block.text)
+        if forged and (name is not SectionName.POINTERS or forged[1] not in pointers):
+            found.append(f"pointer: {block.text}")
+        if name is SectionName.SKILLS and block.text not in skills:
+            found.append(f"skill: {block.text}")
+        elif name is not SectionName.SKILLS and parse_skill(block.text) and not block.text.startswith('"'):
+            found.append(f"skill elsewhere: {block.text}")
+        if block.pinned or len(rows_of(block.raw)) > 1:
+            found.append(f"pin or second row: {block.raw}")
+    return found
+
+
+def _does_more(row: str) -> bool:
+    return bool(opens_fence(row) or is_rule(row) or "<!" in row or _ENTRY.search(row) or _LOADS.search(row))
+
+
+def unseen(char: str) -> bool:
+    """Whether a character shows nothing, or turns the direction of what is read."""
+    if char in ("\n", *_ALLOWED_JOINERS):
+        return False
+    return unicodedata.category(char) in {"Cc", "Cf", "Zl", "Zp", "Cs"} or "\ufe00" <= char <= "\ufe0d"
+
+
+def ends_quotation(message: str) -> list[str]:
+    """The rows of a prompt's user message that are neither the template's nor one whole JSON string."""
+    strange = []
+    for row in message.split("\n"):
+        quoted = _INPUT.fullmatch(row) or re.fullmatch(r'- (".*")', row)
+        if quoted:
+            json.loads(quoted[1])
+            if "<" in quoted[1] or ">" in quoted[1] or any(unseen(char) for char in quoted[1]):
+                strange.append(row)
+        elif not _PLAIN.fullmatch(row):
+            strange.append(row)
+    return strange

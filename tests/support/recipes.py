@@ -1,0 +1,150 @@
+"""The recipes of docs/agents.md as somebody follows them: the files with one's own paths, and a home to do it in."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daemon.config.registry import name_of
+from state.stores.disk.workspace import Workspace
+from tests.support.running import ROOT, Ended
+from tests.support.scripted_model import Reply
+from tests.support.serving import Daemon, Home
+
+FILES = ROOT / "docs" / "agents"
+# What stands for the reader's own in the documents.
+_PROGRAM, _WORKSPACE = "/path/to/dreamd", "/path/to/workspace"
+_SOCKETS = ("/run/user/1000/dreamd/dreamd.sock", "~/.local/state/dreamd/dreamd.sock")
+_TOKEN = "~/.local/state/dreamd/token"
+_PORT, _NAME = "127.0.0.1:7349", "workspace-0a1b2c3d4e5f"
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """Somebody with a workspace who follows the documents. `dreamd` is on the PATH."""
+
+    home: Home
+    workspace: Workspace
+    port: int
+
+    @property
+    def program(self) -> Path:
+        return self.home.folder / "bin" / "dreamd"
+
+    @property
+    def token(self) -> str:
+        return self.home.token.read_text(encoding="ascii").strip()
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Of this person's shell."""
+        path = f"{self.program.parent}:{Path(sys.executable).parent}:/usr/bin:/bin"
+        return self.home.environment(PATH=path, **more)
+
+    def own(self, text: str) -> str:
+        """The text of a document with this person's own places in it."""
+        for theirs, mine in (
+            (_PROGRAM, self.program),
+            (_WORKSPACE, self.workspace.root),
+            *((path, self.home.socket) for path in _SOCKETS),
+            (_TOKEN, self.home.token),
+            (_PORT, f"127.0.0.1:{self.port}"),
+            (_NAME, name_of(self.workspace.root)),
+        ):
+            text = text.replace(theirs, str(mine))
+        return text
+
+    def file(self, name: str) -> str:
+        """One of the files that the recipes use, with this person's own places in it."""
+        return self.own((FILES / name).read_text(encoding="utf-8"))
+
+    def shell(self, script: str, said: Any = None, **variables: str) -> Ended:
+        """The script in a shell, as an agent runs a hook's command; `said` is the JSON on its stdin."""
+        run = subprocess.run(
+            ["bash", "-c", script],
+            input=json.dumps(said) if said is not None else "",
+            capture_output=True,
+            cwd=self.workspace.root,
+            env=self.environment(**variables),
+            check=False,
+            timeout=120,
+            text=True,
+        )
+        return Ended(run.returncode, run.stdout, run.stderr)
+
+    def example(self, name: str, *words: str, **variables: str) -> Ended:
+        """One of the example programs, run."""
+        run = subprocess.run(
+            [sys.executable, str(FILES / name), *words],
+            capture_output=True,
+            cwd=self.home.folder,
+            env=self.environment(**variables),
+            check=False,
+            timeout=120,
+            text=True,
+        )
+        return Ended(run.returncode, run.stdout, run.stderr)
+
+    @contextmanager
+    def served(self) -> Iterator[Daemon]:
+        """With a daemon that keeps the workspace."""
+        self.home.configure(http={"port": self.port})
+        with self.home.serving() as daemon:
+            yield daemon
+
+
+def follower(home: Home) -> Follower:
+    """Somebody at home, with a workspace that the daemon will know."""
+    (home.folder / "bin").mkdir()
+    program = home.folder / "bin" / "dreamd"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m daemon "$@"\n')
+    program.chmod(0o755)
+    return Follower(home, home.workspace(), free_port())
+
+
+def free_port() -> int:
+    """A port at which nobody listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def commands(settings: Any, event: str) -> list[str]:
+    """The commands of this event, in Claude Code's settings or Codex' configuration."""
+    return [
+        hook["command"] for group in settings["hooks"][event] for hook in group["hooks"] if hook["type"] == "command"
+    ]
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    """The code blocks of a Markdown document in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def transcript(path: Path, session: str, *texts: str) -> Path:
+    """A session of Claude Code's, as its file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        for number, text in enumerate(texts):
+            record = {
+                "type": "user",
+                "sessionId": session,
+                "uuid": f"{session}-{number}",
+                "timestamp": "2026-03-12T14:30:00.000Z",
+                "message": {"role": "user", "content": text},
+            }
+            file.write(json.dumps(record) + os.linesep)
+    return path
+
+
+def function_call(name: str, arguments: dict[str, Any]) -> Reply:
+    """What a model says that wants this function called."""
+    wanted = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"id": f"call_{name}", "type": "function", "function": wanted}
+    return Reply(content=None, finish_reason="tool_calls", message={"tool_calls": [call]})

@@ -1,0 +1,246 @@
+"""A model that says what a script tells it: a real HTTP server that speaks OpenAI's chat completions on 127.0.0.1.
+
+    with ScriptedModel(in_turn(error(429, headers={"Retry-After": "7"}), "hello")) as server:
+        LitellmModel("openai/scripted", api_base=server.url).ask(request)
+    assert server.count == 2
+
+A script is a function (request as JSON, number of the call from 1) -> text, dict (sent as JSON text) or `Reply`.
+From another process: `python -m tests.support.scripted_model --port 0 --script NAME` prints its address on the first
+line of
+stdout; NAME is a key of `SCRIPTS` or `module:function`. `GET /requests` returns the bodies of all requests so far.
+"""
+
+import argparse
+import importlib
+import json
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of the server, well or ill."""
+
+    content: str | None = ""
+    finish_reason: str = "stop"
+    message: Mapping[str, Any] = field(default_factory=dict)  # further fields of the message
+    usage: tuple[int, int] | None = None  # tokens in and out; None: a quarter of the characters
+    says_usage: bool = True
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+    body: bytes | None = None  # instead of a completion
+    wait_seconds: float = 0.0  # before the answer begins
+    drip_seconds: float = 0.0  # between two bytes of the body
+    stop_after: int | None = None  # bytes of the body, then the connection is closed
+    reset: bool = False  # no answer: the connection is reset
+
+
+Script = Callable[[dict[str, Any], int], "Reply | str | dict[str, Any]"]
+
+
+def error(status: int, message: str = "scripted", code: str | None = None, **reply: Any) -> Reply:
+    """An error as OpenAI words it."""
+    body = {"error": {"message": message, "type": "scripted", "param": None, "code": code}}
+    return Reply(status=status, body=json.dumps(body).encode(), **reply)
+
+
+def tool_call(arguments: str) -> Reply:
+    """A call of a tool instead of content."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "reply", "arguments": arguments}}
+    return Reply(content=None, finish_reason="tool_calls", message={"tool_calls": [call]})
+
+
+def in_turn(*replies: Reply | str | dict[str, Any]) -> Script:
+    """These replies one after the other; the last one for ever."""
+    return lambda _request, number: replies[min(number, len(replies)) - 1]
+
+
+SCRIPTS: dict[str, Script] = {
+    "hello": in_turn("hello"),
+    "empty": in_turn(""),
+    "null": in_turn(Reply(content=None)),
+    "reasoning": in_turn(Reply(content=None, message={"reasoning_content": "thinking"})),
+    "tool": in_turn(tool_call("{}")),
+    "cut": in_turn(Reply(content="half an ans", finish_reason="length")),
+    "limited": in_turn(error(429, headers={"Retry-After": "1"})),
+    "failing": in_turn(error(500)),
+    "refusing": in_turn(error(400)),
+    "locked": in_turn(error(401, code="invalid_api_key")),
+    "slow": in_turn(Reply(content="late", wait_seconds=3600)),
+    "dripping": in_turn(Reply(content="late", drip_seconds=0.05)),
+    "reset": in_turn(Reply(reset=True)),
+    "huge": in_turn("a word, " * 131_072),
+    "html": in_turn(Reply(body=b"<html>welcome</html>", content_type="text/html")),
+    "broken": in_turn(Reply(body=b'{"choices": [')),
+}
+
+
+class ScriptedModel:
+    """The server, from entering the context to leaving it. `url` is the api_base; `requests` what was asked."""
+
+    def __init__(self, script: Script, port: int = 0) -> None:
+        self.script = script
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.closing = threading.Event()
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", port), self)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    @property
+    def count(self) -> int:
+        """Requests that reached the server."""
+        return len(self.requests)
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def serve_forever(self) -> None:
+        """Serve until the process ends."""
+        self._server.serve_forever()
+
+    def answer(self, request: dict[str, Any], headers: Mapping[str, str]) -> Reply:
+        """The script's reply to one request, which is recorded first."""
+        with self._lock:
+            self.requests.append(request)
+            self.headers.append({name.lower(): value for name, value in headers.items()})
+            number = len(self.requests)
+        return _as_reply(self.script(request, number))
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], model: ScriptedModel) -> None:
+        self.model = model
+        super().__init__(address, _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that went away is what some scripts are about; anything else is a defect of a script.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        known = self.path == "/requests"
+        body = json.dumps(self.server.model.requests if known else {"error": "not found"}).encode()
+        self._send(Reply(status=200 if known else 404, body=body), body)
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self.path.endswith("/chat/completions") or request.get("stream"):
+            reply = error(404, f"only chat completions without streaming are scripted, not {self.path}")
+        else:
+            reply = self.server.model.answer(request, dict(self.headers))
+        if self.server.model.closing.wait(reply.wait_seconds) or reply.reset:
+            self._reset()
+            return
+        body = reply.body if reply.body is not None else json.dumps(_completion(request, reply)).encode()
+        self._send(reply, body)
+
+    def _send(self, reply: Reply, body: bytes) -> None:
+        self.send_response(reply.status)
+        for name, value in {"Content-Type": reply.content_type, **reply.headers}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if reply.drip_seconds:
+            for byte in body:
+                self.wfile.write(bytes((byte,)))
+                if self.server.model.closing.wait(reply.drip_seconds):
+                    break
+            self.close_connection = True
+        elif reply.stop_after is not None:
+            self.wfile.write(body[: reply.stop_after])
+            self.close_connection = True
+        else:
+            self.wfile.write(body)
+
+    def _reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
+
+def _as_reply(said: Reply | str | dict[str, Any]) -> Reply:
+    if isinstance(said, Reply):
+        return said
+    return Reply(content=said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+
+
+def _completion(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    asked = sum(len(str(message.get("content"))) for message in request.get("messages", ()))
+    used = reply.usage or (asked // 4 + 1, len(reply.content or "") // 4 + 1)
+    completion: dict[str, Any] = {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion",
+        "created": 1_770_000_000,
+        "model": request.get("model"),
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": reply.finish_reason,
+                "message": {"role": "assistant", "content": reply.content, **reply.message},
+            }
+        ],
+    }
+    if reply.says_usage:
+        total = used[0] + used[1]
+        completion["usage"] = {"prompt_tokens": used[0], "completion_tokens": used[1], "total_tokens": total}
+    return completion
+
+
+def find_script(name: str) -> Script:
+    """A script by its key in `SCRIPTS`, or by `module:function`."""
+    if ":" not in name:
+        return SCRIPTS[name]
+    module, function = name.split(":")
+    script: Script = getattr(importlib.import_module(module), function)
+    return script
+
+
+def slowly(script: Script, seconds: float) -> Script:
+    """The same replies, each after a wait: time enough to kill somebody."""
+
+    def late(request: dict[str, Any], number: int) -> Reply:
+        return replace(_as_reply(script(request, number)), wait_seconds=seconds)
+
+    return late
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="An OpenAI-compatible server that follows a script.")
+    parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--script", default="hello", help="a name, or module:function")
+    parser.add_argument("--wait", type=float, default=0.0, help="seconds before each answer")
+    options = parser.parse_args(arguments)
+    script = find_script(options.script)
+    server = ScriptedModel(slowly(script, options.wait) if options.wait else script, options.port)
+    print(server.url, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    # Under its own name, so that a script of another module makes the same `Reply` as the server knows.
+    importlib.import_module("tests.support.scripted_model").main()

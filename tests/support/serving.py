@@ -1,0 +1,286 @@
+"""The daemon as a real process, in places of its own, and everybody who talks to it."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from daemon.api.client import Client
+from daemon.api.operations import Operation, Request
+from daemon.api.operations.dreams import STATUS
+from daemon.api.operations.operation import Nothing
+from daemon.api.operations.search import SEARCH, Search
+from daemon.config.registry import add, name_of
+from daemon.dream.progress import Step
+from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.status import Status
+from daemon.workspace.vector_index import cache_folder
+from state.errors import DreamdError
+from state.scratch import Note
+from state.stores.disk.workspace import Workspace
+from state.stores.history.segments import Segments
+from tests.support.running import ROOT, Ended
+from tests.support.scripted_model import ScriptedModel
+
+Asked = TypeVar("Asked", bound=Request)
+Answer = TypeVar("Answer")
+Event = dict[str, Any]
+
+PATIENCE_SECONDS = 120.0
+THINGS = tuple("kettle bicycle garden window piano ladder carpet lamp fence clock stove door".split())
+_QUIET: dict[str, dict[str, Any]] = {"http": {"port": 0}, "log": {"form": "json"}}
+
+
+def until(happened: Callable[[], object], otherwise: Callable[[], object] = lambda: "it did not happen") -> None:
+    """Wait for something, not for ever; `otherwise` says what there was instead."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.02)
+
+
+def noted(workspace: Workspace, texts: list[str], importance: float = 0.8) -> list[str]:
+    """Append these notes, durably."""
+    for text in texts:
+        Segments(workspace).append(Note(text, datetime.now(UTC), importance))
+    return texts
+
+
+def repairs(count: int, where: str = "") -> list[str]:
+    """So many notes, all different."""
+    return [f"The {THINGS[n % len(THINGS)]} of house {n}{where} was repaired by Ada" for n in range(count)]
+
+
+@dataclass(slots=True)
+class Home:
+    """Whose daemon it is: configuration, registry, token and socket, all below one short folder."""
+
+    folder: Path
+    sections: dict[str, dict[str, Any]] = field(default_factory=lambda: json.loads(json.dumps(_QUIET)))
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "run" / "dreamd" / "dreamd.sock"
+
+    @property
+    def registry(self) -> Path:
+        return self.folder / "state" / "dreamd" / "workspaces"
+
+    @property
+    def token(self) -> Path:
+        return self.folder / "state" / "dreamd" / "token"
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config" / "dreamd" / "config.yaml"
+
+    @property
+    def client(self) -> Client:
+        return Client(self.socket)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """For the daemon and its windows; next to nothing of whoever runs the tests."""
+        return {
+            "HOME": str(self.folder),
+            "PATH": "/usr/bin:/bin",
+            "XDG_RUNTIME_DIR": str(self.folder / "run"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+            # The embedding model is made once for all.
+            "XDG_CACHE_HOME": str(cache_folder(os.environ).parent),
+            "OPENAI_API_KEY": "sk-of-a-test",
+            **more,
+        }
+
+    def configure(self, **sections: dict[str, Any]) -> None:
+        """Set these keys, beside those that were set before."""
+        for name, keys in sections.items():
+            self.sections.setdefault(name, {}).update(keys)
+        self.config.write_text(yaml.safe_dump(self.sections), encoding="utf-8")
+
+    def asks(self, model: ScriptedModel) -> None:
+        """Dreams ask this model, which has the price of a real one."""
+        self.configure(model={"name": "openai/gpt-4o-mini", "api_base": model.url})
+
+    def workspace(self, name: str = "agent", *, known: bool = True) -> Workspace:
+        """A new workspace, which the next start of the daemon takes up if it is known."""
+        workspace = adopt(init_workspace(self.folder / name), self.environment())
+        if known:
+            add(self.registry, workspace.root)
+        return workspace
+
+    def dreamd(self, *words: str | Path, **environment: str) -> Ended:
+        """The real command."""
+        run = subprocess.run(
+            self._command(*words),
+            capture_output=True,
+            cwd=ROOT,
+            env=self.environment(**environment),
+            check=False,
+            timeout=2 * PATIENCE_SECONDS,
+            text=True,
+        )
+        return Ended(run.returncode, run.stdout, run.stderr)
+
+    @contextmanager
+    def beginning(self, *words: str | Path, **environment: str) -> "Iterator[subprocess.Popen[str]]":
+        """The real command, to be watched while it lives."""
+        process = subprocess.Popen(
+            self._command(*words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env=self.environment(**environment),
+            text=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def _command(self, *words: str | Path) -> list[str]:
+        return [sys.executable, "-m", "daemon", *map(str, words)]
+
+    def start(self, *folders: Path, **environment: str) -> "Daemon":
+        """`dreamd serve`, which is about to start."""
+        said = self.folder / "said"
+        with said.open("ab") as log:
+            process = subprocess.Popen(
+                self._command("serve", *folders),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env=self.environment(**environment),
+            )
+        return Daemon(self, process, said)
+
+    @contextmanager
+    def serving(self, *folders: Path, **environment: str) -> "Iterator[Daemon]":
+        """`dreamd serve`, ready, until the end of the block."""
+        daemon = self.start(*folders, **environment)
+        try:
+            daemon.until_ready()
+            yield daemon
+        finally:
+            daemon.kill()
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A process of `dreamd serve`; `said` has the log of all of this home's, one after the other."""
+
+    home: Home
+    process: "subprocess.Popen[bytes]"
+    said: Path
+
+    @property
+    def log(self) -> str:
+        return self.said.read_text(encoding="utf-8", errors="replace")
+
+    def events(self, name: str) -> list[Event]:
+        """The events of this name, whoever of them said it."""
+        rows = [json.loads(row) for row in self.log.splitlines() if row.startswith("{") and row.endswith("}")]
+        return [row for row in rows if row["event"] == name]
+
+    @property
+    def is_ready(self) -> bool:
+        try:
+            return bool(self.home.client.get("/readyz") == {"status": "ready"})
+        except DreamdError:
+            return False
+
+    def until_ready(self) -> None:
+        until(lambda: self.is_ready or self.process.poll() is not None, lambda: self.log)
+        assert self.process.poll() is None, self.log
+
+    def until(self, happened: Callable[[], object]) -> None:
+        """Wait for something that it does; it lives meanwhile."""
+        until(lambda: happened() or self.process.poll() is not None, lambda: self.log)
+        assert self.process.poll() is None, self.log
+
+    def ask(
+        self,
+        workspace: Workspace,
+        operation: "Operation[Asked, Answer]",
+        asked: Asked,
+        told: Callable[[Step], None] = lambda _: None,
+    ) -> Answer:
+        """Over the socket, as windows do."""
+        return self.home.client.call(workspace.root, operation, asked, told)
+
+    def status(self, workspace: Workspace) -> Status:
+        return self.ask(workspace, STATUS, Nothing())
+
+    def found(self, workspace: Workspace, query: str) -> list[str]:
+        """What a search finds."""
+        return [hit.text for hit in self.ask(workspace, SEARCH, Search(query=query, limit=20)).hits]
+
+    def kept(self, workspace: Workspace) -> Event:
+        """The workspace as the daemon lists it; nothing is done for that."""
+        listed: list[Event] = self.home.client.get("/v1/workspaces")["workspaces"]
+        return next((one for one in listed if one["name"] == name_of(workspace.root)), {})
+
+    def send(self, number: int) -> None:
+        os.kill(self.process.pid, number)
+
+    def is_stopped(self) -> bool:
+        """Whether it is stopped (SIGSTOP)."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
+        return stat.rpartition(") ")[2][0] == "T"
+
+    def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """Its exit status, once it has ended."""
+        return self.process.wait(seconds)
+
+    def terminated(self) -> None:
+        """End it as systemd does, within what it promises: ten seconds, and some for a busy machine."""
+        self.send(signal.SIGTERM)
+        assert self.ended(15.0) == 0, self.log
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def port_of(daemon: Daemon) -> int:
+    """Of the daemon's address of HTTP over TCP."""
+    return int(daemon.home.client.get("/v1/workspaces")["http"].rpartition(":")[2])
+
+
+def over_tcp(port: int, path: str, token: str = "") -> tuple[int, str]:
+    """Status and body of a GET at the port."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+@contextmanager
+def at_home() -> Iterator[Home]:
+    """A home, until the end of the block. Its path is short: a socket's must be."""
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-", dir="/tmp"))
+    for name in ("run", "config/dreamd"):
+        (folder / name).mkdir(parents=True, mode=0o700)
+    home = Home(folder)
+    home.configure()
+    try:
+        yield home
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,79 @@
+"""A workspace for tests of working memory: open, without a model of embeddings, at a time that stands still."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from daemon import sessions
+from daemon.config.settings import Config, SecretsSection
+from daemon.sessions import answers as values
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, owned
+from daemon.workspace.vector_index import Embedding
+from state.sessions.item import Item
+from state.stores.disk.workspace import Workspace
+from state.stores.sessions.sessions import Sessions
+from state.stores.vectors.embedder import Unavailable
+
+AT = datetime(2024, 12, 22, 15, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+# In two parts, so that no scanner takes this file for a leak.
+SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+@contextmanager
+def working(root: Path, *, redact: bool = True) -> Iterator[Store]:
+    """The stores of the workspace at this place, which is made if it is not there."""
+    workspace = Workspace(root) if (root / ".dreamd").exists() else init_workspace(root)
+    config = Config(secrets=SecretsSection(redact=redact))
+    with owned(workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))) as store:
+        yield store
+
+
+@contextmanager
+def unredacted(store: Store) -> Iterator[None]:
+    """As it was before secrets were replaced: what is stored meanwhile holds them."""
+    before, store.config = store.config, Config(secrets=SecretsSection(redact=False))
+    yield
+    store.config = before
+
+
+def add(store: Store, content: str, session: str = "s", priority: str = "medium", **given: Any) -> str:
+    """A new item's id."""
+    return sessions.add(store, session, content, priority, given.pop("now", AT), **given).id
+
+
+def contents(memories: values.Memories | values.Pending | values.SearchResult | values.Recalled) -> list[str]:
+    return [memory.content for memory in memories.memories]
+
+
+def undreamt(store: Store) -> list[Item]:
+    """The cold items that no dream was given, in the order in which it will be."""
+    return Sessions(store.crystals.connection).archive.undreamt(100)
+
+
+def everything(store: Store, session: str = "s") -> list[Item]:
+    """Every item that the session ever had."""
+    sessions_ = Sessions(store.crystals.connection)
+    found = sessions_.find(session)
+    return sessions_.items.all(found) if found else []
+
+
+def deeds(store: Store, session: str = "s") -> list[tuple[str, str]]:
+    """What happened, from the beginning: (action, reason)."""
+    events = sessions.session_events(store, session, limit=10_000)
+    return [(event.action, event.reason) for event in reversed(events)]
+
+
+def written(store: Store) -> list[tuple[str, tuple[object, ...]]]:
+    """Every row of the tables of working memory and of the crystals, to be compared."""
+    tables = (
+        "sessions items item_words item_events item_relations promotions forgotten crystals occurrences"
+        " cold_words_docsize"
+    ).split()
+    read = store.crystals.connection.execute
+    return [(table, tuple(row)) for table in tables for row in read(f"SELECT * FROM {table}").fetchall()]  # noqa: S608
