@@ -12,7 +12,6 @@ from random import Random
 
 from benchmarks.workload import Workload
 from state.crystals.contradiction import contradicts
-from state.crystals.crystal import Trust
 from state.crystals.duplicates import says_the_same
 from state.crystals.salience import salience
 from state.forgetting.matching import Target
@@ -25,6 +24,7 @@ from state.signals.event_lexicon import feelings_in
 from state.stores.database.tombstones import buried_of
 from state.text.chunks import chunk
 from state.text.words import content_terms
+from state.trust import Trust
 from tests.state.detectors.shapes import SHAPES
 from tests.state.detectors.table import DETECTORS, Detector
 from tests.state.detectors.timing import forget_texts, seconds

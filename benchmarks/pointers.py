@@ -23,9 +23,10 @@ from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, clock, owned
-from state.crystals.crystal import Crystal, Origin, Trust
+from state.crystals.crystal import Crystal, Origin
 from state.document.pointer import FIRST, candidates, choose
 from state.text.words import content_terms, terms
+from state.trust import Trust
 
 GROWTH = 10
 LEAST_WORDS = 4  # content words of a turn that is worth a line

@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Crystal, Origin, Source, Trust
+from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
 from state.scratch import Note
 from state.stores.database.connection import transaction
+from state.trust import Trust
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from graphs.ports import Trial
 from graphs.voices import strangers
 from graphs.working_copy import MAX_OLD_LINES, Sheet
 from state.attribution.sources import foreign
-from state.crystals.crystal import Crystal, Trust
+from state.crystals.crystal import Crystal
 from state.document.document import SectionName
 from state.document.operations import Action, Fate, Operation, Refusal
 from state.document.pointer import (
@@ -33,6 +33,7 @@ from state.injection.defang import is_quoted, quote, reads_as_instruction, spoke
 from state.search.query import content
 from state.signals.hormones import section_weight
 from state.text.words import content_terms
+from state.trust import Trust
 
 MAX_ROUNDS = 6
 # Pointers are to leave most of the file to lines.

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from graphs.numbers import number_word
 from state.crystals.antonyms import calendar, words
 from state.crystals.contradiction import contradicts
-from state.search.query import ends_as_question
+from state.text.sentences import ends_as_question
 from state.text.words import STOP_WORDS, content_terms, jaccard, normalise, stem, terms
 
 # Of the new words of a revision.

@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from state.crystals.contradiction import contradicts
-from state.crystals.crystal import Trust
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot, Standing
@@ -19,6 +18,7 @@ from state.injection.defang import defang, spoken_trust, unquoted
 from state.signals.curiosity import questions_in
 from state.signals.hormones import section_weight
 from state.text.words import content_terms, jaccard, normalise
+from state.trust import Trust
 
 AUTHOR = "extractive"
 LINE_CHARACTERS = 240

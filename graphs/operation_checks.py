@@ -14,12 +14,12 @@ from graphs.numbers import invented
 from graphs.voices import strangers, trust_of_line, vouchers
 from state.attribution.sources import Foreign, foreign
 from state.crystals.contradiction import contradicts, violates
-from state.crystals.crystal import Trust, least_trust
 from state.document.document import SectionName, is_placeholder
 from state.document.operations import Action, Operation, Refusal
 from state.dream import Evidence, Snapshot, Standing
 from state.injection.defang import attributed, defang, reads_as_instruction, spoken_trust, unquoted
 from state.text.words import content_terms, jaccard, normalise, numbers
+from state.trust import Trust, least_trust
 
 MAX_LINE_CHARACTERS = 600
 LEAST_KEPT_BY_REVISION = 0.25

@@ -10,12 +10,13 @@ from graphs.voices import strangers, vouchers
 from prompts import Prompt, load, render
 from prompts.replies import REFLECTION_SCHEMA, read_reflection
 from state.attribution.sources import foreign
-from state.crystals.crystal import Crystal, Lifecycle, Origin, Trust, least_trust
+from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.crystals.crystal import Kind as CrystalKind
 from state.dream import Evidence, Kind, Snapshot
 from state.injection.defang import defang, reads_as_instruction, spoken_trust
 from state.signals.hormones import valence
 from state.text.words import content_terms, jaccard
+from state.trust import Trust, least_trust
 
 LEAST_PIECES = 12
 LEAST_IN_GROUP = 2

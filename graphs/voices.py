@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from state.attribution.sources import Voice
-from state.crystals.crystal import Trust, least_trust
 from state.dream import Kind, Snapshot
 from state.injection.defang import spoken_trust, unquoted
+from state.trust import Trust, least_trust
 
 # What is on an agent's mind may be what it reads just now; a question states nothing; the program counts the rest.
 _NO_VOUCHERS = {Kind.WORKING, Kind.GAP, Kind.SKILL, Kind.FEED}

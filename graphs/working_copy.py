@@ -8,7 +8,7 @@ from graphs.guards import apply
 from graphs.operation_checks import LEAST_KEPT_BY_MERGE
 from graphs.voices import trust_of_line
 from state.crystals.contradiction import contradicts
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import Edit, SectionName, render, stamped
 from state.document.editing import edited
 from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
@@ -18,6 +18,7 @@ from state.dream import Dream, Evidence, PointerLine, Snapshot, Standing, Usage
 from state.injection.defang import spoken_trust
 from state.signals.hormones import mood, valence
 from state.text.words import content_terms, jaccard
+from state.trust import Trust
 
 # Text from before the first dream leaves gradually.
 MAX_OLD_LINES = 20

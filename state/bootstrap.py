@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from state.crystals.crystal import Trust
 from state.scratch import Note
 from state.secrets.policy import DEFAULT, Redaction
+from state.trust import Trust
 
 # Context window of the reading model, in tokens, and the characters that MEMORY.md may have for it.
 BUDGETS = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))

@@ -12,13 +12,14 @@ from enum import StrEnum
 from typing import Any
 
 from state.codec import decode, encode
-from state.crystals.crystal import Crystal, Trust
+from state.crystals.crystal import Crystal
 from state.document.document import Edit, SectionName
 from state.document.operations import Birth, Death, Operation, Refusal
 from state.errors import StorageError
 from state.forgetting.tombstones import NOTHING, Buried
 from state.secrets.policy import DEFAULT, Redaction
 from state.signals.hormones import Hormones
+from state.trust import Trust
 
 
 class Reason(StrEnum):

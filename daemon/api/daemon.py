@@ -15,6 +15,9 @@ from daemon.workspace.status import Problem, Status
 if TYPE_CHECKING:
     from daemon.observability.metrics import Metrics
 
+# Where agents find MCP, beside the operations under /v1.
+MCP_PATH = "/mcp"
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:

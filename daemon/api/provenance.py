@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from daemon.dream.snapshot import read_document
-from daemon.ingest.notes import redacted
+from daemon.workspace.document import read_document
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal
 from state.document.document import parse

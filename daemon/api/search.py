@@ -1,6 +1,7 @@
 """memory_search as an agent or a person asks it: what is newest is found, and asking leaves a trace."""
 
-from daemon.ingest.notes import absorb_notes, redacted
+from daemon.ingest.notes import absorb_notes
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import EMBED_BATCH, Store, clock
 from state.search.ranking import Filters, Findings
 from state.signals.curiosity import Cause, missed

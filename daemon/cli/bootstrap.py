@@ -9,8 +9,8 @@ from dataclasses import asdict
 from functools import cache
 
 from daemon.cli.parsing import takes_folder, workspace_of
-from daemon.cli.terminal import safe
 from daemon.config.layers import context_window, redaction
+from daemon.observability.printable import safe
 from state.bootstrap import Bootstrap, bootstrap
 from state.errors import UsageError
 from state.stores.disk.disk import Disk

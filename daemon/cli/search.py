@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     caller = caller_of(arguments, "search")
     from daemon.api.operations.search import SEARCH, Search
-    from state.crystals.crystal import Kind, Origin, Trust
+    from state.crystals.crystal import Kind, Origin
+    from state.trust import Trust
 
     asked = Search(
         query=" ".join(arguments.query),

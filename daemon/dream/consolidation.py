@@ -16,7 +16,7 @@ from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import EMBED_BATCH, Store
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO
 from state.crystals.contradiction import disagree
-from state.crystals.crystal import Crystal, Trust
+from state.crystals.crystal import Crystal
 from state.crystals.duplicates import NEAR_COSINE, same_memory
 from state.errors import ConfigError
 from state.search.answering import answers
@@ -25,6 +25,7 @@ from state.stores.crystals.duplicates import Twins
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import transaction
 from state.stores.vectors.chroma import VectorIndex
+from state.trust import Trust
 
 COMPARE_BATCH = 64
 NEAREST = 8

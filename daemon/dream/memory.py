@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from daemon.dream.snapshot import snapshot
-from daemon.ingest.notes import forget_notes, learnable, note_crystal
+from daemon.ingest.notes import forget_notes, note_crystal
+from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store, clock
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal

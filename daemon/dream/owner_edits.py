@@ -6,11 +6,11 @@ from datetime import datetime
 
 from daemon.workspace.stores import Store
 from state.crystals.contradiction import contradicts
-from state.crystals.crystal import Trust
 from state.document.document import Document
 from state.dream import Standing
 from state.stores.history.lineage import match
 from state.text.words import content_terms, jaccard, normalise, numbers
+from state.trust import Trust
 
 IMPORTANCE = 0.8
 CORRECTED = 0.5

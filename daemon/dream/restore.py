@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
-from daemon.dream.snapshot import read_document
+from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, clock
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import SectionName, parse
 from state.document.markdown import is_stamp
 from state.document.merge import difference
@@ -18,6 +18,7 @@ from state.signals.hormones import mood
 from state.stores.history.journal import RESTORE
 from state.stores.history.lineage import match
 from state.text.words import normalise
+from state.trust import Trust
 
 RESTORED_IMPORTANCE = 0.7
 

@@ -6,23 +6,25 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from daemon.dream.owner_edits import read_hand
-from daemon.ingest.notes import redacted
 from daemon.sessions import on_mind
+from daemon.workspace.document import read_document
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
 from state.attribution.sources import Voice, repeated
 from state.bootstrap import budget_for
-from state.crystals.crystal import Crystal, Origin, Trust, crystal_id, least_trust
+from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.document.document import Document, SectionName
 from state.document.merge import working
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
 from state.dream import Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot, Standing
-from state.errors import DocumentError, DreamdError, NotFoundError
+from state.errors import DreamdError, NotFoundError
 from state.signals import economics
 from state.signals.curiosity import rank_questions
 from state.stores.crystals.skills import Skills
 from state.text.words import normalise
+from state.trust import Trust, least_trust
 
 MAX_CRYSTALS = 50
 MAX_GAPS = 5
@@ -38,30 +40,6 @@ OLD_TEXT_AGE = timedelta(days=30)
 _MARKER = re.compile(r"^(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
 # Of these origins a crystal may have the very text of a line.
 _SAYING = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
-
-
-def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
-    """MEMORY.md and what was wrong with it.
-
-    A file that is missing or was emptied is read from the last committed version: an empty file is an accident
-    far more often than a wish. Raises DocumentError for a file that is no text.
-    """
-    path = store.workspace.document
-    content = store.disk.read_if_there(path)
-    try:
-        text = (content or b"").decode()
-    except UnicodeDecodeError as error:
-        raise DocumentError(
-            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
-            "move it away and run 'dreamd dream' (or 'dreamd restore' for an earlier version)",
-        ) from error
-    if "\0" in text:
-        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
-    last = store.lineage.last_version()
-    if text.strip() or not last:
-        return text, ()
-    how = "is missing" if content is None else "is empty"
-    return store.journal.text(last), (f"MEMORY.md {how}; version {last} is taken as the old state",)
 
 
 def snapshot(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from daemon.dream.snapshot import read_document
+from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store
 from graphs.operation_checks import FORGOTTEN
 from graphs.ports import Answer

@@ -7,9 +7,9 @@ a connection and no thread, and no route has to think of sizes.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from daemon.api.daemon import MCP_PATH
 from daemon.http.access_policy import Door, Visit, refusal
 from daemon.http.errors import Wrong, wrong
-from daemon.mcp.http import PATH as MCP_PATH
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -13,10 +13,11 @@ from daemon.ingest.formats.reading import read_turns
 from daemon.ingest.formats.turn import Turn, Watermark
 from daemon.ingest.turn_crystals import crystals_of
 from daemon.workspace.adoption import vouched
+from daemon.workspace.redaction import learnable, redacted
 from daemon.workspace.scan import files
 from daemon.workspace.stores import Store, clock
 from state.codec import decode, encode
-from state.crystals.crystal import Crystal, Origin, Source, Trust
+from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
 from state.errors import ConfigError, DocumentError, DreamdError, NotFoundError, StorageError
 from state.scratch import Note, parse_notes
@@ -28,6 +29,7 @@ from state.stores.database.connection import transaction
 from state.stores.disk.disk import LONGEST_LOG, leads_elsewhere
 from state.stores.disk.syscalls import told as named_failure
 from state.stores.history.segments import QUIET_SECONDS, PendingFile
+from state.trust import Trust
 
 # After three hours an eighth of what was felt is left, or less.
 FELT_FOR = timedelta(hours=3)
@@ -58,17 +60,6 @@ def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
         source=Source(file, note.first_line, note.last_line, digest) if file else None,
         valence=valence(store.feelings.levels(now)),
     )
-
-
-def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
-    """These without what is forgotten; nothing is written."""
-    buried = store.crystals.forgotten.buried()
-    return [spared for crystal in crystals if (spared := buried.spared(crystal)) is not None]
-
-
-def redacted(store: Store, text: str) -> str:
-    """The text as it may be remembered."""
-    return store.config.secrets.redaction.of(text)
 
 
 def absorb_notes(store: Store, now: datetime) -> int:

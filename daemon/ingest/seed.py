@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from daemon.dream.snapshot import read_document
-from daemon.ingest.notes import redacted
+from daemon.workspace.document import read_document
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.seed import seed_crystals

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from daemon.ingest.formats.own_answers import is_own_answer
 from daemon.ingest.formats.turn import Turn
-from state.crystals.crystal import Crystal, Kind, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Origin
 from state.crystals.salience import Salience, salience
 from state.secrets.policy import DEFAULT, Redaction
 from state.text.chunks import chunk
+from state.trust import Trust
 
 # What was done is worth finding again, and seldom worth the attention of a dream.
 _CALL = Salience(Kind.EPISODE, 0.2)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from daemon.api.daemon import House
+from daemon.api.daemon import MCP_PATH, House
 from daemon.api.operations import AnyOperation, Request
 from daemon.dream.progress import Step
 from state.errors import DreamdError, NotFoundError, UsageError
@@ -31,7 +31,6 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-PATH = "/mcp"
 # A note of 16 KiB may be six times as long in JSON.
 MAX_BODY_BYTES = 1 << 20
 
@@ -84,7 +83,7 @@ class Endpoint:
             return there[0]
         known = f"there are {', '.join(there)}" if there else "there is none; 'dreamd init' makes one"
         if not name:
-            raise UsageError(f"which workspace is meant? ask at {PATH}/NAME", known)
+            raise UsageError(f"which workspace is meant? ask at {MCP_PATH}/NAME", known)
         raise NotFoundError(f"there is no workspace {name[:100]!r}", known)
 
     async def _app(self, name: str) -> App:
@@ -145,9 +144,9 @@ def _named(scope: Scope) -> str:
     if "workspace" in scope.get("path_params", {}):
         return str(scope["path_params"]["workspace"])
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    if root.endswith(PATH) and path.startswith(root):
+    if root.endswith(MCP_PATH) and path.startswith(root):
         return path[len(root) :].strip("/")
-    return path.partition(PATH)[2].strip("/")
+    return path.partition(MCP_PATH)[2].strip("/")
 
 
 async def _refuse(send: Send, status: int, error: DreamdError, *headers: tuple[bytes, bytes]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.cli.terminal import safe
+from daemon.observability.printable import safe
 from state.errors import DreamdError, UsageError
 from state.stores.disk.syscalls import told
 

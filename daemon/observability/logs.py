@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from daemon.cli.terminal import safe
+from daemon.observability.printable import safe
 from state.errors import DreamdError
 
 Form = Literal["auto", "json", "console"]

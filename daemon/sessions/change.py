@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from daemon.ingest.notes import redacted
 from daemon.sessions.answers import Done, Extended, Forgot, Memory, memory_of
 from daemon.sessions.call import (
     call,
@@ -18,6 +17,7 @@ from daemon.sessions.call import (
     policy,
     sessions_of,
 )
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin, crystal_id
 from state.errors import UsageError

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
-from daemon.ingest.notes import redacted
 from daemon.sessions.call import call, sessions_of
 from daemon.sessions.promotion import crystal_of, trust_of
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Crystal, Trust
+from state.crystals.crystal import Crystal
 from state.sessions.item import Item
 from state.sessions.policies.policy import LIVE, Order
 from state.stores.database.connection import transaction
 from state.stores.sessions.sessions import Sessions
+from state.trust import Trust
 
 # So important is at least what a hard limit took although it was protected.
 RESCUED = 0.9

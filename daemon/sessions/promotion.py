@@ -9,12 +9,11 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from daemon.ingest.formats.tool_calls import is_web
 from daemon.observability import logs
 from daemon.sessions.answers import BulkPromoted, LongTerm, PromotedOne, related
 from daemon.sessions.call import call, in_reach, sessions_of
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Crystal, Origin, Trust, least_trust
+from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
 from state.injection.defang import spoken_trust
@@ -29,6 +28,7 @@ from state.stores.sessions.outbox import Promotion
 from state.stores.sessions.relations import Relation
 from state.stores.sessions.rows import Session, key_of
 from state.stores.sessions.sessions import Sessions
+from state.trust import Trust, is_web, least_trust
 
 _BATCH = 64
 _FAILURES = (sqlite3.Error, OSError, DreamdError)

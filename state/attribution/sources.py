@@ -14,9 +14,9 @@ from itertools import groupby
 from state.attribution.dispute import disputed, told
 from state.attribution.passages import Entry, Source, Step, nearest, reading, sentences, source_of
 from state.attribution.wording import CONTENT, NOT, Word, key_of, wording
-from state.crystals.crystal import Trust, least_trust
 from state.text.remembered import remembered
 from state.text.words import normalise
+from state.trust import Trust, least_trust
 
 _VOUCHED = Entry(0.0, 0.3, 0.8)
 _STRANGE = Entry(0.5, 0.6, 0.9)

@@ -12,11 +12,12 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
 from state.crystals.antonyms import DATE_UNITS, UNSPACED_PROPERTIES, are_alternatives, are_opposites, calendar, words
-from state.crystals.crystal import Crystal, Kind, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Origin
 from state.crystals.duplicates import comparable
 from state.injection.defang import reads_as_instruction
-from state.search.query import ends_as_question
+from state.text.sentences import ends_as_question
 from state.text.words import STOP_WORDS, UNSPACED, jaccard, normalise, stem
+from state.trust import Trust
 
 MAX_SENTENCES = 12
 MAX_CHARACTERS = 600  # of a sentence; longer ones are not judged

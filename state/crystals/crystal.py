@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from state.trust import Trust
+
 # strength = importance * (1 - e^(-ACCESS_RATE (n+1))) * 2^(-(1 - |v| VALENCE_HOLD) age / HALF_LIFE_DAYS)
 ACCESS_RATE = 0.2
 VALENCE_HOLD = 0.5
@@ -52,25 +54,6 @@ class Lifecycle(StrEnum):
     CONSOLIDATED = "consolidated"
     ARCHIVED = "archived"
     FROZEN = "frozen"
-
-
-class Trust(StrEnum):
-    """Who said it. The trust of what is derived is the least of what it is derived from."""
-
-    WEB = "web"
-    TOOL = "tool"
-    AGENT = "agent"
-    OWNER = "owner"
-
-    @property
-    def rank(self) -> int:
-        """0 for the least trusted (web) up to 3 (owner)."""
-        return list(Trust).index(self)
-
-
-def least_trust(trusts: "list[Trust] | tuple[Trust, ...]") -> Trust:
-    """The trust of something derived from all of these; OWNER of nothing."""
-    return min(trusts, key=lambda trust: trust.rank, default=Trust.OWNER)
 
 
 @dataclass(frozen=True, slots=True)

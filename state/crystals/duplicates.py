@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from state.crystals.antonyms import calendar, words
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
-from state.search.query import ends_as_question
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
+from state.text.sentences import ends_as_question
 from state.text.words import STOP_WORDS, content_terms, normalise, stem, terms
+from state.trust import Trust
 
 NEAR_COSINE = 0.92
 # What was said and noted; and among themselves, what dreams have found. Lines that left MEMORY.md, and the text from

@@ -7,7 +7,8 @@ A first guess, made without a model. What the owner says outweighs what a tool p
 import re
 from dataclasses import dataclass
 
-from state.crystals.crystal import Kind, Trust
+from state.crystals.crystal import Kind
+from state.trust import Trust
 
 _HEAD = 2_000  # what a long turn is about stands at its beginning
 

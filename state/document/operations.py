@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from state.crystals.crystal import Trust
 from state.document.document import Edit, SectionName
+from state.trust import Trust
 
 
 class Fate(StrEnum):

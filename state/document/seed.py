@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from state.crystals.crystal import Crystal, Lifecycle, Origin, Source, Trust
+from state.crystals.crystal import Crystal, Lifecycle, Origin, Source
 from state.text.chunks import chunk
+from state.trust import Trust
 
 MARKER = "<!-- Dream-generated working memory follows. Subsequent dreams gradually integrate the text above. -->"
 IMPORTANCE = 0.75

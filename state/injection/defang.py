@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from state.crystals.crystal import Trust, least_trust
 from state.injection.decoding import decoded, folded
 from state.injection.features import by_example, commanding
 from state.injection.hints import Pieces
@@ -18,6 +17,7 @@ from state.injection.patterns import Poison, spoken_patterns, squeezed_pattern, 
 from state.injection.structure import FLAG, JOINERS, SELECTORS, apart, balanced, inert
 from state.text.patterns import late_pattern
 from state.text.words import visible
+from state.trust import Trust, least_trust
 
 LINE_CHARACTERS = 600
 LONGEST_READ = 64 * 1024

@@ -7,8 +7,8 @@ One sentence must name what the question names and say something new of the sort
 import re
 
 from state.search.dates import tells_time
-from state.search.query import ends_as_question
 from state.text.common_words import COMMONPLACE
+from state.text.sentences import ends_as_question
 from state.text.words import STOP_WORDS, content_terms, numbers
 
 _TOPIC = re.compile(r"^What is known about: (?P<topic>.*?)\?*$", re.DOTALL)

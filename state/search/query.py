@@ -11,7 +11,6 @@ from state.text.words import STOP_WORDS, terms
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
 # A pasted page is a query too; its first words say what it is about.
 _MAX_WORDS = 64
-_CLOSING = " \n\t\"'”’)]*_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,3 @@ def content(text: str) -> tuple[str, ...]:
 def names_in(text: str) -> tuple[str, ...]:
     """The capitalised words of a text: what may be names."""
     return tuple(dict.fromkeys(_NAME.findall(text)))
-
-
-def ends_as_question(text: str) -> bool:
-    """Does a text ask? Such a text seldom answers."""
-    return text.rstrip(_CLOSING).endswith(("?", "？", "؟"))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from state.crystals.crystal import HALF_LIFE_DAYS, Crystal, Kind, Lifecycle, Origin, Trust, lifecycle
+from state.crystals.crystal import HALF_LIFE_DAYS, Crystal, Kind, Lifecycle, Origin, lifecycle
+from state.trust import Trust
 
 if TYPE_CHECKING:
     from state.signals.hormones import Hormones

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from state.crystals.crystal import Trust
 from state.document.document import NO_FEED
 from state.errors import DocumentError
 from state.injection.defang import defang, quote, reads_as_instruction
+from state.trust import Trust
 
 MAX_BYTES = 256 * 1024
 MAX_SKILLS = 100

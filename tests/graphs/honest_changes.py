@@ -1,6 +1,6 @@
 """Honest updates that change what stands: revisions with evidence, moves to other projects, consolidations."""
 
-from state.crystals.crystal import Trust
+from state.trust import Trust
 from tests.graphs.honest import Honest
 from tests.graphs.world import (
     BOND,

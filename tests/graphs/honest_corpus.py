@@ -1,6 +1,6 @@
 """Honest updates as good models make them: none of them may be refused."""
 
-from state.crystals.crystal import Trust
+from state.trust import Trust
 from tests.graphs import honest_changes as changes
 from tests.graphs import honest_reviewed as reviewed
 from tests.graphs import honest_sizes as sizes

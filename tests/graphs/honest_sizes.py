@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from state.crystals.crystal import Trust
 from state.dream import Evidence, Kind
+from state.trust import Trust
 from tests.graphs.honest import Honest
 from tests.graphs.world import (
     BOND,

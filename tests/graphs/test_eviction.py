@@ -8,13 +8,14 @@ import pytest
 
 from graphs.eviction import evict, fading_order, topic_for
 from graphs.working_copy import Sheet
-from state.crystals.crystal import Crystal, Origin, Trust
+from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName, parse
 from state.document.operations import Fate, Operation
 from state.document.pointer import FIRST, MAX_POINTERS, TOPIC_CHARACTERS, parse_pointer
 from state.document.seed import appended
 from state.dream import Dream, PointerLine, Snapshot, Standing, Usage
 from state.signals.hormones import Hormones
+from state.trust import Trust
 from tests.graphs import world as worlds
 from tests.graphs.world import BOND, CONTEXT, NICHE, NOW, PHENOTYPE, POINTERS, SKILLS, World, memory, snapshot, texts
 

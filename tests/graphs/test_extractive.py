@@ -18,12 +18,12 @@ from graphs.extractive import (
     weight,
 )
 from graphs.guards import apply, judge
-from state.crystals.crystal import Trust
 from state.document.document import SectionName, render
 from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot
 from state.signals.hormones import Hormones
 from state.text.words import content_terms
+from state.trust import Trust
 from tests.graphs.world import BOND, CONTEXT, GAPS, NICHE, NOW, PHENOTYPE, SKILLS, add, memory, note, snapshot, texts
 
 SAID = (

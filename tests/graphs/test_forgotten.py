@@ -12,13 +12,13 @@ from graphs.eviction import topic_for
 from graphs.guards import judge
 from graphs.operation_checks import FORGOTTEN
 from state.codec import decode, encode
-from state.crystals.crystal import Trust
 from state.document.document import parse
 from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot, Usage
 from state.forgetting.digests import digest_of_run, mark_of_run
 from state.forgetting.matching import Target, runs
 from state.forgetting.tombstones import Buried, Runs
+from state.trust import Trust
 from tests.graphs.world import (
     BOND,
     CONTEXT,

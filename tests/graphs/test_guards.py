@@ -4,10 +4,10 @@ import pytest
 
 from graphs.extractive import AUTHOR, extract
 from graphs.guards import Verdict, apply, empty_synthesis, erosion, judge, mass_drop
-from state.crystals.crystal import Trust
 from state.document.document import SectionName, blank, parse, render
 from state.document.operations import Action, Operation, Refusal
 from state.dream import Draft, Evidence, Kind, PastLine, Snapshot
+from state.trust import Trust
 from tests.graphs.world import (
     BOND,
     CONTEXT,

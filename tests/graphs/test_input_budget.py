@@ -16,8 +16,8 @@ from graphs.input_budget import (
     capped,
     numbered,
 )
-from state.crystals.crystal import Trust
 from state.dream import Evidence, Kind, Snapshot
+from state.trust import Trust
 from tests.graphs.world import NOW, note, snapshot
 
 

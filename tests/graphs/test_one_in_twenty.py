@@ -7,8 +7,8 @@ import pytest
 
 from graphs.guards import judge
 from graphs.synthesis import read
-from state.crystals.crystal import Trust
 from state.dream import Evidence, Kind, Snapshot
+from state.trust import Trust
 from tests.graphs.world import NOW, memory, note, snapshot
 
 NAMES = [f"project{number:02}" for number in range(20)]

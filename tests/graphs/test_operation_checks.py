@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from graphs.operation_checks import MAX_EVICTIONS, MAX_LINE_CHARACTERS, runaway, scrutinise
-from state.crystals.crystal import Trust
 from state.document.document import PLACEHOLDER
 from state.document.operations import Action, Operation, Refusal
 from state.dream import Evidence, Kind
+from state.trust import Trust
 from tests.graphs.judging import PLANNED, TEXT, passes, refusal
 from tests.graphs.world import (
     BOND,

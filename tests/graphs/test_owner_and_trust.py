@@ -8,8 +8,8 @@ from graphs.extractive import extract
 from graphs.guards import judge
 from graphs.operation_checks import same_as_deleted, scrutinise
 from graphs.working_copy import Sheet
-from state.crystals.crystal import Trust
 from state.dream import Draft, Evidence, Kind
+from state.trust import Trust
 from tests.graphs.judging import ORDER, passes, refusal
 from tests.graphs.world import BOND, CONTEXT, NOW, PHENOTYPE, SKILLS, add, memory, merge, note, revise, snapshot
 

@@ -5,11 +5,11 @@ import pytest
 from graphs.extractive import extract
 from graphs.guards import apply, judge
 from graphs.synthesis import request
-from state.crystals.crystal import Trust
 from state.document.document import SectionName, parse, render
 from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot
 from state.injection.defang import is_quoted, reads_as_instruction
+from state.trust import Trust
 from tests.graphs.world import NOW, memory, snapshot
 from tests.support.long_variants import variants
 from tests.support.poison import HONEST, POISONED, Honest, Poisoned

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from graphs import reflection
-from state.crystals.crystal import Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Kind, Lifecycle, Origin
 from state.dream import Evidence, Snapshot
 from state.dream import Kind as EvidenceKind
 from state.errors import ReplyError
+from state.trust import Trust
 from tests.graphs.world import NOW, note, snapshot
 
 BRIDGES = [f"The bridge to host{n:02} lost its eigentrust score." for n in range(8)]

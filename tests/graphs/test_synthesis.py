@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from graphs.guards import apply, judge
 from graphs.synthesis import compared, label, read, request
-from state.crystals.crystal import Trust
 from state.document.document import SectionName, blank, parse, render
 from state.document.operations import Action, Operation
 from state.dream import Draft, Evidence, Kind, Snapshot
 from state.errors import ReplyError
 from state.signals.hormones import Hormones
 from state.text.words import normalise
+from state.trust import Trust
 from tests.graphs.world import BOND, GAPS, NOW, POINTERS, add, memory, note, said, snapshot, texts
 from tests.support.documents import any_text, memories
 

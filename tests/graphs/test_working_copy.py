@@ -11,7 +11,6 @@ from graphs.eviction import room_for
 from graphs.guards import judge
 from graphs.working_copy import Sheet
 from state.codec import decode, encode
-from state.crystals.crystal import Trust
 from state.document.document import SectionName, parse, render, stamped
 from state.document.editing import edited
 from state.document.markdown import is_stamp, rows_of
@@ -20,6 +19,7 @@ from state.document.operations import Action, Fate, Operation
 from state.document.pointer import FIRST, MAX_POINTERS, parse_pointer, render_pointer
 from state.dream import Draft, Dream, PointerLine, Snapshot, Standing, Usage
 from state.text.words import normalise
+from state.trust import Trust
 from tests.graphs.world import (
     BOND,
     CONTEXT,

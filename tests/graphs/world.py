@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphs.ports import Answer, Ports, Request, Trial
-from state.crystals.crystal import Crystal, Origin, Trust
+from state.crystals.crystal import Crystal, Origin
 from state.document.document import Document, Edit, SectionName, blank, render
 from state.document.editing import edited
 from state.document.merge import working
@@ -17,6 +17,7 @@ from state.document.operations import Action, Operation
 from state.dream import Dream, Evidence, Kind, PointerLine, Reason, Snapshot, Standing
 from state.signals.hormones import resting
 from state.text.words import terms
+from state.trust import Trust
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 BOND, CONTEXT, PHENOTYPE = SectionName.BOND, SectionName.CONTEXT, SectionName.PHENOTYPE

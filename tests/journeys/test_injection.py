@@ -12,11 +12,11 @@ from daemon.config.settings import Config
 from daemon.mcp.replies import findings, findings_text
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import clock, visited
-from state.crystals.crystal import Trust
 from state.document.document import parse
 from state.injection.defang import is_quoted
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
+from state.trust import Trust
 from tests.support import lived
 from tests.support.long_variants import variants
 from tests.support.model_characters import inputs_of

@@ -10,9 +10,9 @@ from pathlib import Path
 from graphs import reflection, synthesis
 from graphs.ports import Request
 from prompts import load
-from state.crystals.crystal import Trust
 from state.dream import Evidence, Kind, Snapshot
 from state.signals.hormones import Hormones
+from state.trust import Trust
 from tests.graphs.world import NOW, memory, note, snapshot
 
 FOLDER = Path(__file__).parent / "snapshots"

@@ -22,13 +22,14 @@ from graphs.extractive import condensed, extract
 from graphs.guards import judge
 from graphs.synthesis import read
 from graphs.working_copy import Sheet
-from state.crystals.crystal import Crystal, Trust
+from state.crystals.crystal import Crystal
 from state.document.merge import working
 from state.document.operations import Operation
 from state.document.pointer import parse_pointer
 from state.dream import Draft, Evidence, Kind, Snapshot
 from state.injection.defang import defang, is_quoted, quote, unquoted
 from state.text.words import content_terms, normalise
+from state.trust import Trust
 from tests.graphs.world import BOND, CONTEXT, NOW, Library, add, evict, memory, merge, note, revise, snapshot
 
 OWN = ("The weekly report goes out on Friday at noon.", "The test data lives in the folder fixtures.")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from state.crystals.crystal import Trust
 from state.dream import Snapshot
 from state.injection.defang import unquoted
+from state.trust import Trust
 from tests.redteam.strangers import BEHAVIOURS, MIXED, Row, elsewhere, figures, lines_after
 from tests.support.long_variants import variants
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from state.crystals.crystal import Trust
 from state.document.document import blank, parse, render
 from state.injection.defang import attributed, defang, is_quoted, quote, reads_as_instruction
+from state.trust import Trust
 from tests.state.injection.test_structure import elements
 from tests.support.poison.checking import escapes
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphs.guards import Verdict
 from state.codec import decode, encode, plain
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.document.document import Edit, SectionName
 from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
 from state.dream import (
@@ -28,6 +28,7 @@ from state.dream import (
 from state.dream import Kind as EvidenceKind
 from state.errors import StorageError
 from state.signals.hormones import Hormones
+from state.trust import Trust
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 names = st.text("LNC0123456789", max_size=4)

@@ -9,8 +9,9 @@ from pydantic import Field
 from daemon.api.access import Desk
 from daemon.api.operations.operation import Nothing, Operation, Request
 from daemon.dream.progress import Step
-from daemon.ingest.notes import absorb_transcripts, feel, redacted
+from daemon.ingest.notes import absorb_transcripts, feel
 from daemon.workspace.adoption import vouch
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, clock
 from state.errors import NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, Note

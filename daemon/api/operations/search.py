@@ -9,17 +9,18 @@ from daemon.api.access import Desk
 from daemon.api.operations.operation import Nothing, Operation, Request
 from daemon.api.provenance import LineStory, why
 from daemon.api.search import look, recall
-from daemon.ingest.notes import redacted
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, clock
 from state.bootstrap import Bootstrap, bootstrap
-from state.crystals.crystal import Kind, Origin, Trust
+from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, ForeignError
 from state.search.ranking import Filters, Findings, Hit
 from state.stores.database.tombstones import buried_in
 from state.stores.disk.disk import Disk
 from state.stores.history.segments import Segments
+from state.trust import Trust
 
 MAX_LIMIT = 1_000
 

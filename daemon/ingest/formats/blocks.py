@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.lines import Line
 from daemon.ingest.formats.turn import Record
-from state.crystals.crystal import Trust
 from state.errors import DocumentError
+from state.trust import Trust
 
 _BLOCK_CHARACTERS = 64 * 1024
 

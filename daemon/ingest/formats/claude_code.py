@@ -11,7 +11,7 @@ from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.noise import spoken
 from daemon.ingest.formats.tool_calls import OpenCalls, text_of
 from daemon.ingest.formats.turn import Record, RecordError, Said, moment
-from state.crystals.crystal import Trust
+from state.trust import Trust
 
 _SESSION_KEYS = {"sessionId", "leafUuid", "parentUuid", "messageId"}
 _UNSAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")

@@ -14,7 +14,7 @@ from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.noise import spoken
 from daemon.ingest.formats.tool_calls import OpenCalls, text_of
 from daemon.ingest.formats.turn import Record, RecordError, Said, moment
-from state.crystals.crystal import Trust
+from state.trust import Trust
 
 # Tuples: what a record says may be unhashable.
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")

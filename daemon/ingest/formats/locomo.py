@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.turn import Record, Said
-from state.crystals.crystal import Trust
+from state.trust import Trust
 
 TURN_KEY = "dia_id"  # once in every turn and nowhere else: tells the line of each
 _SESSION = re.compile(r"session_\d+")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.tool_calls import OpenCalls, text_of
 from daemon.ingest.formats.turn import Record, RecordError, Said, moment
-from state.crystals.crystal import Trust
+from state.trust import Trust
 
 _ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 _TIMES = ("timestamp", "created_at", "create_time", "created")

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from daemon.ingest.formats.turn import Record
-from state.crystals.crystal import Trust, least_trust
+from state.trust import Trust, least_trust
 
 _AGENTS = {"agent", "ai", "assistant", "bot", "chatgpt", "claude", "codex", "copilot", "gemini", "gpt", "model"}
 _USERS = {"human", "me", "owner", "user", "you"}

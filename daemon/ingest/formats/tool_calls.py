@@ -1,14 +1,13 @@
 """Tool calls in a transcript: one line for the call, and whose words its result is."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 
 from daemon.ingest.formats.cleaning import capped, clean, one_line
 from daemon.ingest.formats.noise import without_passages
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.ingest.formats.turn import Record, Said
-from state.crystals.crystal import Trust
+from state.trust import Trust, is_web
 
 RESULT_CHARACTERS = 4_000
 _CALL_CHARACTERS = 160
@@ -17,12 +16,6 @@ _OWN = ""  # in place of the tool's name
 _NOTHING = Said("", "assistant", Trust.TOOL, call=True)
 
 _TELLING_ARGUMENTS = ("command", "cmd", "file_path", "path", "url", "query", "pattern", "prompt", "description")
-# Tools whose results are other people's words: pages, mail, issues.
-_WEB_TOOL = re.compile(
-    r"web|fetch|brows|chrome|playwright|puppeteer|crawl|scrap|tavily|http|url|mail|slack|issue|github|gitlab|jira",
-    re.IGNORECASE,
-)
-_WEB_COMMAND = re.compile(r"(?:^|[\s|;&(\"'])(?:curl|wget|lynx|w3m|https?|xh|gh|glab)\s")
 
 
 class OpenCalls:
@@ -65,11 +58,6 @@ class OpenCalls:
 
     def carry(self) -> Record:
         return {call: [name, trust.value] for call, (name, trust) in self._calls.items()}
-
-
-def is_web(tool: str, argument: str) -> bool:
-    """Whether the result is text that strangers wrote: a web tool, or a command that fetches."""
-    return bool(_WEB_TOOL.search(tool) or _WEB_COMMAND.search(argument))
 
 
 def telling(arguments: object) -> str:

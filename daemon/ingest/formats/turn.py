@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from state.crystals.crystal import Source, Trust
+from state.crystals.crystal import Source
+from state.trust import Trust
 
 Record = dict[str, object]
 

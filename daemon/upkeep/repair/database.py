@@ -13,7 +13,7 @@ from daemon.ingest.formats.turn import Watermark
 from daemon.upkeep.repair.history import is_under_way
 from daemon.upkeep.repair.jobs import Job, Repairing
 from state.codec import encode
-from state.crystals.crystal import Crystal, Origin, Trust
+from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
 from state.document.document import SectionName, parse
 from state.errors import DreamdError, StorageError
@@ -25,6 +25,7 @@ from state.stores.repair.check import damage_of, log_of, looked_into
 from state.stores.repair.pages import read_pages
 from state.stores.repair.rebuild import Rebuilt, build, swap, sync
 from state.stores.repair.refill import READ_FROM, Known
+from state.trust import Trust
 
 _ROOM = 32 * 1024**2
 _SIDES = ("", "-wal", "-shm", "-journal")

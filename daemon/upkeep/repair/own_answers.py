@@ -9,7 +9,8 @@ from functools import partial
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.upkeep.repair.jobs import Job
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Kind, Origin, Trust
+from state.crystals.crystal import Kind, Origin
+from state.trust import Trust
 
 _BY_PLACE = """
     SELECT crystals.id, text, speaker, trust, kind, occurrences.session, occurrences.position

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust, least_trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
 from state.stores.crystals import full_text as lexical
@@ -18,6 +18,7 @@ from state.stores.crystals import skills
 from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.tombstones import Forgotten
+from state.trust import Trust, least_trust
 
 # What a dream takes in. Its own output is not its input.
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)

@@ -13,10 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from state.crystals.crystal import Crystal, Trust
+from state.crystals.crystal import Crystal
 from state.crystals.duplicates import asked_word_for_word
 from state.search.dates import tells_time
-from state.search.query import Question, ends_as_question, names_in, read_question
+from state.search.query import Question, names_in, read_question
 from state.search.ranking import (
     FADED,
     K1,
@@ -41,6 +41,8 @@ from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.crystals.vectors import Index
 from state.stores.database.connection import open_database, to_text
 from state.stores.vectors.embedder import Embedder
+from state.text.sentences import ends_as_question
+from state.trust import Trust
 
 if TYPE_CHECKING:
     import numpy as np

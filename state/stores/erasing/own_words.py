@@ -6,7 +6,7 @@ A text may be such a word as well. Where it stands in a place of these, it is no
 import re
 from enum import StrEnum
 
-from state import dream
+from state import dream, trust
 from state.crystals import crystal
 from state.document import document
 from state.document import operations as update
@@ -19,7 +19,7 @@ _KINDS: tuple[type[StrEnum], ...] = (
     crystal.Kind,
     crystal.Lifecycle,
     crystal.Origin,
-    crystal.Trust,
+    trust.Trust,
     curiosity.Cause,
     document.SectionName,
     dream.Kind,

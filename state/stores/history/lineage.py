@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.crystals.crystal import Trust
 from state.document.document import SectionName
 from state.document.operations import Action, Fate
 from state.dream import Dream, PastLine, PointerLine, Standing
 from state.stores.database.connection import from_text, to_text
 from state.text.words import normalise
+from state.trust import Trust
 
 # The erosion guard looks at the best of so many versions.
 REMEMBERED_VERSIONS = 10

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust, crystal_id
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, crystal_id
 from state.document.document import SectionName
 from state.dream import Dream
 from state.sessions.policies.by_name import DEFAULT
@@ -24,6 +24,7 @@ from state.stores.history.lineage import Lineage
 from state.stores.repair.row_rules import Row
 from state.stores.repair.rows import Salvage, put
 from state.stores.sessions.cold_archive import ColdArchive
+from state.trust import Trust
 
 _LISTED = "SELECT value FROM json_each(?)"
 # When one of these is damaged, crystals of transcripts may be lost that the transcripts still have.

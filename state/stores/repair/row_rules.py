@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from state.crystals.crystal import Kind, Lifecycle, Origin, Trust, crystal_id
+from state.crystals.crystal import Kind, Lifecycle, Origin, crystal_id
 from state.document.document import SectionName
 from state.document.operations import Fate
 from state.dream import decode_record
@@ -28,6 +28,7 @@ from state.stores.database.columns import Kind as ColumnKind
 from state.stores.database.columns import kind_of
 from state.stores.repair.btree import INNER_INDEX, LEAF_INDEX, LEAF_TABLE, Cell, Value
 from state.stores.sessions.rows import SPAN
+from state.trust import Trust
 
 Row = dict[str, Value]
 

@@ -12,12 +12,13 @@ from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, owned
-from state.crystals.crystal import Crystal, Origin, Trust
+from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName
 from state.document.operations import Action, Birth, Death, Fate, Operation
 from state.dream import Dream, PointerLine, Reason
 from state.errors import NotFoundError
 from state.scratch import Note
+from state.trust import Trust
 from tests.support.running import Caller, alone
 
 AT = datetime(2026, 3, 12, tzinfo=UTC)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from daemon.cli import COMMANDS
-from daemon.cli.terminal import counted, duration, safe
+from daemon.cli.terminal import counted, duration
 from daemon.observability.failures import failure
+from daemon.observability.printable import safe
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.errors import BusyError
 from state.stores.disk.lock import acquire

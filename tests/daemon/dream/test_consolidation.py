@@ -15,7 +15,7 @@ from daemon.dream.snapshot import snapshot
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, clock, owned
 from daemon.workspace.vector_index import Embedding
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.dream import Kind as EvidenceKind
 from state.dream import Reason
 from state.scratch import Note
@@ -23,6 +23,7 @@ from state.signals.curiosity import Cause
 from state.stores.crystals.duplicates import Twins
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
+from state.trust import Trust
 
 NOTHING = Consolidation()
 

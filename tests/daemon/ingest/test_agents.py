@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.ingest.formats import Turn, read_turns
-from state.crystals.crystal import Trust
+from state.trust import Trust
 
 AT = "2026-03-12T14:30:00.000Z"
 

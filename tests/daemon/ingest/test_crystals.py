@@ -4,8 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from daemon.ingest.formats import Turn, crystals_of
-from state.crystals.crystal import Kind, Origin, Source, Trust
+from state.crystals.crystal import Kind, Origin, Source
 from state.secrets.policy import Redaction
+from state.trust import Trust
 
 TURN = Turn(
     text="I prefer tabs.",

@@ -9,7 +9,7 @@ import pytest
 from daemon.ingest.formats import read_turns
 from daemon.ingest.formats.locomo import session_time
 from daemon.ingest.formats.turn import moment
-from state.crystals.crystal import Trust
+from state.trust import Trust
 
 # LoCoMo
 

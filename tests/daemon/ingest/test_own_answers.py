@@ -15,9 +15,10 @@ from daemon.ingest.notes import absorb_transcripts
 from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import clock, owned
-from state.crystals.crystal import Crystal, Kind, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Origin
 from state.scratch import Note
 from state.stores.history.segments import Segments
+from state.trust import Trust
 from tests.daemon.mcp.agents import asking, in_process, run, shown, told
 
 FACT = "The harbour crane in Trondheim is serviced by Ada every third Tuesday"

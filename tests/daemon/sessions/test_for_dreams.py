@@ -23,12 +23,13 @@ from daemon.upkeep.forget import Wish, forget
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, clock, owned
 from daemon.workspace.vector_index import Embedding
-from state.crystals.crystal import Origin, Trust
+from state.crystals.crystal import Origin
 from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
+from state.trust import Trust
 from tests.support.model_characters import good, inputs_of, prompt_of
 from tests.support.scripted_model import Script, ScriptedModel
 from tests.support.working import SECRET, add, contents, deeds, unredacted, working

@@ -9,8 +9,9 @@ import pytest
 from daemon import sessions
 from daemon.sessions import answers as values
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Origin, Trust
+from state.crystals.crystal import Origin
 from state.errors import AlreadyPromotedError, StorageError, UsageError
+from state.trust import Trust
 from tests.support.working import (
     AT,
     HOUR,

@@ -15,7 +15,7 @@ from daemon.upkeep.examine import Level, look_into
 from daemon.upkeep.forget import Receipt, Wish, forget
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, clock
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import Edit, SectionName
 from state.document.merge import merged
 from state.document.operations import Birth
@@ -24,6 +24,7 @@ from state.dream import Dream, PointerLine
 from state.errors import BusyError, ConfirmRequiredError
 from state.forgetting.matching import Cut
 from state.stores.disk.workspace import Workspace
+from state.trust import Trust
 from tests.support.forgettable import KEPT, MODEL, SECRET, bytes_with, copied, finds, little, quick
 
 

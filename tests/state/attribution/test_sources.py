@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from state.attribution.passages import Entry, reading, source_of
 from state.attribution.sources import Voice, foreign, repeated
 from state.attribution.wording import CONTENT, wording
-from state.crystals.crystal import Trust
 from state.injection.defang import spoken_trust
+from state.trust import Trust
 
 WORDS = st.sampled_from(
     "deploy staging never Anna tea report keys Bonn and, but. server 8080 the prefers 東京 ключи".split()

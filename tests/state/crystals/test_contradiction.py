@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from state.crystals.contradiction import contradicts, disagree, other_number, same_subject, supersedes, violates
-from state.crystals.crystal import Crystal, Kind, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.trust import Trust
 
 OPPOSED = [
     ("User prefers tabs", "User prefers spaces"),

@@ -7,18 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from state.crystals import crystal as module
-from state.crystals.crystal import (
-    Crystal,
-    Kind,
-    Lifecycle,
-    Origin,
-    Source,
-    Trust,
-    crystal_id,
-    least_trust,
-    lifecycle,
-    strength,
-)
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id, lifecycle, strength
+from state.trust import Trust, least_trust
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 FRESH = Crystal("Anna lives in Bonn.", Origin.SCRATCH, NOW, importance=1.0)

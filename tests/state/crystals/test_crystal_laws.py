@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.crystals.crystal import Crystal, Lifecycle, Origin, Trust, crystal_id, least_trust, lifecycle, strength
+from state.crystals.crystal import Crystal, Lifecycle, Origin, crystal_id, lifecycle, strength
+from state.trust import Trust, least_trust
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 texts = st.text(max_size=40)

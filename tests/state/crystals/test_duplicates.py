@@ -3,8 +3,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.crystals.duplicates import absorbed, asked_word_for_word, comparable, same_memory, says_the_same, survivor
+from state.trust import Trust
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.crystals.crystal import Kind, Trust
+from state.crystals.crystal import Kind
 from state.crystals.salience import is_question, salience
+from state.trust import Trust
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from graphs.extractive import condensed
 from graphs.numbers import invented
 from state.crystals.contradiction import contradicts, other_number, same_subject
-from state.crystals.crystal import Trust
 from state.crystals.duplicates import says_the_same
 from state.crystals.salience import is_question, salience
 from state.document.document import parse, render
@@ -28,6 +27,7 @@ from state.signals.skills import parse_skill, short_name
 from state.text.chunks import chunk, tokens
 from state.text.escapes import unescaped
 from state.text.words import content_terms, normalise, numbers, terms
+from state.trust import Trust
 
 Detector = Callable[[str], object]
 

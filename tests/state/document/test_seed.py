@@ -1,9 +1,10 @@
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from state.crystals.crystal import Lifecycle, Origin, Trust
+from state.crystals.crystal import Lifecycle, Origin
 from state.document.document import SectionName, blank, parse, render
 from state.document.seed import MARKER, appended, seed_crystals, split_seed
+from state.trust import Trust
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 OLD = "# My notes\n\nI like tea.\n\nI like tea.\nTabs.\n"

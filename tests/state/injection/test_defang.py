@@ -1,10 +1,10 @@
 import pytest
 
-from state.crystals.crystal import Trust
 from state.document.document import SectionName, blank, parse
 from state.document.pointer import parse_pointer
 from state.injection.defang import attributed, defang, is_quoted, quote, reads_as_instruction
 from state.injection.patterns import Poison
+from state.trust import Trust
 from tests.support.poison import HONEST as LOOK_ALIKES
 from tests.support.poison import POISONED as CORPUS
 from tests.support.poison import Trick

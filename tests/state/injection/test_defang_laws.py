@@ -3,9 +3,9 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from state.crystals.crystal import Trust
 from state.document.pointer import parse_pointer
 from state.injection.defang import defang, is_quoted, quote, reads_as_instruction
+from state.trust import Trust
 
 PIECES = st.sampled_from(
     [

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from state.crystals.crystal import Trust
 from state.injection.defang import attributed, defang, is_quoted, quote
+from state.trust import Trust
 from tests.support.poison import POISONED, Poisoned
 
 _RENDERER = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable(["table", "strikethrough"])

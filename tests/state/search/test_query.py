@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.search.dates import Period, asks_when, periods_in, tells_time
-from state.search.query import content, ends_as_question, names_in, read_question
+from state.search.query import content, names_in, read_question
+from state.text.sentences import ends_as_question
 
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
 

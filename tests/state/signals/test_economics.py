@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from state.crystals.crystal import Trust
 from state.document.document import is_placeholder
 from state.errors import DocumentError
 from state.injection.defang import quote
 from state.signals.economics import niche_lines, parse_feed
+from state.trust import Trust
 
 
 def feed(**changes: Any) -> str:

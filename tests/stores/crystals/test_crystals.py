@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, Trust, crystal_id
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
 from state.stores.crystals import full_text as lexical
 from state.stores.crystals.crystals import Crystals, Occurrence
 from state.stores.database.connection import open_database
+from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

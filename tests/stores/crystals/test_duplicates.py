@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import Twins
 from state.stores.crystals.search import Searcher
 from state.stores.database.connection import open_database, transaction
+from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Trust
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.search.ranking import Filters, Findings
 from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.database.connection import open_database
 from state.stores.vectors.chroma import open_index
+from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from state.crystals.crystal import Trust
+from state.trust import Trust
 
 
 class Trick(StrEnum):

@@ -1,6 +1,6 @@
 """Honest texts that look like poison: wishes, habits, talk about attacks, code, runbooks, questions."""
 
-from state.crystals.crystal import Trust
+from state.trust import Trust
 from tests.support.poison.corpus import Sort, honest
 
 HONEST = (

@@ -4,7 +4,7 @@ import base64
 import codecs
 import urllib.parse
 
-from state.crystals.crystal import Trust
+from state.trust import Trust
 from tests.support.poison.corpus import Trick, poisoned
 
 LANGUAGES = (

@@ -1,6 +1,6 @@
 """Poison in plain words: orders to the agent that will read its memory."""
 
-from state.crystals.crystal import Trust
+from state.trust import Trust
 from tests.support.poison.corpus import Trick, poisoned
 
 OVERRIDE = poisoned(

@@ -1,0 +1,8 @@
+"""Sentences: how a text ends."""
+
+_CLOSING = " \n\t\"'”’)]*_"
+
+
+def ends_as_question(text: str) -> bool:
+    """Does a text ask? Such a text seldom answers."""
+    return text.rstrip(_CLOSING).endswith(("?", "？", "؟"))

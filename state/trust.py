@@ -1,0 +1,35 @@
+"""Trust: whose words a text is made of, from a page of the web up to the owner."""
+
+import re
+from enum import StrEnum
+
+# Tools whose results are other people's words: pages, mail, issues.
+_WEB_TOOL = re.compile(
+    r"web|fetch|brows|chrome|playwright|puppeteer|crawl|scrap|tavily|http|url|mail|slack|issue|github|gitlab|jira",
+    re.IGNORECASE,
+)
+_WEB_COMMAND = re.compile(r"(?:^|[\s|;&(\"'])(?:curl|wget|lynx|w3m|https?|xh|gh|glab)\s")
+
+
+class Trust(StrEnum):
+    """Who said it. The trust of what is derived is the least of what it is derived from."""
+
+    WEB = "web"
+    TOOL = "tool"
+    AGENT = "agent"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        """0 for the least trusted (web) up to 3 (owner)."""
+        return list(Trust).index(self)
+
+
+def least_trust(trusts: "list[Trust] | tuple[Trust, ...]") -> Trust:
+    """The trust of something derived from all of these; OWNER of nothing."""
+    return min(trusts, key=lambda trust: trust.rank, default=Trust.OWNER)
+
+
+def is_web(tool: str, argument: str) -> bool:
+    """Whether the result is text that strangers wrote: a web tool, or a command that fetches."""
+    return bool(_WEB_TOOL.search(tool) or _WEB_COMMAND.search(argument))
