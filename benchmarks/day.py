@@ -46,7 +46,7 @@ from state.scratch import Note
 from state.stores.history.segments import Segments
 
 if TYPE_CHECKING:
-    from daemon.service.daemon import Service
+    from daemon.service.daemon import Daemon
     from state.stores.disk.workspace import Workspace
 
 SEED = 3
@@ -98,7 +98,7 @@ class Day:
     """Drives the looking thread of a service through a day, from within its own waits."""
 
     def __init__(
-        self, service: "Service", time_: Leaping, deeds: list[Deed], hours: float, act: Callable[[Deed], bool]
+        self, service: "Daemon", time_: Leaping, deeds: list[Deed], hours: float, act: Callable[[Deed], bool]
     ) -> None:
         looker: Any = service._looker  # noqa: SLF001
         self.figures = Figures()
@@ -176,7 +176,7 @@ def _session(workload: Workload, rng: random.Random, number: int, session: int) 
         yield Deed(begin + length + timedelta(seconds=1), number, "end", "", session)
 
 
-def acting(service: "Service", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], bool]:
+def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], bool]:
     """Does a deed, and waits until the service was told of it; whether it was."""
     from daemon.api.operations.dreams import DREAM, DreamNow
     from daemon.config.registry import name_of
@@ -207,7 +207,7 @@ def acting(service: "Service", workspaces: "list[Workspace]", time_: Leaping) ->
     return act
 
 
-def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Service, list[Workspace]]":
+def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, list[Workspace]]":
     """The service over so many new workspaces, with this time."""
     os.environ |= {
         "XDG_STATE_HOME": str(place / "state"),
@@ -217,18 +217,18 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Service,
     }
     import daemon.workspace.stores
 
-    daemon.workspace.stores.clock = time_.now  # before anybody imports it
+    daemon.workspace.stores.utc_now = time_.now  # before anybody imports it
     from daemon.config.settings import Config
     from daemon.service import keeper as keeping
     from daemon.service import scheduler as tending
-    from daemon.service.daemon import Service
+    from daemon.service.daemon import Daemon
     from state.stores.disk.workspace import init_workspace
 
     for module in (keeping, tending):
         vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic)
     config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": url}})
     workspaces = [init_workspace(place / f"workspace-{number:02}") for number in range(count)]
-    return Service(lambda: config, tuple(one.root for one in workspaces)), workspaces
+    return Daemon(lambda: config, tuple(one.root for one in workspaces)), workspaces
 
 
 def ledgers(workspaces: "list[Workspace]") -> tuple[Counter[tuple[str, str]], Counter[str]]:
@@ -252,16 +252,14 @@ def ledgers(workspaces: "list[Workspace]") -> tuple[Counter[tuple[str, str]], Co
     return runs, totals
 
 
-def passes(service: "Service") -> int:
+def passes(service: "Daemon") -> int:
     """How many consolidation passes there were."""
     text = service.metrics.render()[0].decode()
     rows = [line for line in text.splitlines() if line.startswith("dreamd_passes_total")]
     return round(sum(float(line.rpartition(" ")[2]) for line in rows))
 
 
-def show(
-    day: Day, service: "Service", workspaces: "list[Workspace]", seconds: dict[str, float], hours: float
-) -> None:
+def show(day: Day, service: "Daemon", workspaces: "list[Workspace]", seconds: dict[str, float], hours: float) -> None:
     figures = day.figures
     runs, totals = ledgers(workspaces)
     dreams = sum(count for (_, outcome), count in runs.items() if outcome == "committed")

@@ -15,7 +15,7 @@ from state.crystals.contradiction import contradicts
 from state.crystals.duplicates import says_the_same
 from state.crystals.salience import salience
 from state.forgetting.matching import Target
-from state.forgetting.tombstones import Buried
+from state.forgetting.tombstones import Tombstones
 from state.injection.defang import defang, quote, reads_as_instruction
 from state.scratch import parse_notes
 from state.secrets.redaction import redact
@@ -37,7 +37,7 @@ _SEED = 5
 _MOST_ROWS = 12
 
 
-def buried(workload: Workload) -> Buried:
+def buried(workload: Workload) -> Tombstones:
     """Facts and long texts that were forgotten, none of which any shape holds."""
     chance = Random(_SEED)
     texts = (workload.text("forgotten", number)[0] for number in range(_BURIED))

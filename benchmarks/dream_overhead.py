@@ -115,21 +115,21 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
     from daemon.config.settings import Config
     from daemon.dream.run import Mode, dream_now
     from daemon.ingest.notes import absorb_notes
-    from daemon.workspace.stores import clock, owned
+    from daemon.workspace.stores import open_exclusive, utc_now
     from state.document.operations import Fate
     from state.dream import Reason
 
     began = time.perf_counter()
-    with owned(workspace, Config(), "benchmark") as store:
+    with open_exclusive(workspace, Config(), "benchmark") as store:
         embedder = timed(store)
         index = store.index()
         opening = time.perf_counter() - began
-        for note in workload.notes(batch, NOTES, clock()):
+        for note in workload.notes(batch, NOTES, utc_now()):
             store.segments.append(note)
         with profile or nullcontext():
             times = Clock()
             # What dream_now does first, one by one; it then finds it done.
-            absorb_notes(store, clock())
+            absorb_notes(store, utc_now())
             times.mark("absorb")
             store.crystals.vectors.embed_pending(embedder)
             times.mark("embed")
@@ -163,11 +163,11 @@ def timed(store: "Store") -> TimedEmbedder:
 def prepared(folder: Path, workload: Workload, size: int) -> "Workspace":
     """A workspace with so many crystals, and a MEMORY.md at its budget."""
     from daemon.config.settings import Config
-    from daemon.workspace.stores import owned
+    from daemon.workspace.stores import open_exclusive
     from state.stores.disk.workspace import init_workspace
 
     workspace = init_workspace(folder / f"{size}")
-    with owned(workspace, Config(), "benchmark") as store:
+    with open_exclusive(workspace, Config(), "benchmark") as store:
         fill(store, workload, size)
         first = store.lineage.last_version()
     for batch in range(first, max(first, WARM_UP)):

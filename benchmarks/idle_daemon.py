@@ -41,14 +41,14 @@ _UNTIL_IDLE = 100.0  # seconds: a minute, and the daemon's next look
 def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "list[Workspace]":
     """Workspaces with crystals, vectors and an index."""
     from daemon.config.settings import Config
-    from daemon.workspace.stores import owned
+    from daemon.workspace.stores import open_exclusive
     from daemon.workspace.vector_index import Embedding
     from state.stores.disk.workspace import init_workspace
 
     made, embedding = [], Embedding(download=False)
     for number in range(count):
         workspace = init_workspace(place / f"workspace-{number:02}")
-        with owned(workspace, Config(), "benchmark", embedding=embedding) as store:
+        with open_exclusive(workspace, Config(), "benchmark", embedding=embedding) as store:
             fill(store, workload, crystals)
         made.append(workspace)
     return made

@@ -227,14 +227,14 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     from daemon.config.settings import Config
-    from daemon.workspace.stores import owned
+    from daemon.workspace.stores import open_exclusive
     from state.stores.disk.workspace import init_workspace
 
     workload = Workload(SEED)
     print(machine())
     with home(given.folder) as place:
         workspace = init_workspace(place / "workspace")
-        with owned(workspace, Config(), "benchmark") as store:
+        with open_exclusive(workspace, Config(), "benchmark") as store:
             fill(store, workload, given.crystals)
         asked = questions(workload, given.searches + WARM_UP + 1, given.crystals)
         print(f"{f'milliseconds, {given.crystals:,} crystals':34}{'first':>10}{'p50':>10}{'p95':>10}{'worst':>10}")

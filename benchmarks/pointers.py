@@ -22,7 +22,7 @@ from benchmarks.workload import BEGINNING, Workload
 from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.crystals.crystal import Crystal, Origin
 from state.document.pointer import FIRST, candidates, choose
 from state.text.words import content_terms, terms
@@ -42,7 +42,10 @@ def main() -> None:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     name, sessions = texts(given.seed)
     random.Random(given.seed).shuffle(sessions)
-    with tempfile.TemporaryDirectory() as folder, owned(init_workspace(Path(folder)), Config(), "benchmark") as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_exclusive(init_workspace(Path(folder)), Config(), "benchmark") as store,
+    ):
         early: list[Crystal] = []
         while sum(map(worth_a_line, early)) < given.lines and sessions:
             early += sessions.pop()
@@ -97,7 +100,7 @@ def report(store: Store, what: str, lines: Sequence[Crystal], pointers: Mapping[
     """Search for the keywords alone, and print how often the line is there; one without keywords is not."""
     places = []
     for line in lines:
-        hits = store.search(pointers[line.id], clock(), limit=FIRST).hits if line.id in pointers else ()
+        hits = store.search(pointers[line.id], utc_now(), limit=FIRST).hits if line.id in pointers else ()
         places.append(next((at for at, hit in enumerate(hits) if hit.crystal.id == line.id), None))
     there = sum(place is not None for place in places) / len(lines)
     first = sum(place == 0 for place in places) / len(lines)

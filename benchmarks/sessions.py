@@ -24,7 +24,7 @@ from benchmarks.workload import Workload
 from daemon import sessions
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_owned, owned
+from daemon.workspace.stores import Store, open_exclusive, open_owned
 from daemon.workspace.vector_index import Embedding, Indexing
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace
@@ -217,7 +217,9 @@ def main() -> None:
     with home(given.folder) as place:
         workspace = init_workspace(place / "workspace")
         print(f"{f'milliseconds, {given.items:,} items':38}{'p50':>10}{'p95':>10}{'worst':>10}")
-        with owned(workspace, Config(), "benchmark", embedding=Embedding.given(Unavailable("not measured"))) as store:
+        with open_exclusive(
+            workspace, Config(), "benchmark", embedding=Embedding.given(Unavailable("not measured"))
+        ) as store:
             large(store, place, given, workload)
             previews(store, given, workload)
             evicting(store, given, workload)

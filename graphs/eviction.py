@@ -13,7 +13,7 @@ from typing import Protocol
 
 from graphs.ports import Trial
 from graphs.voices import strangers
-from graphs.working_copy import MAX_OLD_LINES, Sheet
+from graphs.working_copy import MAX_OLD_LINES, WorkingCopy
 from state.attribution.sources import foreign
 from state.crystals.crystal import Crystal
 from state.document.document import SectionName
@@ -58,7 +58,7 @@ class Archive(Protocol):
     def trial(self, crystals: Sequence[Crystal]) -> AbstractContextManager[Trial]: ...
 
 
-def evict(snapshot: Snapshot, sheet: Sheet, operations: Sequence[Operation], archive: Archive) -> None:
+def evict(snapshot: Snapshot, sheet: WorkingCopy, operations: Sequence[Operation], archive: Archive) -> None:
     """Carry out the evictions of the synthesis, evict until it fits, then mend the pointers that stay in the file.
 
     Changes the sheet; what cannot be verified stays, with a refusal.
@@ -93,7 +93,7 @@ def evict(snapshot: Snapshot, sheet: Sheet, operations: Sequence[Operation], arc
         sheet.refuse(Refusal("budget", "operation", figures))
 
 
-def room_for(snapshot: Snapshot, sheet: Sheet) -> Room:
+def room_for(snapshot: Snapshot, sheet: WorkingCopy) -> Room:
     """The budget; more, when headings, pinned lines and the owner's own text leave less than a quarter of it."""
     movable = [line.text for line in (*sheet.lines, *sheet.old_text) if not line.pinned]
     fixed = sheet.characters - sum(len(text) + 3 for text in movable)
@@ -101,7 +101,7 @@ def room_for(snapshot: Snapshot, sheet: Sheet) -> Room:
     return Room(max(snapshot.budget, fixed + lines), int(POINTERS_SHARE * lines))
 
 
-def retire_spare_pointers(room: Room, sheet: Sheet) -> None:
+def retire_spare_pointers(room: Room, sheet: WorkingCopy) -> None:
     """At most 20 pointers, in a quarter of the room, stay in the file: the least used go, the oldest first."""
     while len(sheet.pointers) > MAX_POINTERS or _pointed(sheet) > room.pointers:
         _retire(sheet, _least_used(sheet))
@@ -155,7 +155,7 @@ def fading_order(snapshot: Snapshot, lines: Sequence[Standing]) -> list[Standing
     )
 
 
-def _enough(snapshot: Snapshot, room: Room, sheet: Sheet) -> list[Standing]:
+def _enough(snapshot: Snapshot, room: Room, sheet: WorkingCopy) -> list[Standing]:
     """So many lines, in their order, that the document fits when each has become a pointer.
 
     Old text from before the first dream goes first, a bounded number of lines a dream.
@@ -180,7 +180,7 @@ def _enough(snapshot: Snapshot, room: Room, sheet: Sheet) -> list[Standing]:
     return chosen
 
 
-def _to_pointer(sheet: Sheet, line: Standing, topic: str, trial: Trial) -> bool:
+def _to_pointer(sheet: WorkingCopy, line: Standing, topic: str, trial: Trial) -> bool:
     """Put a verified pointer in the place of a line. Without one the line stays and the refusal says so."""
     crystal = sheet.crystal_of(line)
     keywords = _keywords(crystal.text, crystal.id, trial)
@@ -199,7 +199,7 @@ def _keywords(text: str, crystal: str, trial: Trial) -> str | None:
     return choose(ranked, lambda words: crystal in trial.first(words, FIRST))
 
 
-def _mend(snapshot: Snapshot, sheet: Sheet, archive: Archive) -> None:
+def _mend(snapshot: Snapshot, sheet: WorkingCopy, archive: Archive) -> None:
     """Verify the pointers that stay in the file; one that no longer resolves gets other words, or retires.
 
     Those that this dream made are verified already.
@@ -219,15 +219,15 @@ def _mend(snapshot: Snapshot, sheet: Sheet, archive: Archive) -> None:
                 sheet.point(PointerLine(pointer.topic, keywords, pointer.crystal, pointer.line, pointer.uses))
 
 
-def _pointed(sheet: Sheet) -> int:
+def _pointed(sheet: WorkingCopy) -> int:
     return sum(len(render_pointer(pointer.topic, pointer.keywords)) + 3 for pointer in sheet.pointers)
 
 
-def _least_used(sheet: Sheet) -> PointerLine:
+def _least_used(sheet: WorkingCopy) -> PointerLine:
     return min(sheet.pointers, key=lambda pointer: pointer.uses)
 
 
-def _retire(sheet: Sheet, pointer: PointerLine) -> None:
+def _retire(sheet: WorkingCopy, pointer: PointerLine) -> None:
     line = next(
         (
             line

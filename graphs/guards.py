@@ -15,7 +15,7 @@ from state.document.editing import edited
 from state.document.merge import working
 from state.document.operations import Action, Operation, Refusal, edits_of
 from state.dream import Draft, Kind, PastLine, Snapshot
-from state.forgetting.tombstones import Buried
+from state.forgetting.tombstones import Tombstones
 from state.text.words import content_terms, normalise
 
 MATURE_CHARACTERS = 2_000
@@ -74,7 +74,7 @@ def judge(snapshot: Snapshot, draft: Draft) -> Verdict:
     return replace(verdict, operations=added, refused=(held, *verdict.refused), refusal=None)
 
 
-def _masked(forgotten: Buried, refusal: Refusal) -> Refusal:
+def _masked(forgotten: Tombstones, refusal: Refusal) -> Refusal:
     """The refusal as it may be told and written down: without the very words that are forgotten."""
     operation = refusal.operation
     if operation is not None:

@@ -9,7 +9,7 @@ from graphs.graph_state import Dreaming, Step
 from graphs.guards import ALL_REFUSED, Verdict, erosion, judge, mass_drop
 from graphs.input_budget import capped
 from graphs.ports import Answer, Model, Ports, Request
-from graphs.working_copy import Sheet
+from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal
 from state.document.operations import Fate, Refusal
@@ -94,7 +94,7 @@ def guard(state: Dreaming, *, ports: Ports) -> Step:
 def evict(state: Dreaming, *, ports: Ports) -> Step:
     """Fit the budget with verified pointers, judge the result once more, and write down the dream."""
     snapshot, verdict = decode(Snapshot, state["snapshot"]), decode(Verdict, state["verdict"])
-    sheet = Sheet(snapshot, verdict.operations, decode(tuple[Crystal, ...], state["insights"]))
+    sheet = WorkingCopy(snapshot, verdict.operations, decode(tuple[Crystal, ...], state["insights"]))
     fade(snapshot, sheet, verdict.operations, ports.memory)
     refusal = _last_look(snapshot, sheet, ports)
     refusals = [*state["refusals"], *(encode(one) for one in sheet.refused)]
@@ -164,7 +164,7 @@ def _every(verdict: Verdict) -> tuple[Refusal, ...]:
     return (*((verdict.refusal,) if verdict.refusal else ()), *verdict.refused)
 
 
-def _last_look(snapshot: Snapshot, sheet: Sheet, ports: Ports) -> Refusal | None:
+def _last_look(snapshot: Snapshot, sheet: WorkingCopy, ports: Ports) -> Refusal | None:
     """The guards on the document as it will be written, now that the pointers are known to resolve."""
     # Long paragraphs from before the first dream become short lines: that is no loss of mass, they are crystals.
     old = {line.text for line in snapshot.old_text}

@@ -24,7 +24,7 @@ from state.trust import Trust
 MAX_OLD_LINES = 20
 
 
-class Sheet:
+class WorkingCopy:
     """Begins with the operations that the guards let through; evictions follow; ends as a `Dream`."""
 
     def __init__(self, snapshot: Snapshot, operations: Sequence[Operation], insights: Sequence[Crystal]) -> None:

@@ -16,7 +16,7 @@ from state.crystals.crystal import Crystal
 from state.document.document import Edit, SectionName
 from state.document.operations import Birth, Death, Operation, Refusal
 from state.errors import StorageError
-from state.forgetting.tombstones import NOTHING, Buried
+from state.forgetting.tombstones import NOTHING, Tombstones
 from state.secrets.policy import DEFAULT, Redaction
 from state.signals.hormones import Hormones
 from state.trust import Trust
@@ -151,7 +151,7 @@ class Snapshot:
     old_text: tuple[Standing, ...] = ()
     problems: tuple[str, ...] = ()
     redaction: Redaction = DEFAULT
-    forgotten: Buried = NOTHING
+    forgotten: Tombstones = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,20 +17,20 @@ from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
-    from daemon.workspace.status import Service
+    from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
     from daemon.workspace.vector_index import Embedding
 
 
 @dataclass(frozen=True, slots=True)
-class Vacant:
+class LockedWorkspace:
     """A workspace that is locked and not open. `check` raises when it is this process's no more."""
 
     check: Callable[[], None]
     embedding: "Embedding"
 
 
-class Desk(Protocol):
+class WorkspaceAccess(Protocol):
     """One workspace, for the length of one call."""
 
     @property
@@ -53,7 +53,7 @@ class Desk(Protocol):
     def in_turn(self) -> "AbstractContextManager[Store]":
         """The same, after whoever is at work in this process: it may take minutes. Raises BusyError."""
 
-    def vacant(self) -> "AbstractContextManager[Vacant]":
+    def vacant(self) -> "AbstractContextManager[LockedWorkspace]":
         """The workspace for this caller alone, with none of its stores open. Raises BusyError."""
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
@@ -62,7 +62,7 @@ class Desk(Protocol):
     def dream_soon(self, reason: Reason) -> bool:
         """Ask for a dream and do not wait; False: nobody is there to dream it."""
 
-    def service(self) -> "Service | None":
+    def service(self) -> "ServiceStatus | None":
         """What the daemon adds to the status; None: no daemon."""
 
     def told(self, step: Step) -> None:
@@ -73,7 +73,7 @@ class Desk(Protocol):
 
 
 @dataclass(slots=True)
-class OwnDesk:
+class LocalAccess:
     """A desk without a daemon; use it as a context manager. `command` signs the lock.
 
     What a person should know is in `notices` at the end. `embedding` may be kept from call to call. `beside`: a desk
@@ -86,7 +86,7 @@ class OwnDesk:
     tell: Callable[[Step], None] = lambda _: None
     embedding: "Embedding | None" = None
     wait_seconds: float = 0.0
-    beside: "OwnDesk | None" = None
+    beside: "LocalAccess | None" = None
     notices: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _store: "Store | None" = None
@@ -99,12 +99,12 @@ class OwnDesk:
     @contextmanager
     def reading(self) -> "Iterator[Store]":
         """Without the lock."""
-        from daemon.workspace.stores import visited
+        from daemon.workspace.stores import open_readonly
 
         if self._store is not None:
             yield self._store
             return
-        with visited(self.workspace, self.config, self.embedding) as store:
+        with open_readonly(self.workspace, self.config, self.embedding) as store:
             try:
                 yield store
             finally:
@@ -113,14 +113,14 @@ class OwnDesk:
     @contextmanager
     def store(self) -> "Iterator[Store]":
         """With the lock, which is kept until the end of the call."""
-        from daemon.workspace.stores import owned, shared
+        from daemon.workspace.stores import open_exclusive, shared
 
         if self._store is None:
             dreaming = self.beside.open_store if self.beside is not None else None
             if dreaming is not None:
                 using = shared(dreaming, self.config)
             else:
-                using = owned(self.workspace, self.config, self.command, self.wait_seconds, self.embedding)
+                using = open_exclusive(self.workspace, self.config, self.command, self.wait_seconds, self.embedding)
             self._store = self._stack.enter_context(using)
         yield self._store
 
@@ -135,14 +135,14 @@ class OwnDesk:
         return self.alone()
 
     @contextmanager
-    def vacant(self) -> "Iterator[Vacant]":
+    def vacant(self) -> "Iterator[LockedWorkspace]":
         """With the lock."""
         from daemon.workspace.vector_index import Embedding
         from state.stores.disk.lock import acquire
 
         embedding = self.embedding or Embedding(download=self.config.embeddings.download)
         with acquire(self.workspace, self.command, self.wait_seconds) as lock:
-            yield Vacant(lock.check, embedding)
+            yield LockedWorkspace(lock.check, embedding)
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """In this process."""

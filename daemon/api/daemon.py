@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.workspace.status import Problem, Status
@@ -20,7 +20,7 @@ MCP_PATH = "/mcp"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class WorkspaceInfo:
     """A workspace that the daemon knows. `name` is what it is called in addresses; `problem`: why it is not kept."""
 
     name: str
@@ -29,7 +29,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Household:
+class DaemonInfo:
     """All that the daemon knows of. `dreaming` and `waiting` count dreams that run and that wait for a slot."""
 
     version: str
@@ -40,19 +40,19 @@ class Household:
     http: str
     dreaming: int
     waiting: int
-    workspaces: tuple[Kept, ...]
+    workspaces: tuple[WorkspaceInfo, ...]
     problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class HouseStatus:
+class DaemonStatus:
     """The daemon, and the status of each workspace that can be read."""
 
-    daemon: Household
+    daemon: DaemonInfo
     workspaces: tuple[Status, ...]
 
 
-class House(Protocol):
+class DaemonApi(Protocol):
     """What the HTTP application and the MCP server are made over. Every method may be called from any thread."""
 
     @property
@@ -62,10 +62,10 @@ class House(Protocol):
     @property
     def metrics(self) -> "Metrics": ...
 
-    def household(self) -> Household:
+    def household(self) -> DaemonInfo:
         """What there is."""
 
-    def status(self) -> HouseStatus:
+    def status(self) -> DaemonStatus:
         """How everything is."""
 
     def adopt(self, root: Path, *, trust: bool = False) -> str:
@@ -77,7 +77,7 @@ class House(Protocol):
     def release(self, name: str) -> None:
         """Keep this workspace no more. Raises NotFoundError."""
 
-    def desk(self, name: str, told: Callable[[Step], None]) -> AbstractContextManager[Desk]:
+    def desk(self, name: str, told: Callable[[Step], None]) -> AbstractContextManager[WorkspaceAccess]:
         """A desk at this workspace. Raises UnknownWorkspaceError, and NotKeptError for one that is not kept."""
 
     def unready(self) -> str:

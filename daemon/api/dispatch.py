@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from daemon.api.access import OwnDesk
+from daemon.api.access import LocalAccess
 from daemon.api.client import LostError, UnreachableError, daemon
 from daemon.config.layers import PREFIX
 from daemon.config.paths import registry_path
@@ -60,7 +60,7 @@ class Caller:
         return answer
 
     def _here(self, operation: "Operation[Asked, Answer]", asked: Asked) -> Answer:
-        desk = OwnDesk(self.workspace, self.config, self.command, self.told)
+        desk = LocalAccess(self.workspace, self.config, self.command, self.told)
         try:
             with desk:
                 return operation.run(desk, asked)

@@ -21,7 +21,7 @@ _GENERATIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class Evidence:
     """A crystal that a line rests on. `sources` are file:lines@hash, or sessions; `parents` other witnesses' ids.
 
     A crystal that was forgotten has no text.
@@ -37,7 +37,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WrittenBy:
     """The version that wrote a line: its dream, why that ran, and the operation with its cited ids and prompts."""
 
     version: int
@@ -61,7 +61,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Removal:
     """What became of a line that has left: its successor's text, or the crystal and the pointer that lead to it."""
 
     version: int
@@ -72,20 +72,20 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class LineStory:
+class LineHistory:
     """A line from its writing to its end. `id` is empty for a line that no dream has met; it was written by hand."""
 
     id: str
     section: str
     text: str
     trust: str
-    writing: Writing | None
-    evidence: tuple[Witness, ...]
+    writing: WrittenBy | None
+    evidence: tuple[Evidence, ...]
     replaced: tuple[Replaced, ...]
-    ending: Ending | None
+    ending: Removal | None
 
 
-def why(store: Store, what: str) -> tuple[LineStory, ...]:
+def why(store: Store, what: str) -> tuple[LineHistory, ...]:
     """The stories of the lines with this id (L12) or this text in them, standing ones first; at most five.
 
     Raises NotFoundError when there never was such a line.
@@ -100,8 +100,8 @@ def why(store: Store, what: str) -> tuple[LineStory, ...]:
     return stories[:MAX_LINES]
 
 
-def _story(store: Store, life: LineLife) -> LineStory:
-    return LineStory(
+def _story(store: Store, life: LineLife) -> LineHistory:
+    return LineHistory(
         id=life.id,
         section=life.section.value,
         text=redacted(store, life.text),
@@ -116,7 +116,7 @@ def _story(store: Store, life: LineLife) -> LineStory:
     )
 
 
-def _by_hand(store: Store, what: str) -> tuple[LineStory, ...]:
+def _by_hand(store: Store, what: str) -> tuple[LineHistory, ...]:
     """Lines that stand in the file and that no dream has met."""
     text, _ = read_document(store)
     known = {normalise(line.text) for line in store.lineage.standing()}
@@ -128,17 +128,17 @@ def _by_hand(store: Store, what: str) -> tuple[LineStory, ...]:
         if wanted and wanted in block.key and block.key not in known
     ]
     return tuple(
-        LineStory("", section, redacted(store, line), "owner", None, (), (), None) for section, line in found
+        LineHistory("", section, redacted(store, line), "owner", None, (), (), None) for section, line in found
     )
 
 
-def _writing(store: Store, life: LineLife) -> Writing:
+def _writing(store: Store, life: LineLife) -> WrittenBy:
     try:
         record = store.journal.record(life.born_in)
     except NotFoundError:
         # The ledger outlives a history folder that was deleted.
-        return Writing(life.born_in, life.born_at, "", "", "", "", (), "")
-    return Writing(
+        return WrittenBy(life.born_in, life.born_at, "", "", "", "", (), "")
+    return WrittenBy(
         version=record.number,
         at=record.at,
         cause=record.cause,
@@ -161,13 +161,13 @@ def _operation(record: Dream, life: LineLife) -> str:
     return "restore" if record.cause == "restore" else "by hand"
 
 
-def _ending(store: Store, life: LineLife) -> Ending | None:
+def _ending(store: Store, life: LineLife) -> Removal | None:
     if life.died_in is None:
         return None
     successor = store.lineage.life(life.successor) if life.successor else None
     pointers = [*store.lineage.pointers(standing=True), *store.lineage.pointers(standing=False)]
     keywords = next((one.keywords for one in pointers if life.id == one.line or life.crystal == one.crystal), "")
-    return Ending(
+    return Removal(
         version=life.died_in,
         fate=life.fate,
         successor=redacted(store, successor.text) if successor else "",
@@ -176,28 +176,28 @@ def _ending(store: Store, life: LineLife) -> Ending | None:
     )
 
 
-def _witnesses(store: Store, ids: Iterable[str]) -> tuple[Witness, ...]:
+def _witnesses(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
     """The crystals with these ids, then those that they were made from."""
-    found: dict[str, Witness] = {}
+    found: dict[str, Evidence] = {}
     wanted = list(dict.fromkeys(ids))
     for _ in range(_GENERATIONS):
         known = {crystal.id: crystal for crystal in store.crystals.get(wanted)}
         for id_ in wanted:
             crystal = known.get(id_)
-            found[id_] = _witness(store, crystal) if crystal else Witness(id_, "", "", "", None, (), ())
+            found[id_] = _witness(store, crystal) if crystal else Evidence(id_, "", "", "", None, (), ())
         wanted = [parent for crystal in known.values() for parent in crystal.parents if parent not in found]
         if not wanted:
             break
     return tuple(found.values())
 
 
-def _witness(store: Store, crystal: Crystal) -> Witness:
+def _witness(store: Store, crystal: Crystal) -> Evidence:
     places = [
         str(one.source) if one.source else f"session {one.session}"
         for one in store.crystals.sources(crystal.id)
         if one.source or one.session
     ]
-    return Witness(
+    return Evidence(
         crystal=crystal.id,
         text=crystal.text,
         trust=crystal.trust.value,

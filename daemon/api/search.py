@@ -2,7 +2,7 @@
 
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.redaction import redacted
-from daemon.workspace.stores import EMBED_BATCH, Store, clock
+from daemon.workspace.stores import EMBED_BATCH, Store, utc_now
 from state.search.ranking import Filters, Findings
 from state.signals.curiosity import Cause, missed
 
@@ -17,7 +17,7 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
     counts as an access; a query that nothing answers is an open question; one that is a pointer's keywords is a use
     of that pointer.
     """
-    now = clock()
+    now = utc_now()
     absorb_notes(store, now)
     embedder = store.embedder()
     if embedder is not None:
@@ -37,5 +37,5 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
 
 def look(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
     """What answers the query, as the stores are; nothing is written."""
-    now = clock()
+    now = utc_now()
     return store.searcher().search(query, now, limit=limit, filters=filters, hormones=store.feelings.levels(now))

@@ -9,9 +9,9 @@ from pathlib import Path
 from daemon.config.layers import user_file
 from daemon.config.settings import Config, load
 from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, look_into
-from daemon.upkeep.repair.run import Mend, survey
+from daemon.upkeep.repair.run import RepairResult, survey
 from daemon.workspace.status import present_holder
-from daemon.workspace.stores import folders, owned
+from daemon.workspace.stores import folders, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.errors import BusyError, DreamdError
 from state.stores.disk.disk import Disk
@@ -79,7 +79,7 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
             yield Finding(mend.about, Level.PROBLEM, mend.wrong, _rescue(mend))
 
 
-def _rescue(mend: Mend) -> str:
+def _rescue(mend: RepairResult) -> str:
     if mend.about != "state.db":
         return REPAIR
     return f"if a newer dreamd wrote it, upgrade; else {REPAIR}" if WRONG_SCHEMA in mend.wrong else RESCUE
@@ -91,7 +91,7 @@ def _told_of(workspace: Workspace) -> tuple[str, ...]:
 
 
 def _here(workspace: Workspace, config: Config) -> Iterator[Finding]:
-    with owned(workspace, config, "dreamd doctor") as store:
+    with open_exclusive(workspace, config, "dreamd doctor") as store:
         yield from look_into(store)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from daemon.cli.parsing import caller_of, takes_folder, takes_json
 from daemon.cli.terminal import counted, out, say, show_json, working
 from state.errors import BusyError, NotKeptError, StorageError, UsageError
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 if TYPE_CHECKING:
     from daemon.api.dispatch import Caller
@@ -94,7 +94,7 @@ def _target(output: str | None, root: Path) -> Path | None:
     if output == _STDOUT:
         return None
     path = Path(output) if output else Path.cwd()
-    with told(path):
+    with storage_errors(path):
         if path.is_dir():
             path /= f"{root.name or 'workspace'}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.zip"
         path = Path(os.path.realpath(path))
@@ -114,7 +114,7 @@ def _pour(made: Path) -> None:
 
 def _move(made: Path, target: Path) -> None:
     """Give the archive its name: it is whole, and open to its owner alone, from the first moment."""
-    with told(target):
+    with storage_errors(target):
         try:
             made.replace(target)
         except OSError as error:

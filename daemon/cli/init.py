@@ -40,12 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
         _adopt(foreign, arguments)
     workspace = init_workspace(folder)
     from daemon.ingest.seed import migrate
-    from daemon.workspace.stores import clock, owned
+    from daemon.workspace.stores import open_exclusive, utc_now
 
     seeded = None
     if present_holder(workspace) is None:  # else its owner does this before the first dream
-        with owned(workspace, config, "dreamd init") as store:
-            seeded = migrate(store, clock())
+        with open_exclusive(workspace, config, "dreamd init") as store:
+            seeded = migrate(store, utc_now())
         tell_notices(store.notices)
     kept = keep(workspace, wanted=not arguments.no_daemon)
     if arguments.json:

@@ -10,7 +10,7 @@ from daemon.cli.terminal import duration, out, say, show_json
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from daemon.api.operations.search import Recalled, Recollection
+    from daemon.api.operations.search import Recalled, SearchReply
 
 Name = TypeVar("Name", bound=StrEnum)
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(found: "Recollection", *, as_json: bool) -> None:
+def _show(found: "SearchReply", *, as_json: bool) -> None:
     if as_json:
         show_json(found)
         return

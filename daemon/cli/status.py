@@ -14,7 +14,7 @@ from state.stores.disk.lock import is_stopped
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.api.daemon import HouseStatus
+    from daemon.api.daemon import DaemonStatus
     from daemon.workspace.status import LastDream, Spending, Status
 
 # One that is stopped would not answer in thirty either.
@@ -64,20 +64,20 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
     return replace(value, problems=(*silent, *value.problems))
 
 
-def _house() -> "HouseStatus | None":
+def _house() -> "DaemonStatus | None":
     """The daemon and its workspaces; None when no daemon runs."""
     from daemon.api.client import UnreachableError, daemon
-    from daemon.api.daemon import HouseStatus
+    from daemon.api.daemon import DaemonStatus
     from state.codec import decode
 
     client = daemon()
     if client is not None:
         with suppress(UnreachableError):
-            return decode(HouseStatus, json.dumps(client.get("/v1/status", _STATUS_SECONDS)), "the daemon's answer")
+            return decode(DaemonStatus, json.dumps(client.get("/v1/status", _STATUS_SECONDS)), "the daemon's answer")
     return None
 
 
-def _show_house(house: "HouseStatus") -> None:
+def _show_house(house: "DaemonStatus") -> None:
     daemon = house.daemon
     out(f"{'daemon':<12} process {daemon.pid}, version {daemon.version}, since {daemon.since:%Y-%m-%d %H:%M} UTC")
     out(f"{'listens at':<12} {daemon.socket}" + (f" and {daemon.http}" if daemon.http else ""))

@@ -7,7 +7,7 @@ from daemon.cli.parsing import caller_of, takes_json, takes_workspace
 from daemon.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
-    from daemon.api.provenance import Ending, LineStory, Witness, Writing
+    from daemon.api.provenance import Evidence, LineHistory, Removal, WrittenBy
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(story: "LineStory") -> None:
+def _show(story: "LineHistory") -> None:
     out(f"{story.id or '(new)'}  {story.section or 'above the sections'}: {story.text}", "bold")
     out(f"  {_written(story.writing)}")
     for witness in story.evidence:
@@ -43,7 +43,7 @@ def _show(story: "LineStory") -> None:
         out(f"  {_ended(story.ending)}", "yellow")
 
 
-def _written(writing: "Writing | None") -> str:
+def _written(writing: "WrittenBy | None") -> str:
     if writing is None:
         return "written by hand; no dream has met it yet"
     when = f"written {writing.at:%Y-%m-%d %H:%M} in version {writing.version}"
@@ -59,7 +59,7 @@ def _written(writing: "Writing | None") -> str:
     return ", ".join(parts)
 
 
-def _witnessed(witness: "Witness") -> str:
+def _witnessed(witness: "Evidence") -> str:
     if witness.at is None:
         return f"crystal {witness.crystal[:12]}, which was forgotten"
     where = "; ".join(witness.sources) or "no file"
@@ -70,7 +70,7 @@ def _witnessed(witness: "Witness") -> str:
     )
 
 
-def _ended(ending: "Ending") -> str:
+def _ended(ending: "Removal") -> str:
     parts = [f"left in version {ending.version}: {ending.fate}"]
     parts += [f"now: {ending.successor}"] if ending.successor else []
     parts += [f"search: {ending.keywords}"] if ending.keywords else []

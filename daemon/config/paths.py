@@ -11,7 +11,7 @@ from pathlib import Path
 
 from state.errors import ConfigError, StorageError
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 # sun_path holds 108 bytes, and the kernel's clients want the last one to be NUL.
 MAX_SOCKET_BYTES = 107
@@ -133,9 +133,9 @@ def make_private_folder(path: Path) -> None:
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
-        with told(folder), suppress(FileExistsError):
+        with storage_errors(folder), suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-    with told(path):
+    with storage_errors(path):
         if not path.is_dir():
             raise StorageError(f"{path} is no folder, and the daemon keeps its things in it", "move it away")
         mode = path.stat().st_mode
@@ -144,7 +144,7 @@ def make_private_folder(path: Path) -> None:
 
 
 def _read_private(path: Path) -> bytes:
-    with told(path):
+    with storage_errors(path):
         # Without O_NONBLOCK a FIFO of this name would be waited for.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:

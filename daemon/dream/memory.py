@@ -8,7 +8,7 @@ from datetime import datetime
 from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import forget_notes, note_crystal
 from daemon.workspace.redaction import learnable
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
 from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
@@ -25,7 +25,7 @@ class WorkspaceMemory:
         """Take the scratch log and read everything a dream needs."""
         self.store.segments.take()
         forget_notes(self.store)
-        segments = self.store.segments.pending(clock())
+        segments = self.store.segments.pending(utc_now())
         notes = learnable(
             self.store,
             (note_crystal(self.store, note, segment.file, now) for segment in segments for note in segment.notes),

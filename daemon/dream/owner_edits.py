@@ -19,7 +19,7 @@ LEAST_ACCIDENT = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class OwnerEdits:
     """The lines as they stand, and the owner's part in them.
 
     `written` are the ids of new lines, `gone` the ledger's lines that stand there no longer, `corrected` pairs of ids
@@ -35,7 +35,7 @@ class Hand:
     problems: tuple[str, ...]
 
 
-def read_hand(store: Store, document: Document, now: datetime) -> Hand:
+def read_hand(store: Store, document: Document, now: datetime) -> OwnerEdits:
     """Compare the file with the lines of the last version."""
     standing = store.lineage.standing()
     blocks = list(document.lines())
@@ -52,7 +52,7 @@ def read_hand(store: Store, document: Document, now: datetime) -> Hand:
     gone = [line for line in standing if line.id not in there]
     corrected = _corrected(gone, [line for line in lines if line.id in written])
     graves, problems = _graves(document, standing, gone, corrected, lines)
-    return Hand(tuple(lines), tuple(written), tuple(gone), tuple(corrected.items()), graves, number, problems)
+    return OwnerEdits(tuple(lines), tuple(written), tuple(gone), tuple(corrected.items()), graves, number, problems)
 
 
 def _corrected(gone: Sequence[Standing], new: Sequence[Standing]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
 from daemon.workspace.document import read_document
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import SectionName, parse
 from state.document.markdown import is_stamp
@@ -33,7 +33,7 @@ def restore(store: Store, number: int) -> Dream:
     text = store.journal.text(number)
     before, problems = read_document(store)
     later, lost = _later(store, number)
-    now = clock()
+    now = utc_now()
     births, deaths, crystals = _lines(store, before, text, now)
     segments, dreamt = _consumed_by(later)
     dreamt = tuple(dict.fromkeys((*dreamt, *(one for version in lost for one in store.crystals.dreamt_in(version)))))
@@ -61,7 +61,7 @@ def restore(store: Store, number: int) -> Dream:
     store.ledger.begin(dream.id, f"restore of version {number}", now)
     done = store.journal.commit(dream)
     store.embed()
-    store.ledger.end(dream.id, "committed", f"version {number} again", clock(), done.number)
+    store.ledger.end(dream.id, "committed", f"version {number} again", utc_now(), done.number)
     return done
 
 

@@ -18,7 +18,7 @@ from daemon.dream.withholding import forget_answers, lift_by_hand, withheld_late
 from daemon.ingest.notes import absorb_notes, absorb_transcripts, forget_notes, transcript_files
 from daemon.ingest.seed import migrate
 from daemon.sessions import hand_over, maintain
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from graphs.graph_state import Dreaming
 from graphs.ports import Answer, Model, Ports
 from state.budget import Limits, Spend, check_day
@@ -71,7 +71,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], N
     Raises NothingToDoError when there is too little that is new (the ledger says so), RejectedError when the guards
     refused it (nothing is consumed), and whatever the model or the disk failed with (likewise).
     """
-    now = clock()
+    now = utc_now()
     if mode is not Mode.DRY and (outcome := _gone_on(store, mode, told)) is not None:
         return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
@@ -114,14 +114,14 @@ def approve(store: Store, dream: str) -> Dream:
     # Decided before a crash: the commit was finished since, or is now.
     if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
         store.ledger.decide(record.id, "outdated")
-        store.ledger.end(record.id, "rejected", "outdated: there is a newer version", clock())
+        store.ledger.end(record.id, "rejected", "outdated: there is a newer version", utc_now())
         raise RejectedError(
             f"proposal {record.id} was made for version {record.number - 1} and there is a newer one",
             "its notes are pending, run 'dreamd dream'",
         )
     done = WorkspaceMemory(store).commit(record)
     store.ledger.decide(record.id, "approved")
-    store.ledger.end(record.id, "committed", "approved", clock(), done.number)
+    store.ledger.end(record.id, "committed", "approved", utc_now(), done.number)
     return done
 
 
@@ -129,7 +129,7 @@ def decline(store: Store, dream: str) -> str:
     """Reject a waiting proposal; its notes stay pending. Returns its id."""
     proposal = store.ledger.proposal(dream)
     store.ledger.decide(proposal.dream, "rejected")
-    store.ledger.end(proposal.dream, "rejected", DECLINED, clock())
+    store.ledger.end(proposal.dream, "rejected", DECLINED, utc_now())
     return proposal.dream
 
 
@@ -174,13 +174,13 @@ def _resumed(store: Store, run: Run, mode: Mode, told: Callable[[Step], None]) -
     read = based_on(store, run.id)
     version = store.lineage.version_of(run.id)
     if version is not None:
-        store.ledger.end(run.id, "committed", "finished after an interruption", clock(), version)
+        store.ledger.end(run.id, "committed", "finished after an interruption", utc_now(), version)
         store.notices.append(f"the interrupted dream {run.id} had committed version {version}")
         drop(store, run.id)
         return None
     if read is None or read != store.lineage.last_version():
         how = "before it had read anything" if read is None else "and overtaken by a newer version"
-        store.ledger.end(run.id, "failed", f"interrupted {how}", clock())
+        store.ledger.end(run.id, "failed", f"interrupted {how}", utc_now())
         drop(store, run.id)
         return None
     told(Step("resume", f"dream {run.id} was interrupted; it goes on"))
@@ -194,7 +194,7 @@ def _run(
 
     memory = {Mode.DRY: DryMemory, Mode.PROPOSE: ProposingMemory, Mode.AUTO: WorkspaceMemory}[mode](store)
     ports = Ports(
-        memory, _model(store, dream), clock, store.config.model.on_failure, store.config.limits.calls_per_dream > 1
+        memory, _model(store, dream), utc_now, store.config.model.on_failure, store.config.limits.calls_per_dream > 1
     )
     config: RunnableConfig = {"configurable": {"thread_id": dream}}
     values: dict[str, Any] = {}
@@ -216,7 +216,7 @@ def _run(
         # What is decided is finished by the next dream, which then ends this run.
         if mode is not Mode.DRY and not store.journal.decided(dream):
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
-            store.ledger.end(dream, "failed", f"{code}: {error}", clock())
+            store.ledger.end(dream, "failed", f"{code}: {error}", utc_now())
             forget_answers(store, dream)
             drop(store, dream)
         if resumed and not isinstance(error, DreamdError):  # of damaged, or forged, checkpoints everything may come
@@ -236,20 +236,20 @@ def _run(
 def _concluded(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, resumed: bool) -> Outcome:
     refusals = tuple(decode(Refusal, one) for one in values.get("refusals", []))
     if mode is not Mode.DRY:
-        store.ledger.reject(dream, refusals, clock())
+        store.ledger.reject(dream, refusals, utc_now())
     if values.get("outcome") == "refused":
         reason = next((str(one) for one in values.get("feedback", [])), "a guard refused it")
         if mode is not Mode.DRY:
-            store.ledger.end(dream, "rejected", reason, clock())
+            store.ledger.end(dream, "rejected", reason, utc_now())
         raise RejectedError(
             f"the dream was refused ({reason})",
             "MEMORY.md stands as it was and every note is pending. 'dreamd status' shows the figures",
         )
     record = decode(Dream, values["record"])
     if mode is Mode.AUTO:
-        store.ledger.end(dream, "committed", withheld_lately(store, refusals), clock(), record.number)
+        store.ledger.end(dream, "committed", withheld_lately(store, refusals), utc_now(), record.number)
     elif mode is Mode.PROPOSE:
-        store.ledger.end(dream, "proposed", "waits for 'dreamd review'", clock())
+        store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
     return Outcome(record, mode, refusals, resumed, len(store.segments.pending_notes()))
 
 
@@ -265,14 +265,14 @@ def _model(store: Store, dream: str) -> Model | None:
     together = daily_spend(spent_folder(os.environ))
 
     def allow(about_to: Spend) -> None:
-        check_day(store.config.daemon.limits, today=together.of(clock()), about_to=about_to)
+        check_day(store.config.daemon.limits, today=together.of(utc_now()), about_to=about_to)
 
     def record(call: "PaidCall") -> None:
         spend = call.spend
         answer = replace(call.answer, text=without_secrets(call.answer.text, store.config.secrets.redaction))
         kept = Call(call.digest, answer.model, encode(answer), call.usable, spend.tokens, spend.usd)
-        store.ledger.record_call(dream, kept, clock())
-        together.add(spend, clock())
+        store.ledger.record_call(dream, kept, utc_now())
+        together.add(spend, utc_now())
 
     def replay(digest: str) -> Answer | None:
         known = store.ledger.replay(dream, digest)
@@ -289,7 +289,7 @@ def _model(store: Store, dream: str) -> Model | None:
         Limits(**limits.model_dump()),
         record=record,
         replay=replay,
-        today=lambda: store.ledger.spent(since=day_start(clock())),
+        today=lambda: store.ledger.spent(since=day_start(utc_now())),
         before=store.ledger.spent(dream=dream),
         allow=allow,
     )

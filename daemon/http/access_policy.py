@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from daemon.config.settings import HttpSection
-from daemon.http.errors import Wrong
+from daemon.http.errors import ErrorResponse
 
 # Whoever asks whether the daemon lives has no token.
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -20,7 +20,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class AccessPolicy:
     """A way in. `token` is what must be shown there; empty at the Unix socket."""
 
     token: str = field(default="", repr=False)
@@ -31,18 +31,18 @@ class Door:
         return not self.token
 
 
-SOCKET = Door()
+SOCKET = AccessPolicy()
 
 
-def port_door(token: str) -> Door:
+def port_door(token: str) -> AccessPolicy:
     """The door at a TCP port. Raises ValueError without a token: a port without one would be open to everybody."""
     if not token:
         raise ValueError("a port needs a token")
-    return Door(token)
+    return AccessPolicy(token)
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class RequestHeaders:
     """What a request says of where it comes from. `port` is the one it came to; each header may be repeated."""
 
     path: str
@@ -52,25 +52,25 @@ class Visit:
     authorizations: tuple[str, ...]
 
 
-def refusal(door: Door, visit: Visit, http: HttpSection) -> Wrong | None:
+def refusal(door: AccessPolicy, visit: RequestHeaders, http: HttpSection) -> ErrorResponse | None:
     """Why this request does not come in; None when it does."""
     if door.is_local:
         if visit.origins:
-            return Wrong(403, "FORBIDDEN", "the Unix socket is not for pages of a browser; send no Origin")
+            return ErrorResponse(403, "FORBIDDEN", "the Unix socket is not for pages of a browser; send no Origin")
         return None
     if len(visit.hosts) != 1 or not is_our_host(visit.hosts[0], visit.port, http):
-        return Wrong(
+        return ErrorResponse(
             421,
             "MISDIRECTED",
             "this daemon does not go by the name in the Host header; ask 127.0.0.1, or add the name to "
             "http.allowed_hosts",
         )
     if not all(is_our_origin(origin, visit.port, http) for origin in visit.origins):
-        return Wrong(
+        return ErrorResponse(
             403, "FORBIDDEN", "pages of this origin are not let in; add its host to http.allowed_hosts if it is yours"
         )
     if visit.path not in OPEN_PATHS and not _shows(visit.authorizations, door.token):
-        return Wrong(
+        return ErrorResponse(
             401,
             "UNAUTHORIZED",
             "send the token as 'Authorization: Bearer …'; it is in the file that 'dreamd serve' names",

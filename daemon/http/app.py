@@ -11,10 +11,10 @@ from pydantic import Field
 
 from daemon.api.operations import OPERATIONS, AnyOperation
 from daemon.api.operations import Request as Asked
-from daemon.http.access_policy import Door
+from daemon.http.access_policy import AccessPolicy
 from daemon.http.calls import answered, called, wants_stream
-from daemon.http.errors import RefusedError, Wrong, wrong
-from daemon.http.middleware import Guard
+from daemon.http.errors import ErrorResponse, RefusedError, wrong
+from daemon.http.middleware import AccessMiddleware
 from daemon.http.openapi import document
 from daemon.http.parsing import from_json
 from state.codec import encode
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from starlette.types import ASGIApp
 
-    from daemon.api.daemon import House
+    from daemon.api.daemon import DaemonApi
     from daemon.http.workers import Workers
 
 WORKSPACES = "/v1/workspaces"
@@ -57,7 +57,9 @@ class Adopt(Asked):
     trust: bool = Field(default=False, description="The caller has made or adopted it: the daemon's user does too")
 
 
-def application(house: "House", door: Door, workers: "Workers", mcp: "ASGIApp | None" = None) -> "Starlette":
+def application(
+    house: "DaemonApi", door: AccessPolicy, workers: "Workers", mcp: "ASGIApp | None" = None
+) -> "Starlette":
     """What is answered at this door.
 
     `mcp` answers at /mcp and /mcp/{workspace}; its lifespan is its owner's to enter.
@@ -83,7 +85,7 @@ def application(house: "House", door: Door, workers: "Workers", mcp: "ASGIApp | 
         routes += [Route("/mcp", mcp), Route("/mcp/{workspace}", mcp)]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, house=house, door=door, body_bytes=workers.limits.body_bytes)],
+        middleware=[Middleware(AccessMiddleware, house=house, door=door, body_bytes=workers.limits.body_bytes)],
         exception_handlers={HTTPException: _no_route, DreamdError: _told},
     )
     app.router.redirect_slashes = False  # such a redirect would name the host that the client named
@@ -93,7 +95,7 @@ def application(house: "House", door: Door, workers: "Workers", mcp: "ASGIApp | 
 class _Window:
     """The house, seen through one door."""
 
-    def __init__(self, house: "House", door: Door, workers: "Workers") -> None:
+    def __init__(self, house: "DaemonApi", door: AccessPolicy, workers: "Workers") -> None:
         self._house = house
         self._door = door
         self._workers = workers
@@ -107,7 +109,7 @@ class _Window:
     async def ready(self, _: "Request") -> "Response":
         # Not in the workers' threads: that they are all at work makes nobody unready.
         if reason := await asyncio.to_thread(self._house.unready):
-            return Wrong(503, "NOT_READY", without_paths(reason)).response()
+            return ErrorResponse(503, "NOT_READY", without_paths(reason)).response()
         return _json('{"status": "ready"}')
 
     async def metrics(self, request: "Request") -> "Response":
@@ -174,7 +176,7 @@ def _remote_routes(window: _Window) -> "list[Route]":
     """The same places at the port: what is not answered there says where it is."""
     from starlette.routing import Route
 
-    refused = Wrong(403, "FORBIDDEN", LOCAL_ONLY).response()
+    refused = ErrorResponse(403, "FORBIDDEN", LOCAL_ONLY).response()
 
     async def refuse(_: "Request") -> "Response":
         return refused
@@ -193,7 +195,7 @@ async def _no_route(request: "Request", error: Exception) -> "Response":
     if refused.status_code == 405:
         allowed = ", ".join(sorted((refused.headers or {}).get("Allow", "").split(", ")))
         message = f"{request.method} is not answered here, {allowed} is"
-        return Wrong(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed}).response()
+        return ErrorResponse(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed}).response()
     return wrong(NotFoundError("there is nothing at this address", "see /v1/openapi.json")).response()
 
 
@@ -205,7 +207,9 @@ def _require_json(request: "Request") -> None:
     """A page of a browser may send a form to anybody, and JSON only to who agrees: this one does not."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(Wrong(415, "UNSUPPORTED_MEDIA_TYPE", "send JSON, with 'Content-Type: application/json'"))
+        raise RefusedError(
+            ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send JSON, with 'Content-Type: application/json'")
+        )
 
 
 def _absolute(path: str) -> "Path":

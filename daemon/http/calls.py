@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.dream.progress import Step
-from daemon.http.errors import Wrong, wrong
+from daemon.http.errors import ErrorResponse, wrong
 from daemon.http.parsing import from_json, from_query
 from state.codec import encode
 from state.errors import StoppedError, UnknownWorkspaceError, UsageError
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from daemon.api.access import Desk
-    from daemon.api.daemon import House
+    from daemon.api.access import WorkspaceAccess
+    from daemon.api.daemon import DaemonApi
     from daemon.api.operations import AnyOperation
     from daemon.api.operations import Request as Asked
-    from daemon.http.access_policy import Door
+    from daemon.http.access_policy import AccessPolicy
     from daemon.http.workers import Workers
 
 # A notice is a header of a plain answer: percent-encoded UTF-8, and not too many for the clients that limit headers.
@@ -65,14 +65,14 @@ class Ended:
     """How a call ended: its reply as JSON, or what went wrong."""
 
     reply: bytes
-    wrong: Wrong | None
+    wrong: ErrorResponse | None
     notices: tuple[str, ...]
 
 
-def perform(house: "House", call: Call, told: Callable[[Step], None]) -> Ended:
+def perform(house: "DaemonApi", call: Call, told: Callable[[Step], None]) -> Ended:
     """Do it, at a desk of the house's. Raises nothing: the end of a call is a value."""
     began = time.monotonic()
-    desk: Desk | None = None
+    desk: WorkspaceAccess | None = None
     try:
         with ExitStack() as stack:
             desk = _desk(house, call, told, stack)
@@ -85,7 +85,7 @@ def perform(house: "House", call: Call, told: Callable[[Step], None]) -> Ended:
     return ended
 
 
-def _desk(house: "House", call: Call, told: Callable[[Step], None], stack: ExitStack) -> "Desk":
+def _desk(house: "DaemonApi", call: Call, told: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
     """A desk at the workspace, which is adopted when the house does not know it and the client asks for that.
 
     Raises UnknownWorkspaceError when the workspace of that name is not the one that is at the client's root.
@@ -104,7 +104,7 @@ def _desk(house: "House", call: Call, told: Callable[[Step], None], stack: ExitS
     return desk
 
 
-def called(request: "Request", operation: "AnyOperation", door: "Door", body: bytes) -> Call:
+def called(request: "Request", operation: "AnyOperation", door: "AccessPolicy", body: bytes) -> Call:
     """What this request asks for. Raises UsageError and FieldsError for what cannot be meant."""
     name = str(request.path_params["workspace"])
     root = _root(request.headers.getlist(ROOT_HEADER), name) if door.is_local else None
@@ -128,7 +128,7 @@ def _root(said: list[str], name: str) -> Path | None:
     return Path(os.path.abspath(text))  # noqa: PTH100 - as its name is made
 
 
-async def answered(call: Call, house: "House", workers: "Workers", *, streaming: bool) -> "Response":
+async def answered(call: Call, house: "DaemonApi", workers: "Workers", *, streaming: bool) -> "Response":
     """The answer, in one piece or line by line."""
     from starlette.responses import Response, StreamingResponse
 

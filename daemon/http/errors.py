@@ -46,7 +46,7 @@ _INVALID_REQUEST = -32600  # JSON-RPC's
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class ErrorResponse:
     """An answer that is an error; `rpc`: to a request of JSON-RPC, whose id nobody has read."""
 
     status: int
@@ -78,12 +78,12 @@ class Wrong:
 class RefusedError(DreamdError):
     """A request that HTTP itself refuses; `wrong` is the answer."""
 
-    def __init__(self, answer: Wrong) -> None:
+    def __init__(self, answer: ErrorResponse) -> None:
         super().__init__(answer.message)
         self.wrong = answer
 
 
-def wrong(error: Exception) -> Wrong:
+def wrong(error: Exception) -> ErrorResponse:
     """How this error is told.
 
     What is no error of dreamd's, its disk's or its database's is a defect: it is logged with its place, and the
@@ -95,11 +95,11 @@ def wrong(error: Exception) -> Wrong:
         error = _explained(error)
     if not isinstance(error, DreamdError):
         _log.error("request_failed", error=error)
-        return Wrong(500, "FAILED", "a defect in dreamd; its log says where, please report it")
+        return ErrorResponse(500, "FAILED", "a defect in dreamd; its log says where, please report it")
     status = error.http_status
     if status == 500 and any(isinstance(one, OSError) and one.errno in _FULL for one in _causes(error)):
         status = DISK_FULL
-    return Wrong(
+    return ErrorResponse(
         status,
         error.code,
         " ".join(str(error).split()),

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
-from daemon.http.access_policy import Door, Visit, refusal
-from daemon.http.errors import Wrong, wrong
+from daemon.http.access_policy import AccessPolicy, RequestHeaders, refusal
+from daemon.http.errors import ErrorResponse, wrong
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from daemon.api.daemon import House
+    from daemon.api.daemon import DaemonApi
 
 # Answers are JSON for programs. A route that answers with a page sets a policy of its own.
 SAFE_HEADERS = {
@@ -30,10 +30,10 @@ SAFE_HEADERS = {
 _MOST_DRAINED = 64 << 20
 
 
-class Guard:
+class AccessMiddleware:
     """Before an application, at one door."""
 
-    def __init__(self, app: "ASGIApp", house: "House", door: Door, body_bytes: int) -> None:
+    def __init__(self, app: "ASGIApp", house: "DaemonApi", door: AccessPolicy, body_bytes: int) -> None:
         self._app = app
         self._house = house
         self._door = door
@@ -47,7 +47,7 @@ class Guard:
         try:
             refused = self._refusal(scope)
             body = b"" if refused else await _taken_in(receive, self._body_bytes)
-            if isinstance(body, Wrong):
+            if isinstance(body, ErrorResponse):
                 refused = body
             if refused is not None:
                 if refused.status == 413:
@@ -61,7 +61,7 @@ class Guard:
             if not answer.started:
                 await told.response()(scope, receive, answer.send)
 
-    def _refusal(self, scope: "Scope") -> Wrong | None:
+    def _refusal(self, scope: "Scope") -> ErrorResponse | None:
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name, []).append(value)
@@ -70,14 +70,14 @@ class Guard:
             return tuple(value.decode("latin-1") for value in headers.get(name, ()))
 
         _, port = scope["server"] or ("", None)
-        visit = Visit(scope["path"], port or 0, texts(b"host"), texts(b"origin"), texts(b"authorization"))
+        visit = RequestHeaders(scope["path"], port or 0, texts(b"host"), texts(b"origin"), texts(b"authorization"))
         if refused := refusal(self._door, visit, self._house.config.http):
             return refused
         length = texts(b"content-length")
         if length and length[0].isdigit() and int(length[0]) > self._body_bytes:
             return _too_large(self._body_bytes)
         if any(coding.lower() != "identity" for coding in texts(b"content-encoding")):
-            return Wrong(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
+            return ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
         return None
 
 
@@ -97,7 +97,7 @@ class _Answer:
         await self._send(message)
 
 
-async def _taken_in(receive: "Receive", most: int) -> bytes | Wrong | None:
+async def _taken_in(receive: "Receive", most: int) -> bytes | ErrorResponse | None:
     """The whole body; or why it is not taken; None when the client has gone."""
     body = bytearray()
     while True:
@@ -111,8 +111,8 @@ async def _taken_in(receive: "Receive", most: int) -> bytes | Wrong | None:
             return bytes(body)
 
 
-def _too_large(most: int) -> Wrong:
-    return Wrong(413, "TOO_LARGE", f"the body has more than {most:,} bytes; send less at once")
+def _too_large(most: int) -> ErrorResponse:
+    return ErrorResponse(413, "TOO_LARGE", f"the body has more than {most:,} bytes; send less at once")
 
 
 async def _drained(receive: "Receive") -> None:
@@ -125,7 +125,7 @@ async def _drained(receive: "Receive") -> None:
             return
 
 
-def _in_protocol(refused: Wrong, path: str) -> Wrong:
+def _in_protocol(refused: ErrorResponse, path: str) -> ErrorResponse:
     """The refusal as an MCP client shows it, where one was refused: as an error of JSON-RPC."""
     return replace(refused, rpc=True) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else refused
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
-from daemon.api.daemon import Household, HouseStatus
+from daemon.api.daemon import DaemonInfo, DaemonStatus
 from daemon.api.operations import OPERATIONS, AnyOperation
 from daemon.http.calls import NOTICE_HEADER
 from daemon.http.errors import DISK_FULL, OF_HTTP, RETRY_SECONDS, FieldsError
@@ -78,8 +78,8 @@ def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str
             if operation.method == "POST":
                 yield operation.name, "validation", TypeAdapter(operation.request)
             yield operation.name, "serialization", TypeAdapter(operation.reply)
-        yield "household", "serialization", TypeAdapter(Household)
-        yield "house_status", "serialization", TypeAdapter(HouseStatus)
+        yield "household", "serialization", TypeAdapter(DaemonInfo)
+        yield "house_status", "serialization", TypeAdapter(DaemonStatus)
 
     schemas, found = TypeAdapter.json_schemas(list(every()), ref_template=_SCHEMAS + "{model}")
     components: dict[str, Json] = {**found["$defs"], "Error": _ERROR}

@@ -7,18 +7,18 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from daemon.http.sockets import Entrance
+from daemon.http.sockets import Listener
 from daemon.http.workers import Limits, Workers
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from daemon.api.daemon import House
+    from daemon.api.daemon import DaemonApi
 
 
 async def serve(
-    house: "House",
-    entrances: Sequence[Entrance],
+    house: "DaemonApi",
+    entrances: Sequence[Listener],
     stop: asyncio.Event,
     mcp: "ASGIApp | None" = None,
     limits: Limits | None = None,

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.config.paths import MAX_SOCKET_BYTES, make_private_folder
-from daemon.http.access_policy import SOCKET, Door, port_door
+from daemon.http.access_policy import SOCKET, AccessPolicy, port_door
 from state.errors import BusyError, ConfigError, StorageError
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 _BACKLOG = 256
 _CONNECT_SECONDS = 2.0
@@ -26,10 +26,10 @@ _PORT_ADVICE = "set http.port (DREAMD_HTTP__PORT) to another one, or to 0 for no
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class Listener:
     """A listening socket, and its door. `path` and `inode` are of the Unix socket's file."""
 
-    door: Door
+    door: AccessPolicy
     socket: socket.socket
     path: Path | None = None
     inode: tuple[int, int] = (0, 0)
@@ -57,7 +57,7 @@ class Entrance:
         self.socket.close()
 
 
-def open_socket(path: Path) -> Entrance:
+def open_socket(path: Path) -> Listener:
     """The Unix socket at this path, in a folder that is made if it is missing.
 
     What a dead daemon left is replaced. Raises BusyError when a daemon answers there, StorageError when something
@@ -68,12 +68,12 @@ def open_socket(path: Path) -> Entrance:
             f"{path}: a socket's path may have {MAX_SOCKET_BYTES} bytes", "set DREAMD_SOCKET to a shorter one"
         )
     make_private_folder(path.parent)
-    with told(path), _locked(path.parent):
+    with storage_errors(path), _locked(path.parent):
         _remove_stale(path)
         return _bound(path)
 
 
-def _bound(path: Path) -> Entrance:
+def _bound(path: Path) -> Listener:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         before = os.umask(0o177)
@@ -83,7 +83,7 @@ def _bound(path: Path) -> Entrance:
             os.umask(before)
         listener.listen(_BACKLOG)
         listener.setblocking(False)  # noqa: FBT003 - socket's own
-        return Entrance(SOCKET, listener, path, _inode(path))
+        return Listener(SOCKET, listener, path, _inode(path))
     except BaseException:
         listener.close()
         raise
@@ -115,7 +115,7 @@ def _remove_stale(path: Path) -> None:
 _NOT_ALONE = "a daemon listens here already; stop that one, or set DREAMD_SOCKET to another path for this one"
 
 
-def open_port(host: str, port: int, token: str) -> Entrance:
+def open_port(host: str, port: int, token: str) -> Listener:
     """The TCP socket at this address; port 0: any that is free.
 
     Raises BusyError when another program has it, ConfigError when this machine cannot listen there.
@@ -136,7 +136,7 @@ def open_port(host: str, port: int, token: str) -> Entrance:
         listener.bind(address)
         listener.listen(_BACKLOG)
         listener.setblocking(False)  # noqa: FBT003 - socket's own
-        return Entrance(port_door(token), listener)
+        return Listener(port_door(token), listener)
     except OSError as error:
         listener.close()
         raise _no_port(host, port, error) from error

@@ -17,7 +17,7 @@ from daemon.workspace.adoption import vouch, vouched
 from daemon.workspace.scan import files
 from state.errors import UsageError
 from state.stores.disk.disk import Disk, leads_elsewhere
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 FOLDER = "transcripts"
@@ -95,7 +95,7 @@ def _finds(root: Path, glob: str, path: Path) -> bool:
 
 def _linked(path: Path, transcript: Path) -> Path | None:
     """The path, when it is a link to the transcript now; None when something else has the name."""
-    with told(path):
+    with storage_errors(path):
         try:
             path.symlink_to(transcript)
         except FileExistsError:

@@ -15,7 +15,7 @@ from daemon.ingest.turn_crystals import crystals_of
 from daemon.workspace.adoption import vouched
 from daemon.workspace.redaction import learnable, redacted
 from daemon.workspace.scan import files
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
@@ -27,7 +27,7 @@ from state.signals.event_lexicon import feelings_in
 from state.signals.hormones import Feeling, spike_note, valence
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import LONGEST_LOG, leads_elsewhere
-from state.stores.disk.syscalls import told as named_failure
+from state.stores.disk.syscalls import storage_errors as named_failure
 from state.stores.history.segments import QUIET_SECONDS, PendingFile
 from state.trust import Trust
 
@@ -155,7 +155,7 @@ def _read_on(file: PendingFile, content: bytes, mark: list[int | str] | None) ->
     """The notes of a file from its last known one on, without a last line that is being written."""
     status, whole = file.status, True
     changed = datetime.fromtimestamp(status.st_mtime, UTC)
-    if not content.endswith(b"\n") and abs((clock() - changed).total_seconds()) < QUIET_SECONDS:
+    if not content.endswith(b"\n") and abs((utc_now() - changed).total_seconds()) < QUIET_SECONDS:
         content, whole = content[: content.rfind(b"\n") + 1], False  # half a note is no memory
     start = file.start
     if mark is not None and mark[3] == _digest(content[: int(mark[2])]):
@@ -212,7 +212,7 @@ def absorb_transcripts(
     store: Store,
     paths: Iterable[Path],
     now: datetime,
-    told: Callable[[str], None] = lambda _: None,
+    storage_errors: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Absorbed:
     """Read what is new in these files, until `stop` says so; a file that has not changed is not opened.
@@ -231,7 +231,7 @@ def absorb_transcripts(
         turns += count
         problems += found
         if count:
-            told(f"{path.name}: {count} turns")
+            storage_errors(f"{path.name}: {count} turns")
     return Absorbed(turns=turns, problems=tuple(problems))
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from daemon.api.daemon import MCP_PATH, House
+from daemon.api.daemon import MCP_PATH, DaemonApi
 from daemon.api.operations import AnyOperation, Request
 from daemon.dream.progress import Step
 from state.errors import DreamdError, NotFoundError, UsageError
@@ -35,7 +35,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 MAX_BODY_BYTES = 1 << 20
 
 
-def streamable(house: House) -> "Endpoint":
+def streamable(house: DaemonApi) -> "Endpoint":
     """The endpoint over all the workspaces of the house."""
     return Endpoint(house)
 
@@ -43,7 +43,7 @@ def streamable(house: House) -> "Endpoint":
 class Endpoint:
     """An ASGI application for /mcp and all below it; usable inside `running()`, once."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: DaemonApi) -> None:
         self._house = house
         self._apps: dict[tuple[str, tuple[str, ...]], App] = {}
         self._group: TaskGroup | None = None
@@ -97,7 +97,7 @@ class Endpoint:
             return self._apps[name, toolsets]
 
 
-def _load(house: House, name: str) -> Any:  # noqa: ANN401 - the SDK's types are late, too
+def _load(house: DaemonApi, name: str) -> Any:  # noqa: ANN401 - the SDK's types are late, too
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -118,7 +118,7 @@ async def _keep(manager: Any, *, task_status: "TaskStatus[App]") -> None:  # noq
         await anyio.sleep_forever()
 
 
-def _asking(house: House, name: str) -> "Ask":
+def _asking(house: DaemonApi, name: str) -> "Ask":
     def ask(
         operation: AnyOperation, asked: Request, told: Callable[[Step], None], noticed: Callable[[str], None]
     ) -> Any:  # noqa: ANN401 - the operation's reply

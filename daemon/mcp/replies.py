@@ -10,8 +10,8 @@ from datetime import datetime
 
 from daemon.api.operations.dreams import Dreamt
 from daemon.api.operations.notes import Mood, NoteTaken
-from daemon.api.operations.search import Recalled, Recollection, Stories, Waking
-from daemon.api.provenance import Ending, LineStory, Writing
+from daemon.api.operations.search import BootstrapReply, Recalled, SearchReply, WhyReply
+from daemon.api.provenance import LineHistory, Removal, WrittenBy
 from daemon.dream.run import Mode, Outcome
 from daemon.workspace.status import Problem, Status
 from state.document.operations import Action, Fate, Refusal
@@ -71,7 +71,7 @@ class Findings:
     archived: tuple[Left, ...] = ()
 
 
-def findings(reply: Recollection) -> Findings:
+def findings(reply: SearchReply) -> Findings:
     """What is needed to judge a result and to cite it."""
     left = tuple(Left(one.id, one.session, one.text, one.trust, round(one.age_days, 2)) for one in reply.archived)
     return Findings(reply.good, reply.arms, tuple(_found(hit) for hit in reply.hits), left)
@@ -131,7 +131,7 @@ class Bootstrap:
     truncated: bool
 
 
-def bootstrap(reply: Waking) -> Bootstrap:
+def bootstrap(reply: BootstrapReply) -> Bootstrap:
     """Both parts once."""
     return Bootstrap(reply.text, reply.left_out, reply.truncated)
 
@@ -167,12 +167,12 @@ class Origins:
     lines: tuple[Story, ...]
 
 
-def origins(reply: Stories) -> Origins:
+def origins(reply: WhyReply) -> Origins:
     """What is needed to trust a line or not."""
     return Origins(tuple(_story(line) for line in reply.lines))
 
 
-def _story(line: LineStory) -> Story:
+def _story(line: LineHistory) -> Story:
     return Story(
         id=line.id,
         section=line.section,
@@ -185,13 +185,13 @@ def _story(line: LineStory) -> Story:
     )
 
 
-def _written(writing: Writing) -> str:
+def _written(writing: WrittenBy) -> str:
     parts = [f"version {writing.version}", f"{writing.at:%Y-%m-%dT%H:%M:%SZ}"]
     parts += [writing.reason or writing.cause, writing.operation, writing.model and f"by {writing.model}"]
     return ", ".join(part for part in parts if part)
 
 
-def _ended(ending: Ending) -> str:
+def _ended(ending: Removal) -> str:
     parts = [f"{ending.fate} in version {ending.version}"]
     parts += [f"now: {ending.successor}"] if ending.successor else []
     parts += [f"search: {ending.keywords}"] if ending.keywords else []

@@ -19,7 +19,7 @@ from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.stdio import stdio_server
 
-from daemon.api.access import OwnDesk
+from daemon.api.access import LocalAccess
 from daemon.api.client import daemon
 from daemon.api.dispatch import ask
 from daemon.api.operations import AnyOperation, Request
@@ -92,7 +92,7 @@ class Asking:
         self._config: Config | None = None
         self._embedding: Embedding | None = None
         self._warm = False
-        self._dreaming: OwnDesk | None = None
+        self._dreaming: LocalAccess | None = None
         self._turn = threading.Lock()
         self._setting = threading.Lock()
 
@@ -128,7 +128,7 @@ class Asking:
         workspace = self._find()
         workspace.require_own()  # an agent is told nothing of what somebody else made
         if operation is NOTE:
-            with OwnDesk(workspace, self._config or Config(), COMMAND) as desk:
+            with LocalAccess(workspace, self._config or Config(), COMMAND) as desk:
                 return operation.run(desk, asked)
         return ask(
             workspace,
@@ -149,7 +149,7 @@ class Asking:
         noticed: Callable[[str], None],
     ) -> Any:  # noqa: ANN401
         """At a desk of this process; calls take turns, but for a dream, beside which they work."""
-        desk = OwnDesk(workspace, self.config(), COMMAND, told, self._embedding, _TURN_SECONDS)
+        desk = LocalAccess(workspace, self.config(), COMMAND, told, self._embedding, _TURN_SECONDS)
         try:
             if operation is DREAM:
                 return self._dream(desk, operation, asked)
@@ -162,7 +162,7 @@ class Asking:
             for notice in desk.notices:
                 noticed(notice)
 
-    def _dream(self, desk: OwnDesk, operation: AnyOperation, asked: Request) -> Any:  # noqa: ANN401
+    def _dream(self, desk: LocalAccess, operation: AnyOperation, asked: Request) -> Any:  # noqa: ANN401
         with self._setting:
             if self._dreaming is not None:
                 raise BusyError("a dream is under way already", "see dream_status")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from daemon.observability.printable import safe
 from state.errors import DreamdError, UsageError
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 _DEBUG = "DREAMD_DEBUG"
 
@@ -59,7 +59,7 @@ def _understood(error: Exception) -> DreamdError:
 
     if isinstance(error, OSError):
         try:
-            with told(Path(os.fsdecode(error.filename or "the disk"))):
+            with storage_errors(Path(os.fsdecode(error.filename or "the disk"))):
                 raise error
         except DreamdError as known:
             return known

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from daemon.config.paths import socket_path, token
 from daemon.config.settings import Config
 from daemon.http.serve import serve
-from daemon.http.sockets import Entrance, open_port, open_socket
+from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.mcp.http import streamable
 from daemon.observability import logs
 from daemon.process.sd_notify import Notifier
@@ -29,7 +29,7 @@ from daemon.workspace.status import Problem
 from state.errors import BusyError
 
 if TYPE_CHECKING:
-    from daemon.service.daemon import Service
+    from daemon.service.daemon import Daemon
 
 # Of the ten seconds that SIGTERM has, what dreams may take; the rest is for answers under way.
 STOP_SECONDS = 8.0
@@ -65,7 +65,7 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
             entrance.close()
 
 
-def _entrances(config: Config) -> tuple[list[Entrance], Problem | None]:
+def _entrances(config: Config) -> tuple[list[Listener], Problem | None]:
     """The socket and the port. The port is the same for every user of the machine: taken, it is a problem."""
     found = [open_socket(socket_path(os.environ))]
     try:
@@ -80,9 +80,9 @@ def _entrances(config: Config) -> tuple[list[Entrance], Problem | None]:
 
 
 async def _serve(
-    load: Callable[[], Config], folders: tuple[Path, ...], entrances: list[Entrance], shut: Problem | None
+    load: Callable[[], Config], folders: tuple[Path, ...], entrances: list[Listener], shut: Problem | None
 ) -> int:
-    from daemon.service.daemon import Service
+    from daemon.service.daemon import Daemon
 
     notifier = Notifier.from_environment(os.environ)
     signals = _Signals(asyncio.Event(), asyncio.Event())
@@ -90,7 +90,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.stop.set)
     loop.add_signal_handler(signal.SIGHUP, signals.reload.set)
-    service = await asyncio.to_thread(Service, load, folders)
+    service = await asyncio.to_thread(Daemon, load, folders)
     service.shut = shut
     service.http = next((one.address for one in entrances if one.path is None), "")
     mcp = streamable(service)
@@ -122,7 +122,7 @@ def _is_held_up() -> bool:
     return any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread())
 
 
-async def _start(service: "Service", notifier: Notifier, entrances: list[Entrance]) -> None:
+async def _start(service: "Daemon", notifier: Notifier, entrances: list[Listener]) -> None:
     notifier.status("taking up the workspaces")
     began = time.monotonic()
     if not await guarded("start", asyncio.to_thread(service.start)):
@@ -143,7 +143,7 @@ async def _start(service: "Service", notifier: Notifier, entrances: list[Entranc
         logs.get().warning("workspaces_wrong", problem=f"{problem.what}; {problem.advice}")
 
 
-async def _reloading(service: "Service", notifier: Notifier, signals: _Signals) -> None:
+async def _reloading(service: "Daemon", notifier: Notifier, signals: _Signals) -> None:
     while True:
         await signals.reload.wait()
         signals.reload.clear()
@@ -159,7 +159,7 @@ async def _reloading(service: "Service", notifier: Notifier, signals: _Signals) 
             notifier.ready(_summary(service))
 
 
-async def _telling(service: "Service", notifier: Notifier) -> None:
+async def _telling(service: "Daemon", notifier: Notifier) -> None:
     """The watchdog hears of a daemon that looks after its workspaces, and systemctl shows how it is."""
     if notifier.address is None:
         return
@@ -178,7 +178,7 @@ async def _telling(service: "Service", notifier: Notifier) -> None:
         await guarded("tell", tell())
 
 
-async def _resting(service: "Service") -> None:
+async def _resting(service: "Daemon") -> None:
     while True:
         await asyncio.sleep(TICK_SECONDS)
         await guarded("rest", asyncio.to_thread(service.rest))
@@ -194,7 +194,7 @@ async def guarded(task: str, work: Awaitable[None]) -> bool:
     return True
 
 
-def _summary(service: "Service") -> str:
+def _summary(service: "Daemon") -> str:
     household = service.household()
     refused = [one.problem.what for one in household.workspaces if one.problem is not None]
     said = f"{len(household.workspaces) - len(refused)} workspaces, {household.dreaming} dreaming"

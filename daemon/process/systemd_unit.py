@@ -22,7 +22,7 @@ from string import Template
 
 from state.errors import UsageError
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 NAME = "dreamd.service"
 SYSTEM_PATH = Path("/etc/systemd/system") / NAME
@@ -250,7 +250,7 @@ def _standing(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    with told(path.parent):
+    with storage_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
     Disk(path.parent).write_atomic(path, text.encode("utf-8", "surrogateescape"), 0o644)
 

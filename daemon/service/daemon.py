@@ -2,8 +2,8 @@
 
     registry, configuration ─> take ─> Keeper (lock, stores)       watching ─> stir ─┐
                                           │                                         ▼
-    every tick, and when woken: due(now, history, pending) ─> DREAM ─> Slots (N) ─> dream_now
-                                                              PASS ──> Slots (1) ─> consolidate
+    every tick, and when woken: due(now, history, pending) ─> DREAM ─> JobQueue (N) ─> dream_now
+                                                              PASS ──> JobQueue (1) ─> consolidate
 
 One thread looks (`daemon.service.scheduler`), the slots work (`daemon.service.jobs`), the watcher reports, and the
 windows' threads
@@ -20,8 +20,8 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from daemon.api.access import Desk
-from daemon.api.daemon import Household, HouseStatus, Kept
+from daemon.api.access import WorkspaceAccess
+from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo
 from daemon.config.paths import home, registry_path, socket_path
 from daemon.config.registry import Entry, Listing, name_of
 from daemon.config.settings import Config
@@ -29,16 +29,16 @@ from daemon.dream.progress import Step
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics, Standing
 from daemon.service import malloc as thrift
-from daemon.service.jobs import Duties
+from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
-from daemon.service.keeper_access import KeeperDesk
-from daemon.service.schedule import Act, upcoming
-from daemon.service.scheduler import Charge, Looker, told
+from daemon.service.keeper_access import DaemonAccess
+from daemon.service.schedule import Action, upcoming
+from daemon.service.scheduler import ManagedWorkspace, Scheduler, told
 from daemon.service.watcher import Change, Watcher
 from daemon.workspace.adoption import adopt, open_workspace
 from daemon.workspace.status import Problem, Status, status
-from daemon.workspace.status import Service as Serving
-from daemon.workspace.stores import clock
+from daemon.workspace.status import ServiceStatus as Serving
+from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
 from state.stores.disk.workspace import Workspace
@@ -50,8 +50,8 @@ _ENTERING_SECONDS = 10.0
 _STUCK_SECONDS = 30.0
 
 
-class Service:
-    """Keeps workspaces. `start`, then use it from any thread, then `stop`. It is the windows' `House`."""
+class Daemon:
+    """Keeps workspaces. `start`, then use it from any thread, then `stop`. It is the windows' `DaemonApi`."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class Service:
         self._opening = opening
         self._listed = threading.Lock()  # of `_listing` and `_charges`; no workspace's folder is touched under it
         self._listing = Listing(registry_path(os.environ), folders, home(os.environ))
-        self._since = clock()
-        self._charges: dict[str, Charge] = {}
+        self._since = utc_now()
+        self._charges: dict[str, ManagedWorkspace] = {}
         self._stopping = threading.Event()
         self._metrics = Metrics(version("dreamd"), self._since.timestamp(), self._standings)
         self._embedding = Embedding(download=self._config.embeddings.download)
         self._watcher = Watcher(self._changed)
-        duties = Duties(self._metrics, self._stopping)
-        self._looker = Looker(self._sorted, self._enter, self._watch, lambda: self._config, duties, self._stopping)
+        duties = Jobs(self._metrics, self._stopping)
+        self._looker = Scheduler(self._sorted, self._enter, self._watch, lambda: self._config, duties, self._stopping)
         self._twins: dict[Path, Problem] = {}
         self._refused: tuple[Problem, ...] = ()
         self._bound = (self._config.http.host, self._config.http.port)
@@ -117,18 +117,20 @@ class Service:
             return "the daemon is stopping"
         return "" if self._ready else "the daemon is starting: it takes up its workspaces"
 
-    def household(self) -> Household:
+    def household(self) -> DaemonInfo:
         """What there is."""
-        return Household(
+        return DaemonInfo(
             version=version("dreamd"),
             pid=os.getpid(),
             since=self._since,
-            at=clock(),
+            at=utc_now(),
             socket=str(socket_path(os.environ)),
             http=self.http,
             dreaming=self._looker.dreams.running,
             waiting=self._looker.dreams.waiting,
-            workspaces=tuple(Kept(one.name, str(one.root), one.hanging or one.problem) for one in self._sorted()),
+            workspaces=tuple(
+                WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem) for one in self._sorted()
+            ),
             problems=(
                 *self._refused,
                 *((self.shut,) if self.shut else ()),
@@ -139,14 +141,14 @@ class Service:
             ),
         )
 
-    def status(self) -> HouseStatus:
+    def status(self) -> DaemonStatus:
         """How everything is; a workspace whose status cannot be read is among the household's with its problem."""
         read = list[Status]()
         for charge in self._sorted():
             if charge.keeper is not None and charge.hanging is None:
                 with suppress(DreamdError):
                     read.append(self._status(charge.keeper))
-        return HouseStatus(self.household(), tuple(read))
+        return DaemonStatus(self.household(), tuple(read))
 
     def adopt(self, root: Path, *, trust: bool = False) -> str:
         """Keep the workspace with this root from now on, also after a restart."""
@@ -170,7 +172,7 @@ class Service:
         self._let_go(charge)
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:
+    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         """A desk at this workspace."""
         charge = self._charge(name)
         keeper, hanging = charge.keeper, charge.hanging
@@ -181,7 +183,7 @@ class Service:
             why = hanging or charge.problem or Problem("it is being taken up", "try again")
             raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}", why.advice)
         # At one that is not kept notes are taken and status is given; stores are refused, with the reason.
-        yield KeeperDesk(keeper, self._config, told, self._looker.dream, self._wake, self._serving)
+        yield DaemonAccess(keeper, self._config, told, self._looker.dream, self._wake, self._serving)
 
     # ------------------------------------------------------------ its life
 
@@ -260,16 +262,16 @@ class Service:
             self._let_go(charge)
         self._looker.wake()
 
-    def _charge_of(self, root: Path) -> Charge:
+    def _charge_of(self, root: Path) -> ManagedWorkspace:
         """The charge of this root, or a new one. Raises UsageError when another one has its name."""
         name = name_of(root)
-        charge = self._charges.get(name) or Charge(name, root)
+        charge = self._charges.get(name) or ManagedWorkspace(name, root)
         if charge.root != root:
             what = f"{root} would be called {name}, as {charge.root} is already"
             raise UsageError(what, "rename one of the folders")
         return charge
 
-    def _enter(self, charge: Charge) -> None:
+    def _enter(self, charge: ManagedWorkspace) -> None:
         """Try to get hold of it; what is in the way is its problem, and no other workspace's."""
         if not charge.entering.acquire(timeout=_ENTERING_SECONDS):
             return  # on a disk that hangs, perhaps: whoever is at it goes on
@@ -282,7 +284,7 @@ class Service:
         finally:
             charge.entering.release()
 
-    def _enter_now(self, charge: Charge) -> None:
+    def _enter_now(self, charge: ManagedWorkspace) -> None:
         log = logs.get(workspace=charge.name)
         try:
             workspace = self._opening(charge.root)
@@ -303,7 +305,7 @@ class Service:
         if charge.keeper.unfinished:
             self._looker.resume(charge, charge.keeper)
 
-    def _let_go(self, charge: Charge) -> None:
+    def _let_go(self, charge: ManagedWorkspace) -> None:
         """Leave one that is no longer among the charges."""
         self._watcher.forget(charge.root)
         if charge.entering.acquire(timeout=_ENTERING_SECONDS):  # else whoever takes it up now lets it go
@@ -314,7 +316,7 @@ class Service:
                 charge.entering.release()
         logs.get(workspace=charge.name).info("workspace_released")
 
-    def _watch(self, charge: Charge) -> None:
+    def _watch(self, charge: ManagedWorkspace) -> None:
         """Have its changes told: by the watcher that there is now, and of the transcripts as configured now."""
         watcher, transcripts = self._watcher, self._config.sources.transcripts
         ended = self._stopping.is_set() or self._charges.get(charge.name) is not charge
@@ -324,7 +326,7 @@ class Service:
 
     # ------------------------------------------------------------ what it says
 
-    def _charge(self, name: str) -> Charge:
+    def _charge(self, name: str) -> ManagedWorkspace:
         charge = self._charges.get(name)
         if charge is None and not self._ready:
             raise NotKeptError("the daemon is starting: it takes up its workspaces", "try again")
@@ -335,7 +337,7 @@ class Service:
             )
         return charge
 
-    def _sorted(self) -> list[Charge]:
+    def _sorted(self) -> list[ManagedWorkspace]:
         return [charge for _, charge in sorted(self._charges.copy().items())]
 
     def _changed(self, root: Path, change: Change) -> None:
@@ -355,13 +357,13 @@ class Service:
             yield Problem(what, "restart it ('systemctl --user restart dreamd')")
 
     def _serving(self, keeper: Keeper) -> Serving:
-        now, charge = clock(), self._charges.get(keeper.name)
+        now, charge = utc_now(), self._charges.get(keeper.name)
         words, at = keeper.lent or "when the daemon can keep it", None
         if keeper.kept:
             foreseen = upcoming(
                 now, self._looker.history(keeper, now), keeper.pending(now), self._looker.thresholds()
             )
-            words, at = foreseen.detail, foreseen.at if foreseen.act is Act.DREAM else None
+            words, at = foreseen.detail, foreseen.at if foreseen.act is Action.DREAM else None
         charged = charge.problem if charge is not None else None
         problems = (charged, keeper.trouble, keeper.pass_trouble, *keeper.unread)
         return Serving(
@@ -375,10 +377,10 @@ class Service:
         )
 
     def _status(self, keeper: Keeper) -> Status:
-        return status(keeper.workspace, self._config, clock(), self._serving(keeper))
+        return status(keeper.workspace, self._config, utc_now(), self._serving(keeper))
 
     def _standings(self) -> Iterator[Standing]:
-        now = clock()
+        now = utc_now()
         for charge in self._sorted():
             if charge.keeper is not None and charge.hanging is None:
                 yield charge.keeper.standing(now)

@@ -19,7 +19,7 @@ _Job = tuple[int, int, str, Callable[[], Any], "Future[Any]"]
 _MOST_HANGING = 64
 
 
-class Slots:
+class JobQueue:
     """Threads that run jobs. A thread is started when a job finds none free, and ends when there is nothing to do.
 
     A job that runs for longer than `patience` seconds is taken to hang, on a disk perhaps, and holds no slot.

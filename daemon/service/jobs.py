@@ -17,7 +17,7 @@ from daemon.observability.metrics import Metrics
 from daemon.service.keeper import Keeper
 from daemon.sessions import maintain
 from daemon.workspace.status import Problem
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
 
@@ -28,7 +28,7 @@ MOST_UNREAD = 5
 _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "reflect", "synthesize", "guard"}
 
 
-class Duties:
+class Jobs:
     """Does them, counts them and logs them. `stopping` is set when the daemon ends."""
 
     def __init__(self, metrics: Metrics, stopping: threading.Event) -> None:
@@ -47,7 +47,7 @@ class Duties:
         try:
             with keeper.alone() as store:
                 log.info("dream_started", mode=mode.value)
-                since = clock()
+                since = utc_now()
                 try:
                     outcome = dream_now(store, reason, mode, self._steps(keeper, told))
                     settled = mode is not Mode.DRY
@@ -80,12 +80,12 @@ class Duties:
         for a dream.
         """
         with keeper.store() as store:
-            absorb_notes(store, clock())
+            absorb_notes(store, utc_now())
         if not transcripts:
             return True
         enough = self._enough()
         with keeper.alone(wait=False) as store:
-            found = absorb_transcripts(store, transcript_files(store), clock(), stop=enough)
+            found = absorb_transcripts(store, transcript_files(store), utc_now(), stop=enough)
             complete = not enough()
             if found.turns and complete:
                 embed(store, enough)
@@ -188,7 +188,7 @@ class Duties:
     def _not_dreamt(self, keeper: Keeper, reason: Reason, mode: Mode, error: BaseException, seconds: float) -> None:
         log = logs.get(workspace=keeper.name, reason=reason.value, seconds=round(seconds, 3))
         if isinstance(error, NothingToDoError):
-            keeper.last_look = clock()
+            keeper.last_look = utc_now()
             self._metrics.dreamed(keeper.name, reason.value, "skipped")
             log.info("dream_skipped", why=str(error))
         elif isinstance(error, StoppedError | FencedError):
@@ -222,5 +222,5 @@ def _told_of_pass(error: BaseException) -> Problem:
 def _failed(keeper: Keeper, error: BaseException) -> None:
     """The next try waits, and longer each time: the ledger could not be told perhaps."""
     keeper.trouble = Problem.of(error)
-    keeper.last_look = keeper.failed_at = clock()
+    keeper.last_look = keeper.failed_at = utc_now()
     keeper.failures += 1

@@ -16,10 +16,10 @@ from daemon.dream.run import DECLINED, unseen_seeds
 from daemon.observability.metrics import Standing
 from daemon.service.pending import PendingNotes, stamp
 from daemon.service.schedule import History, Pending
-from daemon.service.store_lease import Bench
+from daemon.service.store_lease import StoreLease
 from daemon.sessions import left_over, next_due
 from daemon.workspace.status import lifecycles
-from daemon.workspace.stores import Store, clock, open_owned, recover
+from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
 from state.document.document import parse
 from state.errors import BusyError, DreamdError, FencedError, StoppedError
@@ -89,8 +89,8 @@ class Keeper:
         self._lock: Lock | None = None
         self._lending = threading.Lock()
         self._indexing: Indexing | None = None
-        self._soon = Bench(self._open, lambda: (self._lock, self._config()))
-        self._long = Bench(self._open, lambda: (self._lock, self._config()))
+        self._soon = StoreLease(self._open, lambda: (self._lock, self._config()))
+        self._long = StoreLease(self._open, lambda: (self._lock, self._config()))
         self._known: Known | None = None
         self._runs: tuple[Run, ...] = ()
         self._pending = PendingNotes(workspace)
@@ -236,7 +236,7 @@ class Keeper:
         return self._using(self._long, wait=wait)
 
     @contextmanager
-    def _using(self, bench: Bench, *, wait: bool = True) -> Iterator[Store]:
+    def _using(self, bench: StoreLease, *, wait: bool = True) -> Iterator[Store]:
         lock = self._lock
         if lock is None:
             raise BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
@@ -275,13 +275,13 @@ class Keeper:
         """
         with suppress(sqlite3.Error, DreamdError):
             if self._learnt and self._known is not None and store.crystals.connection.total_changes == written:
-                self._known = replace(self._known, sessions_due=next_due(store, clock()))
+                self._known = replace(self._known, sessions_due=next_due(store, utc_now()))
                 return
             self._learnt, self._writes = True, self._writes + 1
             unfinished = store.ledger.unfinished()
             proposals = store.ledger.proposals()
             before = self._known
-            now = clock()
+            now = utc_now()
             self._known = Known(
                 levels=store.feelings.levels(now),
                 crystals=store.crystals.newest(),

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from daemon.api.access import Vacant
+from daemon.api.access import LockedWorkspace
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.service.keeper import COMMAND, Keeper
 from daemon.workspace.status import Problem
-from daemon.workspace.status import Service as Serving
-from daemon.workspace.stores import Store, visited
+from daemon.workspace.status import ServiceStatus as Serving
+from daemon.workspace.stores import Store, open_readonly
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, NotKeptError
 from state.stores.disk.lock import acquire
@@ -31,7 +31,7 @@ _LEAVING_SECONDS = 5.0  # until the last one has let go
 
 
 @dataclass(slots=True)
-class KeeperDesk:
+class DaemonAccess:
     """Works through the keeper; `submit` hands a dream to the slots, `wake` makes the daemon look at once."""
 
     keeper: Keeper
@@ -49,7 +49,7 @@ class KeeperDesk:
 
     def reading(self) -> AbstractContextManager[Store]:
         """The same stores: they are open, and a reader takes no longer than a writer. Or beside another owner."""
-        return self._noticing(self.keeper.store() if self.keeper.kept else visited(self.workspace, self.config))
+        return self._noticing(self.keeper.store() if self.keeper.kept else open_readonly(self.workspace, self.config))
 
     def store(self) -> AbstractContextManager[Store]:
         """Beside a dream that runs."""
@@ -68,7 +68,7 @@ class KeeperDesk:
         """After the dream that runs. Asking again and again, one would be late whenever dreams follow each other."""
         return self._noticing(self._kept().alone())
 
-    def vacant(self) -> AbstractContextManager[Vacant]:
+    def vacant(self) -> AbstractContextManager[LockedWorkspace]:
         """The keeper lets it go for so long, and takes it up again."""
         keeper = self._kept()
         self._after_pass(keeper)
@@ -82,10 +82,10 @@ class KeeperDesk:
 
     def dream_soon(self, reason: Reason) -> bool:
         """When a slot is free; a session that has ended is remembered while another dream runs."""
-        from daemon.workspace.stores import clock
+        from daemon.workspace.stores import utc_now
 
         if reason is Reason.SESSION_END:
-            self._kept().session_ends(clock())
+            self._kept().session_ends(utc_now())
             self.wake(self.keeper)
         else:
             self.submit(self._kept(), reason, Mode(self.config.dream.mode), None)
@@ -105,10 +105,10 @@ class KeeperDesk:
         self.wake(self.keeper)
 
     @contextmanager
-    def _let_go(self, keeper: Keeper) -> Iterator[Vacant]:
+    def _let_go(self, keeper: Keeper) -> Iterator[LockedWorkspace]:
         try:
             with keeper.vacated(), acquire(self.workspace, COMMAND, _LEAVING_SECONDS) as lock:
-                yield Vacant(lock.check, keeper.embedding)
+                yield LockedWorkspace(lock.check, keeper.embedding)
         finally:
             with suppress(DreamdError, sqlite3.Error):  # else the next look says what is in the way
                 keeper.enter()

@@ -35,13 +35,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from daemon.service.triggers import LEAST, Case, History, Pending, Thresholds, later, look, triggers
+from daemon.service.triggers import LEAST, History, Pending, Thresholds, TriggerContext, later, look, triggers
 from state.dream import Reason
 
-__all__ = ["Act", "Due", "History", "Pending", "Thresholds", "due", "phase", "upcoming"]
+__all__ = ["Action", "Decision", "History", "Pending", "Thresholds", "due", "phase", "upcoming"]
 
 
-class Act(StrEnum):
+class Action(StrEnum):
     """What is to be done now. A skip is written into the ledger; waiting is not."""
 
     DREAM = "dream"
@@ -51,41 +51,41 @@ class Act(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class Decision:
     """What to do, why, and when.
 
     `at` is now, or for WAIT the moment until which nothing will fire; `reason` and `detail` then say what is expected
     at that moment, in words for a person. For SKIP `detail` is what the ledger gets.
     """
 
-    act: Act
+    act: Action
     reason: Reason | None
     detail: str
     at: datetime
 
 
-def due(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Due:
+def due(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision:
     """What this workspace should do now.
 
     After the act is stamped into the history, asking again at the same moment gives another act or WAIT, never the
     same one. For WAIT `at` is later than now, and nothing fires before it unless the input changes.
     """
-    case = Case(now, history, pending, thresholds)
+    case = TriggerContext(now, history, pending, thresholds)
     expected = [*_dreams(case), *_passes(case), *_skips(case)]
     for one in expected:
         if one.at <= now:
             return replace(one, detail=_recorded(case, one), at=now)
     first = min(expected, key=lambda one: one.at)
-    return replace(first, act=Act.WAIT)
+    return replace(first, act=Action.WAIT)
 
 
-def upcoming(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Due:
+def upcoming(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision:
     """The next dream, if nothing changes; else WAIT with the reason why none is foreseen."""
-    case = Case(now, history, pending, thresholds)
+    case = TriggerContext(now, history, pending, thresholds)
     dreams = list(_dreams(case))
     if dreams:
         return min(dreams, key=lambda one: one.at)
-    return replace(next(_skips(case)), act=Act.WAIT)
+    return replace(next(_skips(case)), act=Action.WAIT)
 
 
 def phase(workspace: str) -> float:
@@ -94,14 +94,14 @@ def phase(workspace: str) -> float:
     return (int.from_bytes(digest[:8], "big") >> 11) / 2.0**53
 
 
-def _dreams(case: Case) -> Iterator[Due]:
+def _dreams(case: TriggerContext) -> Iterator[Decision]:
     """The dreams that will come if nothing changes, the most urgent first, each with its moment (now or later)."""
     for reason, moment, words in triggers(case):
         at, held = case.held(moment)
-        yield Due(Act.DREAM, reason, f"{words}, {held}" if held else words, at)
+        yield Decision(Action.DREAM, reason, f"{words}, {held}" if held else words, at)
 
 
-def _passes(case: Case) -> Iterator[Due]:
+def _passes(case: TriggerContext) -> Iterator[Decision]:
     """The consolidation passes: for a spike, at the end of a session that is still unread, every so often."""
     pending, history, limits = case.pending, case.history, case.thresholds
     if pending.dopamine > limits.dopamine_spike or pending.cortisol > limits.cortisol_spike:
@@ -109,41 +109,43 @@ def _passes(case: Case) -> Iterator[Due]:
         if history.last_spike_pass is not None:
             last = case.past(history.last_spike_pass) or case.awake
             at = max(at, later(last, max(limits.spike_every, LEAST)))
-        yield Due(Act.PASS, Reason.SPIKE, "a consolidation pass for a spike", at)
+        yield Decision(Action.PASS, Reason.SPIKE, "a consolidation pass for a spike", at)
     if not pending.changed:
         return
     ended = pending.session_ended
     if ended is not None and (history.last_pass is None or history.last_pass < ended):
-        yield Due(Act.PASS, Reason.SESSION_END, "a consolidation pass at the end of a session", max(case.now, ended))
+        yield Decision(
+            Action.PASS, Reason.SESSION_END, "a consolidation pass at the end of a session", max(case.now, ended)
+        )
     if history.last_pass is None:
         at = later(case.awake, case.jitter)
     else:
         at = later(case.past(history.last_pass) or case.awake, max(limits.passes_every, LEAST))
-    yield Due(Act.PASS, None, "a consolidation pass", max(case.now, at))
+    yield Decision(Action.PASS, None, "a consolidation pass", max(case.now, at))
 
 
-def _skips(case: Case) -> Iterator[Due]:
+def _skips(case: TriggerContext) -> Iterator[Decision]:
     """The next look, if it would come to nothing; in words, what would have to change."""
     if case.is_ready and not case.history.proposal:
         return
     reason, moment, words = look(case)
     at, held = case.held(moment)
     if case.history.proposal:
-        detail = _recorded(case, Due(Act.SKIP, reason, "", at))
+        detail = _recorded(case, Decision(Action.SKIP, reason, "", at))
     elif case.pending.new < 1:
         detail = "nothing is pending"
     else:
         more = max(case.thresholds.min_chunks, 1) - case.pending.new
         detail = f"{words}, if {more} more {'note comes' if more == 1 else 'notes come'}"
         detail = f"{detail}, {held}" if held else detail
-    yield Due(Act.SKIP, reason, detail, at)
+    yield Decision(Action.SKIP, reason, detail, at)
 
 
-def _recorded(case: Case, one: Due) -> str:
+def _recorded(case: TriggerContext, one: Decision) -> str:
     """What is written down about an act; equal words for equal skips, which the ledger counts."""
-    if one.act is Act.PASS:
+    if one.act is Action.PASS:
         return one.detail
-    if one.act is Act.DREAM:
+    if one.act is Action.DREAM:
         return f"{case.pending.new} new"
     if case.history.proposal:
         return f"proposal {case.history.proposal} waits for 'dreamd review'"

@@ -14,13 +14,13 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.observability import logs
-from daemon.service.job_queue import Slots
-from daemon.service.jobs import Duties
+from daemon.service.job_queue import JobQueue
+from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
-from daemon.service.schedule import Act, Due, History, Thresholds, due, phase
+from daemon.service.schedule import Action, Decision, History, Thresholds, due, phase
 from daemon.service.watcher import Change
 from daemon.workspace.status import Problem
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, StoppedError
 
@@ -40,7 +40,7 @@ _SHORTEST_PAUSE = 0.05
 _GAP = timedelta(seconds=90)
 
 
-class Charge:
+class ManagedWorkspace:
     """A workspace that is to be kept: its keeper, what is in the way, and what stirred since it was looked at."""
 
     def __init__(self, name: str, root: Path) -> None:
@@ -59,7 +59,7 @@ class Charge:
         self.asks = True  # for a look: it is new, or what was under way has ended
         self.maintaining = False  # the maintenance of its sessions is queued or runs
         self.maintained_at = 0.0  # not before that moment of the monotonic clock, after one that failed
-        self.next: Due | None = None
+        self.next: Decision | None = None
 
     def stir(self, change: Change) -> None:
         """Something of it has changed."""
@@ -111,7 +111,7 @@ class Charge:
         return self.keeper.sessions_due
 
 
-class Looker:
+class Scheduler:
     """One thread that hands out what is to be looked at; the slots look, and do the work.
 
     That thread touches no workspace: one on a disk that hangs keeps a slot's thread, and nobody waiting. `charges`
@@ -120,18 +120,18 @@ class Looker:
 
     def __init__(
         self,
-        charges: Callable[[], Iterable[Charge]],
-        enter: Callable[[Charge], None],
-        watch: Callable[[Charge], None],
+        charges: Callable[[], Iterable[ManagedWorkspace]],
+        enter: Callable[[ManagedWorkspace], None],
+        watch: Callable[[ManagedWorkspace], None],
         config: Callable[[], Config],
-        duties: Duties,
+        duties: Jobs,
         stopping: threading.Event,
     ) -> None:
-        self.awake_since = clock()
+        self.awake_since = utc_now()
         self.beat = time.monotonic()
-        self.dreams = Slots("dream", config().daemon.concurrent_dreams, _DREAM_SECONDS)
-        self.passes = Slots("pass", 1, _PASS_SECONDS)
-        self.upkeep = Slots("upkeep", 4, _LOOK_SECONDS)
+        self.dreams = JobQueue("dream", config().daemon.concurrent_dreams, _DREAM_SECONDS)
+        self.passes = JobQueue("pass", 1, _PASS_SECONDS)
+        self.upkeep = JobQueue("upkeep", 4, _LOOK_SECONDS)
         self._charges = charges
         self._enter = enter
         self._watch = watch
@@ -179,7 +179,7 @@ class Looker:
         once = f"{keeper.name} {reason} {mode}" if told is None else ""
         return self.dreams.submit(job, whose=keeper.name, urgent=told is not None, once=once)
 
-    def resume(self, charge: Charge, keeper: Keeper) -> None:
+    def resume(self, charge: ManagedWorkspace, keeper: Keeper) -> None:
         """Go on with the dream that was interrupted."""
         self._dream(charge, keeper, Reason.CATCH_UP)
 
@@ -198,11 +198,11 @@ class Looker:
         )
 
     def _looking(self) -> None:
-        wall, steady = clock(), time.monotonic()
+        wall, steady = utc_now(), time.monotonic()
         while not self._stopping.is_set():
             self._woken.wait(self._pause())
             self._woken.clear()
-            now, self.beat = clock(), time.monotonic()
+            now, self.beat = utc_now(), time.monotonic()
             if abs(now - wall - timedelta(seconds=self.beat - steady)) > _GAP:
                 self.awake_since, self._round_at = now, 0.0
                 logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
@@ -226,30 +226,30 @@ class Looker:
 
     def _pause(self) -> float:
         """Until the next one is due, or has stirred; at most until all are looked at."""
-        now, steady = clock(), time.monotonic()
+        now, steady = utc_now(), time.monotonic()
         pauses = (charge.pause(now, steady) for charge in self._charges())
         pause = max(_SHORTEST_PAUSE, min((self._round_at - steady, *pauses)))
         self._until = steady + pause
         return pause
 
-    def _hand_out(self, charge: Charge) -> None:
+    def _hand_out(self, charge: ManagedWorkspace) -> None:
         charge.looking, charge.asks = True, False
         try:
             self.upkeep.submit(partial(self._look, charge), whose=charge.name)
         except StoppedError:  # nothing is looked at any more
             charge.looking = False
 
-    def _look(self, charge: Charge) -> None:
+    def _look(self, charge: ManagedWorkspace) -> None:
         charge.look_began = time.monotonic()
         try:
-            self._look_safely(charge, clock())
+            self._look_safely(charge, utc_now())
         finally:
             charge.look_began, charge.looking = None, False
             steady = time.monotonic()
-            if steady + charge.pause(clock(), steady) < self._until:
+            if steady + charge.pause(utc_now(), steady) < self._until:
                 self.wake()
 
-    def _look_safely(self, charge: Charge, now: datetime) -> None:
+    def _look_safely(self, charge: ManagedWorkspace, now: datetime) -> None:
         """What goes wrong with one workspace is its problem, and the others are looked at."""
         try:
             self._look_at(charge, now)
@@ -265,7 +265,7 @@ class Looker:
             if charge.keeper is not None and charge.keeper.kept:
                 charge.problem = None
 
-    def _look_at(self, charge: Charge, now: datetime) -> None:
+    def _look_at(self, charge: ManagedWorkspace, now: datetime) -> None:
         keeper = charge.keeper
         if keeper is not None and keeper.lent:
             return
@@ -287,15 +287,15 @@ class Looker:
         keeper.rest()
         decision = due(now, self.history(keeper, now), keeper.pending(now), self.thresholds())
         charge.next = decision
-        if decision.act is Act.SKIP:
+        if decision.act is Action.SKIP:
             self._skip(keeper, decision, now)
-        elif decision.act is Act.PASS:
+        elif decision.act is Action.PASS:
             self._consolidate(charge, keeper, decision, now)
-        elif decision.act is Act.DREAM:
+        elif decision.act is Action.DREAM:
             logs.get(workspace=charge.name).info("dream_due", reason=str(decision.reason), why=decision.detail)
             self._dream(charge, keeper, decision.reason or Reason.INTERVAL)
 
-    def _take_in(self, charge: Charge, keeper: Keeper) -> None:
+    def _take_in(self, charge: ManagedWorkspace, keeper: Keeper) -> None:
         """What was just written becomes crystals and feelings: soon, and one workspace after the other."""
         if not charge.stirred or time.monotonic() < charge.stirred_at or charge.taking_in or charge.working:
             return
@@ -327,7 +327,7 @@ class Looker:
             raise
         future.add_done_callback(done)
 
-    def _maintain(self, charge: Charge, keeper: Keeper, now: datetime) -> None:
+    def _maintain(self, charge: ManagedWorkspace, keeper: Keeper, now: datetime) -> None:
         """Sessions whose moment has come, beside a dream or a pass that runs: it is soon done."""
         moment = charge.sessions_due(time.monotonic())
         if moment is None or moment > now:
@@ -348,7 +348,7 @@ class Looker:
             raise
         future.add_done_callback(done)
 
-    def _skip(self, keeper: Keeper, decision: Due, now: datetime) -> None:
+    def _skip(self, keeper: Keeper, decision: Decision, now: datetime) -> None:
         keeper.last_look = now
         # Not in the look: whoever is at work in the stores for long is not somebody that hangs.
         skipped = self.upkeep.submit(
@@ -357,7 +357,7 @@ class Looker:
         )
         skipped.add_done_callback(partial(told, keeper.name, "skip_not_recorded"))
 
-    def _consolidate(self, charge: Charge, keeper: Keeper, decision: Due, now: datetime) -> None:
+    def _consolidate(self, charge: ManagedWorkspace, keeper: Keeper, decision: Decision, now: datetime) -> None:
         before = keeper.last_pass, keeper.last_spike_pass
         if decision.reason is Reason.SPIKE:
             keeper.last_spike_pass = now
@@ -374,7 +374,7 @@ class Looker:
         job = partial(self._duties.consolidate, keeper, decision.reason, now)
         self.passes.submit(job, whose=keeper.name).add_done_callback(done)
 
-    def _dream(self, charge: Charge, keeper: Keeper, reason: Reason) -> None:
+    def _dream(self, charge: ManagedWorkspace, keeper: Keeper, reason: Reason) -> None:
         charge.working = True
         try:
             future = self.dream(keeper, reason, Mode(self._config().dream.mode), None)
@@ -388,7 +388,7 @@ class Looker:
 
         future.add_done_callback(done)
 
-    def _ask(self, charge: Charge) -> None:
+    def _ask(self, charge: ManagedWorkspace) -> None:
         charge.asks = True
         self.wake()
 

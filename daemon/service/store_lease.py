@@ -10,7 +10,7 @@ from daemon.workspace.stores import Store
 from state.errors import BusyError, FencedError, StorageError
 
 
-class Bench:
+class StoreLease:
     """The stores, opened by the first who uses them and closed when nobody has for a while; one user at a time."""
 
     def __init__(self, opening: Callable[[], Store], under: Callable[[], object]) -> None:

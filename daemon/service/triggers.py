@@ -100,7 +100,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TriggerContext:
     """The input, and what follows from it about time."""
 
     now: datetime
@@ -175,7 +175,7 @@ class Case:
         return moment, why
 
 
-def triggers(case: Case) -> Iterator[tuple[Reason, datetime, str]]:
+def triggers(case: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
     """The triggers that hold, or will at their moment, in order of urgency, and in words."""
     pending, limits = case.pending, case.thresholds
     if pending.new < 1 or case.history.proposal:
@@ -206,7 +206,7 @@ def _is_first_breath(pending: Pending, limits: Thresholds) -> bool:
     return pending.notes >= limits.first_breath_notes or pending.characters >= limits.first_breath_characters
 
 
-def _waiting_since(case: Case, oldest: datetime) -> datetime:
+def _waiting_since(case: TriggerContext, oldest: datetime) -> datetime:
     """Since when a note has waited: its stamp, but not since before the dream that took in all there was.
 
     So an agent whose clock is wrong, or a restored version that gives its notes back, makes one such dream a day and
@@ -218,7 +218,7 @@ def _waiting_since(case: Case, oldest: datetime) -> datetime:
     return max(oldest, case.taken_in or _LONG_AGO)
 
 
-def look(case: Case) -> tuple[Reason, datetime, str]:
+def look(case: TriggerContext) -> tuple[Reason, datetime, str]:
     """When the interval runs out. What is ready after a failed dream waits for the next try instead."""
     runs_out = later(case.looked or case.awake, case.interval)
     at = later(max(runs_out, case.awake), case.jitter)

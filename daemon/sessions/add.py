@@ -28,7 +28,7 @@ from state.sessions.policies.bounded import Bounded
 from state.sessions.policies.settings import MAX_COUNT, shown
 from state.stores.database.connection import transaction
 from state.stores.history.originals import Originals
-from state.stores.sessions.apply import Carried
+from state.stores.sessions.apply import Applied
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 
@@ -149,7 +149,7 @@ def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
     )
 
 
-def _taken(sessions: Sessions, session: Session, new: Item, done: Carried) -> _Taken:
+def _taken(sessions: Sessions, session: Session, new: Item, done: Applied) -> _Taken:
     gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
     kept = all(step.item.id != new.id for step in gone)
     now_so = sessions.find(session.id) or session

@@ -12,10 +12,10 @@ from daemon.workspace.stores import Store
 from state.errors import DreamdError, NotFoundError, UsageError
 from state.sessions.item import MAX_CONTENT_BYTES, Item, State
 from state.sessions.policies.by_name import DEFAULT, policy_of, settings_of
-from state.sessions.policies.policy import Plan, Policy, Shelf
+from state.sessions.policies.policy import ItemView, Plan, Policy
 from state.sessions.policies.settings import shown
 from state.stores.database.connection import explained
-from state.stores.sessions.apply import Carried, carry_out
+from state.stores.sessions.apply import Applied, carry_out
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 from state.stores.sessions.view import EmptyShelf
@@ -80,7 +80,7 @@ def policy(session: Session | None) -> Policy:
     return policy_of(session.policy, session.config) if session else policy_of(DEFAULT, {})
 
 
-def looked_at(sessions: Sessions, session_id: str) -> tuple[Policy, Shelf]:
+def looked_at(sessions: Sessions, session_id: str) -> tuple[Policy, ItemView]:
     """Who decides in a session, and its set."""
     session = known(sessions, session_id)
     return policy(session), sessions.shelf(session) if session else EmptyShelf()
@@ -123,7 +123,7 @@ def _there(session: Session | None, item: Item | None, session_id: str, memory_i
     return session, item
 
 
-def carried(store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime) -> Carried:
+def carried(store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime) -> Applied:
     """A plan carried out and logged, in the caller's transaction."""
     from daemon.sessions.promotion import bar
 

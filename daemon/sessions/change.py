@@ -27,7 +27,7 @@ from state.sessions.item import Item
 from state.sessions.moments import after
 from state.sessions.policies.settings import shown
 from state.stores.database.connection import transaction
-from state.stores.sessions.events import Deed
+from state.stores.sessions.events import EventKind
 from state.stores.sessions.relations import Relation
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
@@ -51,7 +51,7 @@ def expire(store: Store, session_id: str, memory_id: str, now: datetime) -> Done
     with transaction(sessions.connection):
         session, item = in_set(sessions, session_id, memory_id)
         _lifetime(session, item)
-        sessions.items.set_expiry(session, item, now, Deed.EXPIRED, now)
+        sessions.items.set_expiry(session, item, now, EventKind.EXPIRED, now)
     return Done(success=True, message=f"Memory expired: {memory_id}")
 
 
@@ -66,7 +66,7 @@ def extend_ttl(store: Store, session_id: str, memory_id: str, now: datetime) -> 
         session, item = in_set(sessions, session_id, memory_id)
         lifetime = _lifetime(session, item)
         expires_at = after(max(now, item.expires_at or now), lifetime)
-        sessions.items.set_expiry(session, item, expires_at, Deed.EXTENDED, now)
+        sessions.items.set_expiry(session, item, expires_at, EventKind.EXTENDED, now)
     return Extended(success=True, message=f"TTL extended for memory: {memory_id}", new_expires_at=expires_at)
 
 

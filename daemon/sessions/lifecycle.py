@@ -11,7 +11,7 @@ from state.sessions.page import ALL, Page, Wanted, page
 from state.sessions.policies.by_name import DEFAULT, policy_of, settings_of
 from state.sessions.policies.settings import shown
 from state.stores.database.connection import transaction
-from state.stores.sessions.events import Deed, Event
+from state.stores.sessions.events import Event, EventKind
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 
@@ -54,7 +54,7 @@ def clear_session(store: Store, session_id: str, now: datetime) -> Cleared:
         session = known(sessions, session_id)
         if session is not None:
             archived = _emptied(sessions, session, _CLEARED, now)
-            sessions.events.add(session, Deed.CLEARED, now)
+            sessions.events.add(session, EventKind.CLEARED, now)
     return Cleared(success=True, message=f"Session cleared: {session_id}", archived=archived)
 
 

@@ -9,7 +9,7 @@ from daemon.workspace.stores import Store
 from state.sessions.moments import after
 from state.sessions.policies.by_name import POLICIES, policy_of
 from state.stores.database.connection import transaction
-from state.stores.sessions.apply import Carried
+from state.stores.sessions.apply import Applied
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 
@@ -72,7 +72,7 @@ def sweep(store: Store, session_id: str, now: datetime) -> Maintained:
     return Maintained(1, len(done.promoted), len(done.archived), len(done.refused), deliver(store, now))
 
 
-def _tick(store: Store, sessions: Sessions, session: Session, now: datetime) -> Carried | None:
+def _tick(store: Store, sessions: Sessions, session: Session, now: datetime) -> Applied | None:
     with transaction(sessions.connection):
         current = known(sessions, session.id)
         if current is None or current.due_at != session.due_at:  # another process was quicker
@@ -80,7 +80,7 @@ def _tick(store: Store, sessions: Sessions, session: Session, now: datetime) -> 
         return _ticked(store, sessions, current, now)
 
 
-def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -> Carried:
+def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -> Applied:
     decides = policy(session)
     shelf = sessions.shelf(session)
     done = carried(store, sessions, session, decides.tick(shelf, now), now)

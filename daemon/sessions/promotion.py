@@ -22,7 +22,7 @@ from state.sessions.policies.settings import shown
 from state.signals.hormones import valence
 from state.stores.database.connection import explained, transaction
 from state.stores.sessions.apply import MANUAL, put_in_outbox
-from state.stores.sessions.events import Deed
+from state.stores.sessions.events import EventKind
 from state.stores.sessions.items import FORGOTTEN
 from state.stores.sessions.outbox import Promotion
 from state.stores.sessions.relations import Relation
@@ -140,7 +140,9 @@ def _deliver_now(
             try:
                 with transaction(sessions.connection):
                     sessions.outbox.withdraw([key_of(session, item)])
-                    sessions.events.add(session, Deed.WITHDRAWN, now, [(item.seq, "the long-term memory failed", {})])
+                    sessions.events.add(
+                        session, EventKind.WITHDRAWN, now, [(item.seq, "the long-term memory failed", {})]
+                    )
             except sqlite3.Error:
                 told += " (it is tried again with the next maintenance)"
         raise StorageError(f"memory {shown(item.id)} is not promoted: {told}") from error
@@ -153,7 +155,7 @@ def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now
     session, item = sessions.in_row(key)
     if sessions.forgotten.holds(item.content):  # since it was promoted
         sessions.outbox.withdraw([key])
-        sessions.events.add(session, Deed.REFUSED, now, [(item.seq, FORGOTTEN, {})])
+        sessions.events.add(session, EventKind.REFUSED, now, [(item.seq, FORGOTTEN, {})])
         if item.state is State.ARCHIVED:  # with what is forgotten in it
             sessions.items.archive_rest(session, item, FORGOTTEN, now)
         return False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.document.pointer import FIRST
 from state.errors import DreamdError, NotFoundError
 from state.stores.crystals import full_text as lexical
@@ -197,7 +197,7 @@ def _dreams(store: Store) -> Iterator[Finding]:
 
 
 def _pointers(store: Store) -> Iterator[Finding]:
-    now, searcher = clock(), store.searcher()
+    now, searcher = utc_now(), store.searcher()
     pointers = store.lineage.pointers(standing=True)
     lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
     for pointer in lost:

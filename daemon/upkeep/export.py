@@ -19,7 +19,7 @@ from state.errors import DreamdError, NotFoundError, StorageError
 from state.stores.backup.manifest import MAX_RECORD_BYTES, TEMPORARY, remove_unmoved, unmoved_name, version_of
 from state.stores.backup.reading import open_archive
 from state.stores.backup.writing import ArchiveWriter, take_database, take_files, take_log, take_record
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def export(store: Store, now: datetime, process: int = 0) -> Exported:
             store.notice(
                 f"dream {unfinished.id} is under way; what was thought is not in the archive, it begins anew"
             )
-        with told(path), path.open("rb") as file:
+        with storage_errors(path), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         version, crystals = store.lineage.last_version(), store.crystals.count()
         return Exported(str(path), now, path.stat().st_size, digest, files, version, crystals)
@@ -63,7 +63,7 @@ def export(store: Store, now: datetime, process: int = 0) -> Exported:
 
 def _write(store: Store, path: Path, now: datetime) -> None:
     workspace, system = store.workspace, store.disk.system
-    with told(path):
+    with storage_errors(path):
         fd = system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         with os.fdopen(fd, "w+b") as file, ArchiveWriter(file) as writer:
             beside = path.with_name(f"{path.name.removesuffix(TEMPORARY)}.db{TEMPORARY}")

@@ -25,7 +25,7 @@ from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.database.tombstones import Forgotten, buried_of
 from state.stores.erasing import files
-from state.stores.erasing.byte_search import Left, Needles
+from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import Made, empty_log, erase, joined_erasures, made_from, planned, scrub, sound
@@ -37,7 +37,7 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class Occurrence:
     """Where it was: a file, or a table of state.db, and in how many of its lines, notes, rows or records."""
 
     place: str
@@ -61,14 +61,14 @@ class Receipt:
     cut: str
     dry_run: bool
     derived: bool
-    traces: tuple[Trace, ...]
+    traces: tuple[Occurrence, ...]
     crystals: int
     pointers: int
     made_from: tuple[Made, ...]
     would_go: tuple[str, ...]
     files: int
     bytes: int
-    left: tuple[Left, ...]
+    left: tuple[Residue, ...]
     clean: bool
     went_on: bool
     lifted: bool = False
@@ -86,7 +86,7 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ForgetRequest:
     """What is to be forgotten: a text, or the id of a crystal, a line or a memory; "" goes on with what was begun."""
 
     text: str
@@ -94,7 +94,9 @@ class Wish:
     derived: bool = False
 
 
-def forget(store: Store, wish: Wish, now: datetime, told: Callable[[Step], None] = lambda _: None) -> Receipt:
+def forget(
+    store: Store, wish: ForgetRequest, now: datetime, told: Callable[[Step], None] = lambda _: None
+) -> Receipt:
     """Forget it everywhere. Raises UsageError when there is nothing to forget, and what the disk fails with.
 
     Whatever it raises after the beginning: what was begun is written down, and the next call goes on with it.
@@ -143,7 +145,7 @@ def forget(store: Store, wish: Wish, now: datetime, told: Callable[[Step], None]
         cut=erasure.cut.value,
         dry_run=False,
         derived=wish.derived,
-        traces=tuple(Trace(place, count) for place, count in sorted(traces.items()) if count),
+        traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
         crystals=figures["crystals"],
         pointers=figures["pointers"],
         made_from=plan.made,
@@ -156,7 +158,7 @@ def forget(store: Store, wish: Wish, now: datetime, told: Callable[[Step], None]
     )
 
 
-def rehearse(store: Store, wish: Wish, now: datetime) -> Receipt:
+def rehearse(store: Store, wish: ForgetRequest, now: datetime) -> Receipt:
     """What forgetting it would do; nothing is written."""
     connection = store.crystals.connection
     begun = intended(connection)
@@ -177,14 +179,14 @@ def rehearse(store: Store, wish: Wish, now: datetime) -> Receipt:
         cut=erasure.cut.value,
         dry_run=True,
         derived=wish.derived,
-        traces=tuple(Trace(place, count) for place, count in sorted(traces.items()) if count),
+        traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
         crystals=len(erasure.renamed),
         pointers=len(erasure.keywords),
         made_from=plan.made,
         would_go=_would_go(store, erasure),
         files=0,
         bytes=0,
-        left=tuple(of_the_owner(store, Needles(erasure.targets))),
+        left=tuple(of_the_owner(store, Patterns(erasure.targets))),
         clean=True,
         went_on=False,
     )
@@ -209,7 +211,7 @@ def _settle(store: Store, now: datetime) -> None:
         store.ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
-def _plan(store: Store, wish: Wish, begun: Erasure | None) -> _Plan:
+def _plan(store: Store, wish: ForgetRequest, begun: Erasure | None) -> _Plan:
     """What this wish, and one that was begun, come to."""
     connection = store.crystals.connection
     if not wish.text.strip() and begun is None:
@@ -329,7 +331,7 @@ def _files_after(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
                 "UPDATE versions SET digest = ?, characters = ? WHERE number = ? AND digest <> ?",
                 (committed.digest, committed.characters, committed.number, committed.digest),
             )
-    needles = Needles(erasure.targets, ids=erasure.renamed)
+    needles = Patterns(erasure.targets, ids=erasure.renamed)
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, needles)
     traces["transcripts"] += unvouch(workspace, erasure.holds)
@@ -339,7 +341,7 @@ def _files_after(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
         store.indexing.drop()
 
 
-def _held(folder: Path, needles: Needles) -> int:
+def _held(folder: Path, needles: Patterns) -> int:
     return sum(needles.count_file(path, most=1)[0] for path in folder.rglob("*") if path.is_file())
 
 

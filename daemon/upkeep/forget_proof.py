@@ -25,7 +25,7 @@ from state.stores.backup.reading import open_archive
 from state.stores.database.columns import Kind, kind_of
 from state.stores.disk.disk import below
 from state.stores.erasing import files
-from state.stores.erasing.byte_search import Left, Needles, live_count
+from state.stores.erasing.byte_search import Patterns, Residue, live_count
 from state.stores.erasing.own_words import is_asked_for, is_field, is_own
 from state.stores.erasing.plan import Erasure, erased_document, erased_record
 from state.stores.erasing.tables import tables, texts
@@ -42,13 +42,13 @@ class Searched:
 
     files: int
     bytes: int
-    left: tuple[Left, ...]
+    left: tuple[Residue, ...]
 
 
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
     """Search every file that is dreamd's, byte by byte, and say what is the owner's."""
     connection, database = store.crystals.connection, store.workspace.database
-    needles = Needles(erasure.targets, surfaces, erasure.renamed)
+    needles = Patterns(erasure.targets, surfaces, erasure.renamed)
     left = [*_left_in_tables(connection, erasure)]
     count = size = stored = 0
     for path in all_files(store):
@@ -58,13 +58,13 @@ def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searche
         if is_stored:
             stored += found
         elif found and (more := _unexplained(store, path, erasure, needles)):
-            left.append(Left(name_of(store, path), more, "it could not be taken out; look at the file"))
+            left.append(Residue(name_of(store, path), more, "it could not be taken out; look at the file"))
     if stored and stored > live_count(connection, needles):
-        left.append(Left(database.name, stored, "in a page that no table holds; run 'dreamd forget' again"))
+        left.append(Residue(database.name, stored, "in a page that no table holds; run 'dreamd forget' again"))
     return Searched(count, size, (*left, *of_the_owner(store, needles)))
 
 
-def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterator[Left]:
+def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterator[Residue]:
     for table in tables(connection):
         found, named = 0, 0
         for column, value in texts(connection, table):
@@ -73,12 +73,12 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
             elif column not in _NO_TEXT and (table, column) != ("meta", "name"):
                 found += standing(value, erasure) > 0
         if found:
-            yield Left(f"state.db: {table}", found, "it could not be taken out; run 'dreamd forget' again")
+            yield Residue(f"state.db: {table}", found, "it could not be taken out; run 'dreamd forget' again")
         if named:
-            yield Left(f"state.db: {table}", named, "a file of yours has it in its name", owners=True)
+            yield Residue(f"state.db: {table}", named, "a file of yours has it in its name", owners=True)
 
 
-def _unexplained(store: Store, path: Path, erasure: Erasure, needles: Needles) -> int:
+def _unexplained(store: Store, path: Path, erasure: Erasure, needles: Patterns) -> int:
     """How often it stands in a file in words that are not dreamd's own."""
     content = store.disk.read_bytes(path)
     text = content.decode("utf-8", "replace")
@@ -143,7 +143,7 @@ def changed_in(store: Store, path: Path, content: bytes, erasure: Erasure) -> in
     record = files.record_in(store.disk, path) if path in files.records(workspace) else None
     if record is not None:
         return int(erased_record(record, erasure) != record)
-    return Needles(erasure.targets).count(content, most=_MOST)
+    return Patterns(erasure.targets).count(content, most=_MOST)
 
 
 def lines_with(content: bytes, erasure: Erasure) -> int:
@@ -165,7 +165,7 @@ def all_files(store: Store) -> Iterator[Path]:
         yield from (path for path in folder.glob(f".*{files.TEMPORARY}*") if path.is_file())
 
 
-def of_the_owner(store: Store, needles: Needles) -> Iterator[Left]:
+def of_the_owner(store: Store, needles: Patterns) -> Iterator[Residue]:
     """Where it stands in what is the owner's: constraints, transcripts, feeds."""
     workspace = store.workspace
     own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
@@ -178,25 +178,25 @@ def of_the_owner(store: Store, needles: Needles) -> Iterator[Left]:
     own |= {path for path in named if is_trusted(workspace, path)}
     if elsewhere := sum(path.is_file() for path in named - own):
         why = "read once; they are yours, and were not searched"
-        yield Left("files outside the workspace", elsewhere, why, owners=True)
+        yield Residue("files outside the workspace", elsewhere, why, owners=True)
     yield from _exports(store)
     for path in sorted(own):
         if path.is_file() and not path.name.startswith("."):
             try:
                 found, _ = needles.count_file(path, most=_MOST)
             except OSError as error:
-                yield Left(name_of(store, path), 0, f"it could not be read ({error.strerror})", owners=True)
+                yield Residue(name_of(store, path), 0, f"it could not be read ({error.strerror})", owners=True)
                 continue
             if found:
-                yield Left(name_of(store, path), found, _OWNERS, owners=True)
+                yield Residue(name_of(store, path), found, _OWNERS, owners=True)
 
 
-def _exports(store: Store) -> Iterator[Left]:
+def _exports(store: Store) -> Iterator[Residue]:
     """Archives in the workspace itself: each holds all that was remembered when it was made."""
     for path in sorted(store.workspace.root.glob("*.zip")):
         with suppress(DreamdError, OSError), open_archive(path):
             why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
-            yield Left(name_of(store, path), 1, why, owners=True)
+            yield Residue(name_of(store, path), 1, why, owners=True)
 
 
 def name_of(store: Store, path: Path) -> str:

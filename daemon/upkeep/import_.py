@@ -19,7 +19,7 @@ from state.stores.backup.reading import Archive, open_archive, refused
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk, names
-from state.stores.disk.syscalls import System, told
+from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.lineage import Lineage
 
@@ -67,7 +67,7 @@ def import_archive(file: Path, folder: Path, system: System | None = None) -> Im
 def _place_for(folder: Path) -> tuple[Path, int]:
     """Where the workspace will be, free of links, and the mode of its folder. Raises UsageError."""
     root = Path(os.path.realpath(folder))
-    with told(root):
+    with storage_errors(root):
         if not root.exists():
             if not root.parent.is_dir():
                 raise UsageError(f"{root.parent} is no folder", "make it first")
@@ -91,7 +91,7 @@ def _require_empty(root: Path) -> None:
 
 
 def _require_space(archive: Archive, parent: Path) -> None:
-    with told(parent):
+    with storage_errors(parent):
         disk = os.statvfs(parent)
     free = disk.f_bavail * disk.f_frsize
     once = sum(-(-member.size // disk.f_frsize) * disk.f_frsize for member in archive.manifest.members)
@@ -114,7 +114,7 @@ def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
     while True:
         aside = parent / f"{_ASIDE}{os.getpid()}-{os.urandom(4).hex()}"
         try:
-            with told(parent):
+            with storage_errors(parent):
                 system.mkdir(aside, 0o700)
             with _held(aside) as mine:
                 if mine:  # else another one took it for a leftover before it was locked
@@ -150,7 +150,7 @@ def _remove_leftovers(parent: Path) -> None:
 def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
     """Write every member, and state.db as this program makes it; how many transcripts it left out."""
     for folder in (workspace.state, *folders(workspace)):
-        with told(folder):
+        with storage_errors(folder):
             disk.system.mkdir(folder, 0o700)
     incoming = workspace.state / _INCOMING
     for member in archive.manifest.members:
@@ -158,14 +158,14 @@ def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
         assert path is not None
         _write(archive, member, path, disk.system)
     foreign = rebuilt(incoming, workspace.database, archive.manifest.schema)
-    with told(incoming):
+    with storage_errors(incoming):
         disk.system.unlink(incoming)
         workspace.database.chmod(0o600)
     return foreign
 
 
 def _write(archive: Archive, member: Member, path: Path, system: System) -> None:
-    with told(path):
+    with storage_errors(path):
         fd = system.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             for block in archive.blocks(member):
@@ -213,7 +213,7 @@ def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
 
 def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
     """Make everything last, the folders after what is in them."""
-    with told(workspace.database):
+    with storage_errors(workspace.database):
         fd = disk.system.open(workspace.database, os.O_RDWR)
         try:
             disk.system.fsync(fd)
@@ -221,7 +221,7 @@ def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
             os.close(fd)
     for folder in (*reversed(folders(workspace)), workspace.state):
         disk.fsync_folder(folder)
-    with told(workspace.root):
+    with storage_errors(workspace.root):
         workspace.root.chmod(mode)
     disk.fsync_folder(workspace.root)
 
@@ -229,7 +229,7 @@ def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
 def _publish(disk: Disk, aside: Path, root: Path) -> None:
     """One rename, which takes the place of nothing but an empty folder."""
     try:
-        with told(root):
+        with storage_errors(root):
             disk.system.rename(aside, root)
     except StorageError:
         if root.is_dir():

@@ -14,15 +14,15 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from daemon.config.paths import make_private_folder
-from daemon.upkeep.repair.kept_aside import Aside
+from daemon.upkeep.repair.kept_aside import Quarantine
 from daemon.workspace.adoption import adopt, own_folder
-from daemon.workspace.stores import clock, folders
+from daemon.workspace.stores import folders, utc_now
 from state.errors import DreamdError, StorageError
 from state.stores.backup.database import open_untrusted, take_over
 from state.stores.database.connection import open_database, to_text, transaction
 from state.stores.disk.disk import Disk, below, opened
 from state.stores.disk.lock import acquire
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.files import database_files, empty_folder
 from state.stores.history.lineage import Lineage
@@ -110,7 +110,7 @@ def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Works
         if _mode(path) and not stat.S_ISREG(_mode(path)):
             disk.remove(path)
     with acquire(own, _COMMAND):
-        aside = Aside(own, disk, clock())
+        aside = Quarantine(own, disk, utc_now())
         if _is_taken_over(own) or own.database.exists():
             _new_database(own, disk, aside)
         _undecide(own, aside)
@@ -122,14 +122,14 @@ def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Works
         return adopt(own)
 
 
-def _undecide(own: Workspace, aside: Aside) -> None:
+def _undecide(own: Workspace, aside: Quarantine) -> None:
     """Put aside what the journal would finish: records beyond the last version, and half a write of MEMORY.md."""
     with closing(open_database(own.database)) as connection:
         last = Lineage(connection).last_version()
     displaced = own.document.with_name(f".{own.document.name}.displaced")
     found = [path for path in (displaced,) if os.path.lexists(path)]
     if own.history.is_dir():
-        with told(own.history):
+        with storage_errors(own.history):
             found += [path for path in sorted(own.history.iterdir()) if not _is_done(path, last)]
     for path in found:
         aside.move(path)
@@ -140,7 +140,7 @@ def _is_done(record: Path, last: int) -> bool:
     return record.suffix == ".json" and number.isascii() and number.isdecimal() and int(number[:20]) <= last
 
 
-def _new_database(own: Workspace, disk: Disk, aside: Aside) -> None:
+def _new_database(own: Workspace, disk: Disk, aside: Quarantine) -> None:
     """Put the rows alone in place of state.db.
 
     The new file is whole, and known by its digest in the user's own folder, before the old ones leave: there is no
@@ -190,7 +190,7 @@ def _is_taken_over(own: Workspace) -> bool:
 
 def _digest(path: Path) -> bytes:
     digest = sha256()
-    with told(path), opened(path) as file:
+    with storage_errors(path), opened(path) as file:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest().encode()
@@ -201,7 +201,7 @@ def _discard(connection: Connection) -> None:
     with transaction(connection):
         connection.execute(
             "UPDATE dreams SET outcome = 'failed', detail = ?, ended_at = ? WHERE outcome = 'running'",
-            ("interrupted before the workspace was adopted", to_text(clock())),
+            ("interrupted before the workspace was adopted", to_text(utc_now())),
         )
         connection.execute("UPDATE proposals SET verdict = 'outdated' WHERE verdict = 'waiting'")
         connection.execute("UPDATE calls SET reply = '', usable = 0")
@@ -209,7 +209,7 @@ def _discard(connection: Connection) -> None:
 
 
 def _sync(incoming: Path) -> None:
-    with told(incoming):
+    with storage_errors(incoming):
         fd = os.open(incoming, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -233,7 +233,7 @@ def _strange(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _below(root: Path) -> Iterator[Path]:
     """Where dreamd would read: the files of the root, and everything in its own folders and the transcripts'."""
     own = {".dreamd", "memory", "transcripts"}
-    with told(root):
+    with storage_errors(root):
         entries = sorted(os.scandir(root), key=lambda entry: entry.name)
     for entry in entries:
         path = Path(entry.path)

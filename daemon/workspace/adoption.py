@@ -19,7 +19,7 @@ from daemon.config.paths import make_private_folder, registry_path, state_folder
 from state.errors import DreamdError, StorageError
 from state.stores.disk import workspace as workspaces
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import STATE_FOLDER, Workspace
 
 _NUMBER = re.compile(rb"[0-9a-f]{32}")
@@ -136,7 +136,7 @@ def _mark(number: bytes, workspace: Workspace) -> bytes:
 
 def _number(workspace: Workspace) -> bytes | None:
     """The number in the workspace; None when there is none, or something else has its name."""
-    with told(workspace.identity):
+    with storage_errors(workspace.identity):
         try:
             fd = os.open(workspace.identity, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:

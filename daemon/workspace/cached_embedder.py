@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REMEMBERED_TEXTS = 512
 
 
-class Remembering:
+class CachedEmbedder:
     """An embedder over another one; several threads may use it."""
 
     def __init__(self, inner: Embedder, texts: int = REMEMBERED_TEXTS) -> None:

@@ -24,7 +24,7 @@ from state.stores.database.connection import BUSY_TIMEOUT_MS, SCHEMA_VERSION, ex
 from state.stores.database.tombstones import Forgotten
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Holder, holder
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.history.daily_spend import daily_spend
@@ -101,7 +101,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceStatus:
     """What the daemon knows of a workspace beyond its files.
 
     `upcoming` is the next dream in words, `at` its moment if one is foreseen; `dreaming` says how far one is that
@@ -138,11 +138,11 @@ class Status:
     rejections: tuple[Refusal, ...]
     holder: Holder | None
     problems: tuple[Problem, ...]
-    service: Service | None = None
+    service: ServiceStatus | None = None
     withheld: int = 0
 
 
-def status(workspace: Workspace, config: Config, now: datetime, service: Service | None = None) -> Status:
+def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
     """The status now; `service` is what the daemon adds. Raises StorageError when state.db cannot be read."""
     known = _read(workspace, now)
     pending, characters, illegible = _files(workspace, now)
@@ -173,7 +173,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
     )
 
 
-def _next(known: "_Known", service: Service | None) -> str:
+def _next(known: "_Known", service: ServiceStatus | None) -> str:
     if service is not None:
         return service.dreaming or service.upcoming
     return "when its proposal is decided ('dreamd review')" if known.proposals else NO_DAEMON
@@ -335,7 +335,7 @@ def _is_unsettled(workspace: Workspace) -> bool:
         return False
 
 
-def _is_forgetting(owner: Holder | None, service: Service | None) -> bool:
+def _is_forgetting(owner: Holder | None, service: ServiceStatus | None) -> bool:
     """Whether a forgetting may be under way now: one that a daemon does has the daemon's name on the lock."""
     return (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
 
@@ -348,7 +348,7 @@ def _problems(
             "you neither made nor adopted this memory, so it is only read",
             f"'dreamd init --trust {workspace.root}' shows what it brings and makes it yours",
         )
-    with told(workspace.state):
+    with storage_errors(workspace.state):
         is_open = bool(workspace.state.stat().st_mode & 0o077)
     if is_open:
         yield Problem(f"{workspace.state} is open to other users", f"run 'chmod 700 {workspace.state}'")

@@ -34,7 +34,7 @@ EMBED_BATCH = 256
 _SWEPT = "swept_at"
 
 
-def clock() -> datetime:
+def utc_now() -> datetime:
     """Now, aware, in UTC."""
     return datetime.now(UTC)
 
@@ -148,7 +148,7 @@ class Store:
 
 
 @contextmanager
-def owned(
+def open_exclusive(
     workspace: Workspace, config: Config, command: str, wait_seconds: float = 0.0, embedding: Embedding | None = None
 ) -> Iterator[Store]:
     """The workspace, locked for this process, its interrupted commits finished."""
@@ -172,14 +172,19 @@ def shared(store: Store, config: Config) -> Iterator[Store]:
 
 
 @contextmanager
-def visited(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
+def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
     """The workspace for reading, without its lock: beside an owner that may be at work, or one of somebody else's."""
 
     def not_mine() -> None:
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
 
     store = _opened(
-        workspace, config, not_mine, embedding or _embedding(config), Indexing(workspace, not_mine), owned=False
+        workspace,
+        config,
+        not_mine,
+        embedding or _embedding(config),
+        Indexing(workspace, not_mine),
+        owned=False,
     )
     try:
         yield store

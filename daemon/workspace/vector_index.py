@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Self
 
-from daemon.workspace.cached_embedder import Remembering
+from daemon.workspace.cached_embedder import CachedEmbedder
 from state.errors import StoppedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
@@ -68,7 +68,7 @@ class Embedding:
                 # It may be installed meanwhile. The network is asked once: it may keep everybody waiting.
                 download, self._download = self._download, False
                 found = open_embedder(cache_folder(os.environ), download=download)
-                self._found = found if isinstance(found, Unavailable) else Remembering(found)
+                self._found = found if isinstance(found, Unavailable) else CachedEmbedder(found)
                 self._again_at = time.monotonic() + _RETRY_SECONDS
             return self._found
 
@@ -80,7 +80,7 @@ class Embedding:
     def forget_texts(self) -> None:
         """Nothing is known any more of what was embedded."""
         with self._loading:
-            if isinstance(self._found, Remembering):
+            if isinstance(self._found, CachedEmbedder):
                 self._found.forget()
 
     def rest(self, unused_seconds: float) -> bool:

@@ -42,7 +42,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Buried:
+class Tombstones:
     """All that is buried in one workspace: `runs` by length, the shortest first; `whole` are digests of whole texts.
 
     `parts` are runs of eight words of long texts, `respelt` is for other spellings. False when nothing is buried.
@@ -58,7 +58,7 @@ class Buried:
         return bool(self.whole or self.runs)
 
     @property
-    def anywhere(self) -> "Buried":
+    def anywhere(self) -> "Tombstones":
         """What the owner has forgotten: not to be kept in any text, a note's or a session's archive included."""
         return replace(self, whole=frozenset()) if self.whole else self
 
@@ -99,11 +99,11 @@ class Buried:
 
 
 MASK = "[…]"
-NOTHING = Buried()
+NOTHING = Tombstones()
 
 
 @lru_cache(maxsize=1_024)  # a text is looked at where it is read, and again where it is written
-def _found(buried: Buried, text: str) -> tuple[Span, ...]:
+def _found(buried: Tombstones, text: str) -> tuple[Span, ...]:
     found: list[Span] = []
     for reading in readings(text):
         words = worded(reading)
@@ -114,7 +114,7 @@ def _found(buried: Buried, text: str) -> tuple[Span, ...]:
     return joined(found)
 
 
-def _places(buried: Buried, text: str, words: Sequence[Word]) -> list[Span]:
+def _places(buried: Tombstones, text: str, words: Sequence[Word]) -> list[Span]:
     bare = tuple(word for word, _, _ in words)
     sums = sums_of(buried.salt, bare)
     digest_of = cache(lambda run: digest_of_run(buried.salt, run))  # one run may stand there many times

@@ -9,7 +9,7 @@ from state.errors import UsageError
 from state.sessions.importance import HOUR_SECONDS
 from state.sessions.item import Item
 from state.sessions.moments import seconds_between
-from state.sessions.policies.policy import LIVE, Order, Shelf
+from state.sessions.policies.policy import LIVE, ItemView, Order
 from state.sessions.policies.settings import shown
 
 
@@ -38,7 +38,7 @@ def strategy_of(name: str) -> Strategy:
     return Strategy(name)
 
 
-def assemble(shelf: Shelf, strategy: Strategy, max_tokens: int, now: datetime) -> Context:
+def assemble(shelf: ItemView, strategy: Strategy, max_tokens: int, now: datetime) -> Context:
     """Items in the order of the strategy, up to the first that does not fit; neither hidden nor expired ones.
 
     Raises UsageError.
@@ -62,7 +62,7 @@ def balance(item: Item, now: datetime) -> float:
     return item.importance / (1 + seconds_between(item.created_at, now) / HOUR_SECONDS)
 
 
-def _ordered(shelf: Shelf, strategy: Strategy, now: datetime) -> Iterator[Item]:
+def _ordered(shelf: ItemView, strategy: Strategy, now: datetime) -> Iterator[Item]:
     if strategy is Strategy.RECENT:
         return shelf.items(Order.NEWEST, LIVE)
     if strategy is Strategy.IMPORTANT:

@@ -13,7 +13,7 @@ from itertools import islice
 
 from state.errors import ConfirmRequiredError, NotFoundError, UnsupportedInstructionError, UsageError
 from state.sessions.item import Item
-from state.sessions.policies.policy import EVERYTHING, LIVE, Only, Order, Shelf
+from state.sessions.policies.policy import EVERYTHING, LIVE, ItemView, Order, Range
 from state.sessions.policies.settings import MAX_COUNT, shown
 
 _NUMBERED = re.compile(r"(position:|before:step_)(-?)0*([0-9]+)")
@@ -93,7 +93,7 @@ def instruction_of(text: str) -> Instruction:
     return Position(number) if kind == "position:" else BeforeStep(number)
 
 
-def meant(instruction: InSet, shelf: Shelf, mode: Mode) -> tuple[Item, ...]:
+def meant(instruction: InSet, shelf: ItemView, mode: Mode) -> tuple[Item, ...]:
     """The items that the instruction means, at least one. Raises NotFoundError when there is none."""
     only = LIVE if mode is Mode.SOFT else EVERYTHING
     match instruction:
@@ -104,7 +104,7 @@ def meant(instruction: InSet, shelf: Shelf, mode: Mode) -> tuple[Item, ...]:
         case Position(place):
             found = tuple(islice(shelf.items(Order.FIRST_IN), place, place + 1)) if place >= 0 else ()
         case BeforeStep(step):
-            found = tuple(shelf.items(Order.FIRST_IN, Only(only.state, step_before=step)))
+            found = tuple(shelf.items(Order.FIRST_IN, Range(only.state, step_before=step)))
     if not found:
         raise NotFoundError(f"there is nothing {_said(instruction)}", f"the session has {shelf.count} items")
     return found

@@ -7,7 +7,7 @@ from datetime import datetime
 from state.errors import UsageError
 from state.sessions.importance import PLACES
 from state.sessions.item import Item, Priority
-from state.sessions.policies.policy import LIVE, Order, Shelf
+from state.sessions.policies.policy import LIVE, ItemView, Order
 from state.sessions.policies.settings import Reader, read, shown, texts
 from state.text.words import content_terms
 
@@ -68,7 +68,7 @@ def folded(text: str) -> str:
     return text.casefold()
 
 
-def remembered(shelf: Shelf, prompt: str, filters: Filters, now: datetime) -> Iterator[Item]:
+def remembered(shelf: ItemView, prompt: str, filters: Filters, now: datetime) -> Iterator[Item]:
     """Those that a prompt is about, by importance, then the newest first; an empty prompt is about all.
 
     An item matches that holds the prompt in any case, or shares a word with it that carries meaning. Neither hidden

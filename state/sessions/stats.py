@@ -9,7 +9,7 @@ from itertools import islice
 from state.sessions.importance import PLACES
 from state.sessions.item import Priority, State
 from state.sessions.policies.by_name import settings_of
-from state.sessions.policies.policy import Action, Order, Policy, Shelf
+from state.sessions.policies.policy import Action, ItemView, Order, Policy
 
 _NEXT = 5
 
@@ -78,7 +78,7 @@ def capacity(policy: Policy, count: int, tokens: int) -> Capacity:
     )
 
 
-def standing(session: str, policy: Policy, shelf: Shelf, now: datetime) -> Standing:
+def standing(session: str, policy: Policy, shelf: ItemView, now: datetime) -> Standing:
     """One pass over the set, and the preview's beginning."""
     counts: Counter[str] = Counter()
     priorities = Counter({priority.value: 0 for priority in Priority})

@@ -12,7 +12,7 @@ from datetime import datetime
 from state.errors import UsageError
 from state.sessions.item import Item
 from state.sessions.policies.bounded import Bounded
-from state.sessions.policies.policy import LIVE, Only, Order, Shelf
+from state.sessions.policies.policy import LIVE, ItemView, Order, Range
 from state.sessions.policies.settings import shown
 from state.text.chunks import tokens
 
@@ -57,7 +57,7 @@ def scope_of(text: str, step: int, bounded: Bounded) -> Scope:
     return Scope(tag=tag)
 
 
-def summarize(shelf: Shelf, scope: Scope, token_limit: int, now: datetime) -> Summary:
+def summarize(shelf: ItemView, scope: Scope, token_limit: int, now: datetime) -> Summary:
     """The items of the scope, the most important first, then the newest; neither hidden nor expired ones.
 
     Raises UsageError.
@@ -78,8 +78,8 @@ def summarize(shelf: Shelf, scope: Scope, token_limit: int, now: datetime) -> Su
     return Summary("\n".join(lines), spent, tuple(sources))
 
 
-def _within(shelf: Shelf, scope: Scope, now: datetime) -> Iterator[Item]:
-    only = Only(LIVE.state, importance_from=scope.importance_from, step_from=scope.step_from)
+def _within(shelf: ItemView, scope: Scope, now: datetime) -> Iterator[Item]:
+    only = Range(LIVE.state, importance_from=scope.importance_from, step_from=scope.step_from)
     for item in shelf.items(Order.MOST_IMPORTANT, only):
         if not item.expired(now) and (scope.tag is None or scope.tag in item.tags):
             yield item

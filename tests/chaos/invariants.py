@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.config.settings import Config
-from daemon.workspace.stores import clock, owned, visited
+from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
 from state.document.document import SectionName, parse
 from state.stores.disk.workspace import Workspace
 from state.text.words import normalise
@@ -157,7 +157,7 @@ def _permissions(trial: Trial) -> None:
 
 def _idle(trial: Trial) -> None:
     """Opening it repairs nothing: there is nothing to repair."""
-    with owned(trial.workspace, Config(), "chaos") as store:
+    with open_exclusive(trial.workspace, Config(), "chaos") as store:
         demand(not store.notices, f"opening the workspace mended something: {store.notices}")
         demand(store.journal.recover() == 0, "recover() has something to do")
         check = store.crystals.connection.execute("PRAGMA integrity_check").fetchone()[0]
@@ -187,8 +187,8 @@ def _facts(trial: Trial) -> None:
     written = [text for text in trial.acknowledged if text not in trial.spoilt]
     wanted = dict.fromkeys([*trial.facts, *written])
     standing = {normalise(line) for line in lived.lines(trial.workspace)}
-    with visited(trial.workspace, Config()) as store:
-        now = clock()
+    with open_readonly(trial.workspace, Config()) as store:
+        now = utc_now()
 
         def found(query: str) -> set[str]:
             return {normalise(hit.crystal.text) for hit in store.search(query, now, limit=5).hits}

@@ -17,7 +17,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.dream.consolidation import Consolidation, consolidate
-from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.scratch import Note
@@ -54,8 +54,8 @@ def embedding() -> Embedding:
 def origin(tmp_path_factory: pytest.TempPathFactory, embedding: Embedding) -> Workspace:
     """News of every sort wait for a pass."""
     workspace = init_workspace(tmp_path_factory.mktemp("origin") / "agent")
-    now = clock()
-    with owned(workspace, CONFIG, "a test", embedding=embedding) as store:
+    now = utc_now()
+    with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
         store.remember([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
         store.questions.raise_("What is known about: parrot Admiral?", Cause.MISS, now)
     segments = Segments(workspace)
@@ -76,7 +76,7 @@ def _copy(origin: Workspace, folder: Path) -> Workspace:
 def _rest(store: Store) -> None:
     """Passes until nothing is new: the first one's note about the hormones is."""
     for _ in range(5):
-        if consolidate(store, clock()) == Consolidation():
+        if consolidate(store, utc_now()) == Consolidation():
             return
     raise AssertionError("there is always something new")
 
@@ -108,9 +108,9 @@ def _pass_that_dies(root: Path, statement: int) -> None:
         if next(seen, None) == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with owned(Workspace(root), CONFIG, "a pass that dies") as store:
+    with open_exclusive(Workspace(root), CONFIG, "a pass that dies") as store:
         store.crystals.connection.set_trace_callback(count)
-        consolidate(store, clock())
+        consolidate(store, utc_now())
 
 
 def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
@@ -122,9 +122,9 @@ def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
         nonlocal statements
         statements += 1
 
-    with owned(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
+    with open_exclusive(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
         store.crystals.connection.set_trace_callback(count)
-        done = consolidate(store, clock())
+        done = consolidate(store, utc_now())
         store.crystals.connection.set_trace_callback(None)
         assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (9, 3, 1, 1, 1)
         assert (done.raised, done.settled) == (1, 1)
@@ -139,7 +139,7 @@ def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
         process.join(PATIENCE_SECONDS)
         assert process.exitcode == -signal.SIGKILL, at
         process.close()
-        with owned(workspace, CONFIG, "a test", embedding=embedding) as store:
+        with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
             _rest(store)
             assert _world(store) == wanted, at
 
@@ -147,12 +147,12 @@ def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
 def test_a_pass_that_is_stopped_after_every_batch_comes_to_the_same(
     origin: Workspace, embedding: Embedding, tmp_path: Path
 ) -> None:
-    with owned(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
+    with open_exclusive(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
         _rest(store)
         wanted = _world(store)
-    with owned(_copy(origin, tmp_path / "stopped"), CONFIG, "a test", embedding=embedding) as store:
+    with open_exclusive(_copy(origin, tmp_path / "stopped"), CONFIG, "a test", embedding=embedding) as store:
         for calls in range(1, 12):
             asked = iter(range(calls))
-            consolidate(store, clock(), lambda asked=asked: next(asked, None) is None)  # type: ignore[misc]
+            consolidate(store, utc_now(), lambda asked=asked: next(asked, None) is None)  # type: ignore[misc]
         _rest(store)
         assert _world(store) == wanted

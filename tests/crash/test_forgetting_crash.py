@@ -11,9 +11,9 @@ import pytest
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.upkeep.examine import look_into
-from daemon.upkeep.forget import Receipt, Wish, forget
+from daemon.upkeep.forget import ForgetRequest, Receipt, forget
 from daemon.workspace.status import status
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.document.document import parse
 from state.errors import StorageError
 from state.stores.disk.workspace import Workspace
@@ -37,7 +37,7 @@ def folder() -> Iterator[Path]:
 def assert_finished(copy: Workspace) -> Receipt:
     """The next call, which is told nothing, finishes it; everything else is there."""
     with quick(copy) as store:
-        receipt = forget(store, Wish(""), clock())
+        receipt = forget(store, ForgetRequest(""), utc_now())
         assert receipt.clean, receipt.left
     assert_everything_else(copy)
     return receipt
@@ -51,13 +51,13 @@ def assert_everything_else(copy: Workspace) -> None:
         assert all(any(line in one for one in finds(store, line)) for line in KEPT)
         assert [note for note in store.segments.pending_notes() if note.text.strip() == f"{KEPT[0]}."]
         assert [one for one in look_into(store) if one.about in ("history", "forgetting") and one.advice] == []
-    assert not [one for one in status(copy, Config(), clock()).problems if "forgetting" in one.what]
+    assert not [one for one in status(copy, Config(), utc_now()).problems if "forgetting" in one.what]
 
 
 def begun(copy: Workspace) -> bool:
     with sqlite3.connect(copy.database) as connection:
         found = connection.execute("SELECT 1 FROM meta WHERE name = 'forgetting'").fetchone() is not None
-    assert found is any("forgetting" in one.what for one in status(copy, Config(), clock()).problems)
+    assert found is any("forgetting" in one.what for one in status(copy, Config(), utc_now()).problems)
     return found
 
 
@@ -74,7 +74,7 @@ def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
         with quick(copy) as store:
             store.disk.system = system = FaultySystem(copy.root, number * every, fault)
             try:
-                forget(store, Wish(SECRET), clock())
+                forget(store, ForgetRequest(SECRET), utc_now())
             except (PowerCut, StorageError):
                 counted["cut off"] += 1
         parse(copy.document.read_text(encoding="utf-8"))
@@ -100,7 +100,7 @@ def test_between_two_steps_as_well(workspace: Workspace, folder: Path, last: str
             raise PowerCut
 
     with pytest.raises(PowerCut), quick(copy) as store:
-        forget(store, Wish(SECRET), clock(), told)
+        forget(store, ForgetRequest(SECRET), utc_now(), told)
     if last in ("files", "history"):
         assert begun(copy)
         # Whoever opens it in between repairs nothing back.
@@ -129,10 +129,10 @@ def test_a_dream_in_between_brings_nothing_back(workspace: Workspace, folder: Pa
             raise PowerCut
 
     with pytest.raises(PowerCut), quick(copy) as store:
-        forget(store, Wish(SECRET), clock(), told)
+        forget(store, ForgetRequest(SECRET), utc_now(), told)
     with quick(copy) as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert SECRET not in copy.document.read_text(encoding="utf-8")
     with quick(copy) as store:
-        assert forget(store, Wish(""), clock()).clean
+        assert forget(store, ForgetRequest(""), utc_now()).clean
     assert_gone(copy, SECRET)

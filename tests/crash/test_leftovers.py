@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from tests.support.committing import Prepared, dreamt, opened, prepared
 from tests.support.faults import Fault, FaultySystem, PowerCut
 
@@ -31,7 +31,7 @@ def test_the_temporary_files_of_a_commit_that_was_killed_anywhere_are_swept(read
             store.journal.commit(ready.dream)
         left |= {name.split(".")[1] for name in temporary(workspace.root)}
         with opened(workspace) as store:
-            store.segments.sweep(clock() + timedelta(hours=2))
+            store.segments.sweep(utc_now() + timedelta(hours=2))
         assert temporary(workspace.root) == []
         shutil.rmtree(workspace.root)
         if not system.met:
@@ -70,7 +70,7 @@ def test_however_many_runs_were_killed_the_next_dream_leaves_none_that_is_said_t
     workspace = ready.copy(tmp_path / "agent")
     with opened(workspace) as store:
         for number in range(2):
-            store.ledger.begin(f"2999010{number}T000000000000Z", "restore of version 1", clock())
+            store.ledger.begin(f"2999010{number}T000000000000Z", "restore of version 1", utc_now())
         assert len([run for run in store.ledger.runs(10) if run.outcome == "running"]) == 3
         dreamt(store, "The cat is called Miez")
         assert [run for run in store.ledger.runs(10) if run.outcome == "running"] == []

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from graphs.eviction import evict, fading_order, topic_for
-from graphs.working_copy import Sheet
+from graphs.working_copy import WorkingCopy
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName, parse
 from state.document.operations import Fate, Operation
@@ -28,7 +28,7 @@ def line_about(name: str, more: int = 12) -> str:
 
 
 def faded(read: Snapshot, library: World | None = None, operations: Sequence[Operation] = ()) -> Dream:
-    sheet = Sheet(read, operations, ())
+    sheet = WorkingCopy(read, operations, ())
     evict(read, sheet, operations, library or World())
     return sheet.dream((), "scripted-1", Usage(), 0.0)
 
@@ -142,7 +142,7 @@ def test_keywords_are_chosen_again_until_the_search_finds_the_crystal() -> None:
 
 def test_a_line_whose_crystal_no_search_finds_stays_with_a_refusal() -> None:
     read = snapshot(memory(context=[line_about(name) for name in NAMES[:4]]), budget=600)
-    hidden = frozenset(Sheet(read, (), ()).crystal_of(line).id for line in read.lines[:2])
+    hidden = frozenset(WorkingCopy(read, (), ()).crystal_of(line).id for line in read.lines[:2])
     dream = faded(read, World(hidden=hidden))
     assert texts(parse(dream.after), CONTEXT)[:2] == [line_about("apollo"), line_about("beagle")]
     assert [one.figures for one in dream.refused if one.guard == "pointer"] == [
@@ -152,7 +152,7 @@ def test_a_line_whose_crystal_no_search_finds_stays_with_a_refusal() -> None:
 
 def test_when_nothing_can_be_found_nothing_leaves() -> None:
     read = snapshot(memory(context=[line_about(name) for name in NAMES]), budget=600)
-    hidden = frozenset(Sheet(read, (), ()).crystal_of(line).id for line in read.lines)
+    hidden = frozenset(WorkingCopy(read, (), ()).crystal_of(line).id for line in read.lines)
     dream = faded(read, World(hidden=hidden))
     assert len(texts(parse(dream.after), CONTEXT)) == 10
     assert dream.pointers == ()
@@ -167,7 +167,7 @@ def test_a_line_without_a_word_to_search_for_stays() -> None:
 def test_the_evictions_of_the_synthesis_are_verified_too_and_take_its_topic() -> None:
     read = snapshot(memory(context=[line_about("apollo"), line_about("beagle")]))
     wanted = [worlds.evict(CONTEXT, "L1", "Apollo and its parts"), worlds.evict(CONTEXT, "L2", "The beagle")]
-    hidden = frozenset({Sheet(read, (), ()).crystal_of(read.lines[1]).id})
+    hidden = frozenset({WorkingCopy(read, (), ()).crystal_of(read.lines[1]).id})
     dream = faded(read, World(hidden=hidden), wanted)
     assert [pointer.topic for pointer in dream.pointers] == ["Apollo and its parts"]
     assert texts(parse(dream.after), CONTEXT) == [line_about("beagle")]

@@ -9,7 +9,7 @@ import pytest
 from graphs.extractive import extract
 from graphs.guards import apply, judge
 from graphs.synthesis import read
-from graphs.working_copy import Sheet
+from graphs.working_copy import WorkingCopy
 from state.document.document import parse, render
 from state.document.operations import Refusal
 from state.dream import Draft
@@ -87,7 +87,7 @@ def test_no_honest_document_is_refused(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("honest", HONEST)
 def test_an_honest_update_stands_in_the_document_and_in_the_ledger(honest: Honest) -> None:
-    sheet = Sheet(honest.snapshot, honest.operations, ())
+    sheet = WorkingCopy(honest.snapshot, honest.operations, ())
     written = [(name, block.key) for name, block in sheet.document.lines()]
     assert sorted(written) == sorted((line.section, normalise(line.text)) for line in sheet.lines)
     for operation in honest.operations:

@@ -7,7 +7,7 @@ import pytest
 from graphs.extractive import extract
 from graphs.guards import judge
 from graphs.operation_checks import same_as_deleted, scrutinise
-from graphs.working_copy import Sheet
+from graphs.working_copy import WorkingCopy
 from state.dream import Draft, Evidence, Kind
 from state.trust import Trust
 from tests.graphs.judging import ORDER, passes, refusal
@@ -192,8 +192,8 @@ def test_a_line_of_the_ledger_has_the_trust_of_its_words() -> None:
     before = snapshot("", page, own)
     plain, _ = scrutinise(before, [add(BOND, TEA, "N1", "N2")], by_code=False)
     quoted, _ = scrutinise(snapshot("", page), [add(BOND, TEA, "N1")], by_code=False)
-    assert [birth.trust for birth in Sheet(before, plain, ()).births] == [Trust.AGENT]
-    assert [birth.trust for birth in Sheet(before, quoted, ()).births] == [Trust.WEB]
+    assert [birth.trust for birth in WorkingCopy(before, plain, ()).births] == [Trust.AGENT]
+    assert [birth.trust for birth in WorkingCopy(before, quoted, ()).births] == [Trust.WEB]
 
 
 def test_without_a_model_a_page_stands_beside_what_the_agent_knows_not_in_its_place() -> None:

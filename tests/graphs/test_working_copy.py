@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from graphs.eviction import evict as fade
 from graphs.eviction import room_for
 from graphs.guards import judge
-from graphs.working_copy import Sheet
+from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.document.document import SectionName, parse, render, stamped
 from state.document.editing import edited
@@ -84,9 +84,9 @@ def proposals(draw: st.DrawFn) -> tuple[Snapshot, Draft]:
     return read, Draft(tuple(operations), author=draw(st.sampled_from(["scripted-1", "extractive"])))
 
 
-def dreamt(read: Snapshot, draft: Draft, world: World | None = None) -> tuple[Sheet, Dream]:
+def dreamt(read: Snapshot, draft: Draft, world: World | None = None) -> tuple[WorkingCopy, Dream]:
     verdict = judge(read, draft)
-    sheet = Sheet(read, verdict.operations, ())
+    sheet = WorkingCopy(read, verdict.operations, ())
     fade(read, sheet, verdict.operations, world or World())
     return sheet, sheet.dream(verdict.refused, draft.author, Usage(), 0.0)
 
@@ -144,7 +144,7 @@ def test_the_file_fits_or_says_why_not_and_every_pointer_in_it_resolves(case: tu
     sheet, dream = dreamt(read, draft)
     too_long = len(dream.after) > read.budget
     assert too_long == any(one.guard == "budget" for one in dream.refused)
-    room = room_for(read, Sheet(read, judge(read, draft).operations, ()))
+    room = room_for(read, WorkingCopy(read, judge(read, draft).operations, ()))
     if len(dream.after) > room.characters:
         assert all(line.pinned or line.id in sheet.unmovable for line in sheet.lines)
     lines = texts(parse(dream.after), SectionName.POINTERS)

@@ -24,9 +24,9 @@ from daemon.api.operations.export import EXPORT, Export
 from daemon.api.operations.notes import NOTE, TakeNote
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
-from daemon.service.keeper_access import KeeperDesk
+from daemon.service.keeper_access import DaemonAccess
 from daemon.upkeep.import_ import import_archive
-from daemon.workspace.stores import owned
+from daemon.workspace.stores import open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.scratch import Note
 from state.stores.disk.syscalls import System
@@ -127,7 +127,7 @@ def assert_clean(there: Workspace, before: list[str], tried: set[str]) -> None:
     assert [text for text in before if places[text] != 1] == []
     assert [text for text, times in places.items() if times != 1 or text not in tried] == []
     none = Embedding.given(Unavailable("not needed here"))
-    with owned(there, Config(), "test", embedding=none) as store:
+    with open_exclusive(there, Config(), "test", embedding=none) as store:
         assert store.notices == []
         assert store.journal.recover() == 0
         assert store.crystals.connection.execute("PRAGMA integrity_check").fetchall()[0][0] == "ok"
@@ -300,7 +300,7 @@ def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) ->
     thread.start()
     try:
         assert began.wait(60)
-        desk = KeeperDesk(keeper, Config(), lambda _: None, None, lambda _: None, None)  # type: ignore[arg-type]
+        desk = DaemonAccess(keeper, Config(), lambda _: None, None, lambda _: None, None)  # type: ignore[arg-type]
         done = EXPORT.run(desk, Export())
     finally:
         desk_is_left.set()

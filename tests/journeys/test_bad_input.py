@@ -14,7 +14,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.ingest.notes import absorb_transcripts
 from daemon.workspace.adoption import open_workspace
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from state.scratch import HEADER, decode, parse_notes
 from tests.support.keeping import (
     KNOWN,
@@ -218,7 +218,7 @@ def test_whatever_stands_in_the_log_is_a_note_and_becomes_a_crystal(
     dreamd: Caller, here: Path, content: bytes
 ) -> None:
     (here / "memory" / "scratch.md").write_bytes(content)
-    expected = {note.text for note in parse_notes(decode(content), clock())}
+    expected = {note.text for note in parse_notes(decode(content), utc_now())}
     assert expected
     assert dreamd("bootstrap", here).status == 0
     ended = dreamd("dream", here)
@@ -290,8 +290,8 @@ def test_a_broken_line_of_a_transcript_is_named_and_the_lines_about_it_are_read(
 
 def test_a_transcript_that_goes_away_or_may_not_be_read_stops_no_other(here: Path, tmp_path: Path) -> None:
     (tmp_path / "there.txt").write_text("The harbour is closed on Mondays.\n")
-    with owned(open_workspace(here), Config(), "test") as store:
-        found = absorb_transcripts(store, [tmp_path / "gone.txt", tmp_path / "there.txt"], clock())
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        found = absorb_transcripts(store, [tmp_path / "gone.txt", tmp_path / "there.txt"], utc_now())
     assert found.turns == 1
     (problem,) = found.problems
     assert str(tmp_path / "gone.txt") in problem
@@ -329,7 +329,7 @@ def test_a_genome_that_is_no_text_stops_no_dream_and_one_that_is_a_folder_does(d
 
 
 def test_a_clock_that_was_ahead_stops_nothing(dreamd: Caller, here: Path) -> None:
-    with owned(open_workspace(here), Config(), "test") as store:
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
         for rows in ("versions SET at", "dreams SET started_at", "hormones SET at", "crystals SET created_at"):
             store.crystals.connection.execute(f"UPDATE {rows} = '2999-01-01T00:00:00.000000+00:00'")
     with (here / "memory" / "scratch.md").open("a") as scratch:

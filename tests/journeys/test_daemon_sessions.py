@@ -9,7 +9,7 @@ from typing import Any
 from daemon import sessions
 from daemon.api.operations.session_items import Add, InSession, add, stats
 from daemon.api.operations.session_memory import Forget, Open, close, forget, open_
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import over_stdio, run, told
@@ -105,10 +105,10 @@ def test_the_daemon_ticks_a_budget_by_itself_within_its_half_minute(home: Home) 
 def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) -> None:
     workspace = home.workspace()
     with working(workspace.root) as store:
-        before = clock() - timedelta(hours=2)
+        before = utc_now() - timedelta(hours=2)
         sessions.add(store, "chat", "The safe is behind the clock", "critical", before)
         sessions.add(store, "chat", "It rains", "low", before)
-        assert sessions.stats(store, "chat", clock()).total_count == 2
+        assert sessions.stats(store, "chat", utc_now()).total_count == 2
     with home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == ["The safe is behind the clock"]
@@ -127,7 +127,7 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) ->
 def test_maintenance_that_fails_is_told_once_in_a_while_and_tried_again(home: Home) -> None:
     workspace = home.workspace()
     with working(workspace.root) as store:
-        sessions.add(store, "chat", "The safe is behind the clock", "critical", clock() - timedelta(hours=2))
+        sessions.add(store, "chat", "The safe is behind the clock", "critical", utc_now() - timedelta(hours=2))
     with illegible_items(workspace), home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_not_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == []

@@ -12,7 +12,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.ingest.agent_hooks import link
 from daemon.workspace.adoption import init_workspace, own_folder
-from daemon.workspace.stores import owned
+from daemon.workspace.stores import open_exclusive
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support.running import Caller, alone
@@ -70,7 +70,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def remembered(workspace: Workspace) -> str:
-    with owned(workspace, Config(), "a test") as store:
+    with open_exclusive(workspace, Config(), "a test") as store:
         return " ".join(crystal.text for crystal in store.crystals.by_keys(range(999)).values())
 
 
@@ -138,7 +138,7 @@ def test_nobody_else_may_read_what_is_kept(dreamd: Caller, tmp_path: Path, umask
         dreamd("note", "-w", root, "Ada repaired the kettle of house 4")
         assert dreamd("dream", root).status == 0
         dreamd("search", "-w", root, "kettle")
-        with owned(Workspace(root.resolve()), Config(), "a test") as store:
+        with open_exclusive(Workspace(root.resolve()), Config(), "a test") as store:
             store.embed()
             assert store.index() is not None
         dreamd("session", "add", "-w", root, "s", "An item")

@@ -13,7 +13,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, owned
+from daemon.workspace.stores import Store, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.errors import NothingToDoError
@@ -78,7 +78,7 @@ def test_the_notes_of_nine_writers_beside_dreams_are_each_a_crystal_once(
         for name, number, command in writers(workspace, *numbers):
             wanted.update(f"{name} saw event {n}" for n in range(number))
             processes.append(stack.enter_context(subprocess.Popen(command)))
-        store = stack.enter_context(owned(workspace, Config(), "test"))
+        store = stack.enter_context(open_exclusive(workspace, Config(), "test"))
         store.embedding = Embedding.given(Unavailable("4,000 vectors take a minute, and nothing depends on them"))
         while any(process.poll() is None for process in processes):
             dreams += dreamt(store)

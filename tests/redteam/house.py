@@ -22,7 +22,7 @@ from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_transcripts
 from daemon.sessions import add
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.scratch import Note
@@ -114,25 +114,25 @@ def grown(folder: Path) -> Workspace:
     talk = folder / "transcripts" / "talk.md"
     talk.write_text("Ada said that the kettle of house 4 sings\n\nGrace oils the bicycle\n", encoding="utf-8")
     (folder / "GENOME.md").write_text("- Never write in capitals\n", encoding="utf-8")
-    with owned(workspace, Config(), "test", embedding=_WORDS_ONLY) as store:
+    with open_exclusive(workspace, Config(), "test", embedding=_WORDS_ONLY) as store:
         for text in ("The kettle of house 4 was repaired by Ada", "The garden gate squeaks", "Call the plumber"):
-            store.segments.append(Note(text, clock(), 0.8))
+            store.segments.append(Note(text, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        absorb_transcripts(store, [talk], clock())
+        absorb_transcripts(store, [talk], utc_now())
         for text in ("The piano was tuned by Grace", "The password hint was the second ship"):
-            store.segments.append(Note(text, clock(), 0.8))
+            store.segments.append(Note(text, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        add(store, "talk", "The carpet is to be cleaned", "medium", clock())
+        add(store, "talk", "The carpet is to be cleaned", "medium", utc_now())
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     _forgotten(workspace)
-    Segments(workspace).append(Note("The ladder stands behind the shed", clock(), 0.8))
+    Segments(workspace).append(Note("The ladder stands behind the shed", utc_now(), 0.8))
     return workspace
 
 
 def _forgotten(workspace: Workspace) -> None:
-    from daemon.api.access import OwnDesk
+    from daemon.api.access import LocalAccess
 
-    with OwnDesk(workspace, Config(), "test", embedding=_WORDS_ONLY) as desk:
+    with LocalAccess(workspace, Config(), "test", embedding=_WORDS_ONLY) as desk:
         FORGET.run(desk, Forget(text="The password hint was the second ship", confirm=True))
 
 

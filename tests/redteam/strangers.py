@@ -21,7 +21,7 @@ from graphs.eviction import evict as fade
 from graphs.extractive import condensed, extract
 from graphs.guards import judge
 from graphs.synthesis import read
-from graphs.working_copy import Sheet
+from graphs.working_copy import WorkingCopy
 from state.crystals.crystal import Crystal
 from state.document.merge import working
 from state.document.operations import Operation
@@ -125,7 +125,7 @@ def world(own: Sequence[str], strange: Iterable[tuple[str, Trust]], standing: Se
 def lines_after(before: Snapshot, draft: Draft, insights: Sequence[Crystal] = ()) -> list[str]:
     """The new lines of MEMORY.md after a dream."""
     verdict = judge(before, draft)
-    sheet = Sheet(before, verdict.operations, insights)
+    sheet = WorkingCopy(before, verdict.operations, insights)
     fade(before, sheet, verdict.operations, Library())
     old = {block.key for _, block in working(before.text).lines()}
     return [block.text for _, block in sheet.document.lines() if block.key not in old]

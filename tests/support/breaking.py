@@ -16,7 +16,7 @@ from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_notes, absorb_transcripts
 from daemon.upkeep.repair.run import Repair, repair
 from daemon.workspace.adoption import adopt, init_workspace
-from daemon.workspace.stores import Store, clock, owned, visited
+from daemon.workspace.stores import Store, open_exclusive, open_readonly, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.document.document import SectionName, parse
@@ -52,7 +52,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
     chat = workspace.root / "transcripts" / "chat.jsonl"
     chat.parent.mkdir()
     chat.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in SAID))
-    with owned(workspace, Config(), "test", embedding=embedding) as store:
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.crystals.connection.execute("PRAGMA synchronous = OFF")
         store.disk.system = Unsynced()
         _note(store, *NOTED[:60])
@@ -62,13 +62,13 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
         workspace.document.write_text(text.replace(heading, f"{heading}- {BY_HAND}\n", 1))
         _note(store, *NOTED[60:90], LONG)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        absorb_transcripts(store, [chat], clock())
+        absorb_transcripts(store, [chat], utc_now())
         _note(store, *NOTED[90:])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         for n, text in enumerate(REMEMBERED):
-            sessions.add(store, f"session {n % 3}", text, "medium", clock())
+            sessions.add(store, f"session {n % 3}", text, "medium", utc_now())
         _note(store, *PENDING)
-        absorb_notes(store, clock())
+        absorb_notes(store, utc_now())
         _note(store, UNREAD)
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace
@@ -76,7 +76,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
 
 def _note(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, clock(), 0.8))
+        store.segments.append(Note(text, utc_now(), 0.8))
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
@@ -90,7 +90,7 @@ def with_log(workspace: Workspace, folder: Path) -> Workspace:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         crystals = Crystals(connection)
         for text in LOGGED:
-            crystals.upsert([Crystal(text, Origin.SESSION, clock(), session="a log")])
+            crystals.upsert([Crystal(text, Origin.SESSION, utc_now(), session="a log")])
         copy = copied(workspace, folder)
         crystals.remove([crystal_id(Origin.SESSION, text) for text in LOGGED])
     return copy
@@ -202,15 +202,15 @@ def lost(workspace: Workspace) -> Lost:
 
 def found(workspace: Workspace, texts: tuple[str, ...]) -> list[str]:
     """Which of these a search does not find."""
-    with visited(workspace, Config(), WORDS_ONLY) as store:
+    with open_readonly(workspace, Config(), WORDS_ONLY) as store:
         return [
-            text for text in texts if all(text != hit.crystal.text for hit in store.search(text, clock(), 8).hits)
+            text for text in texts if all(text != hit.crystal.text for hit in store.search(text, utc_now(), 8).hits)
         ]
 
 
 def assert_works(workspace: Workspace) -> None:
     """It opens, MEMORY.md is whole, and a dream takes in what waits."""
-    with owned(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
+    with open_exclusive(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
         document = parse(workspace.document.read_bytes().decode())
         assert document.missing == ()
         assert document.doubled == ()

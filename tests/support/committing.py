@@ -11,7 +11,7 @@ from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, Outcome, dream_now
-from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
 from state.dream import Dream, Reason
@@ -51,7 +51,7 @@ class Prepared:
 @contextmanager
 def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
     """The workspace, owned, without an embedding model: searched by words, opened in milliseconds."""
-    with owned(workspace, Config(), "test") as store:
+    with open_exclusive(workspace, Config(), "test") as store:
         store.embedding = Embedding.given(Unavailable("left out of this test"))
         store.disk.system = system or Unsynced()
         store.crystals.connection.execute("PRAGMA synchronous = OFF")  # only a real loss of power would tell
@@ -61,7 +61,7 @@ def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store
 def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
     """One dream over these notes."""
     for note in notes:
-        store.segments.append(Note(note, clock(), 0.8))
+        store.segments.append(Note(note, utc_now(), 0.8))
     return dream_now(store, Reason.MANUAL, mode)
 
 

@@ -13,9 +13,9 @@ from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_transcripts
-from daemon.upkeep.forget import Receipt, Wish, forget
+from daemon.upkeep.forget import ForgetRequest, Receipt, forget
 from daemon.workspace.adoption import adopt, init_workspace
-from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
 from state.dream import Reason
@@ -53,7 +53,7 @@ class _PowerCutAtCommit(System):
 
 @contextmanager
 def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
-    with owned(workspace, Config(), "test", embedding=MODEL) as store:
+    with open_exclusive(workspace, Config(), "test", embedding=MODEL) as store:
         store.disk.system = system or Unsynced()
         store.crystals.connection.execute("PRAGMA synchronous = OFF")
         yield store
@@ -61,7 +61,7 @@ def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store
 
 def note(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, clock(), 0.8))
+        store.segments.append(Note(text, utc_now(), 0.8))
 
 
 def lived(folder: Path, secret: str = SECRET) -> Workspace:
@@ -78,7 +78,7 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         workspace.document.write_text(added(hand, f"Never say that {secret}"), encoding="utf-8")
         note(store, f"We must not forget: {secret}", "The kettle of house 9 was repaired")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        absorb_transcripts(store, [talk], clock())
+        absorb_transcripts(store, [talk], utc_now())
         _sessions(store, secret)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         restore(store, 1)
@@ -114,7 +114,7 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
 
 
 def _sessions(store: Store, secret: str) -> None:
-    now = clock()
+    now = utc_now()
     for session in ("s", f"about {secret}"[:60]):
         whole = sessions.add(store, session, secret, "high", now, tags=[secret[:40], "x"], metadata={"k": secret}).id
         part = sessions.add(store, session, f"{KEPT[5]}. Then {secret}. {KEPT[2]}.", "high", now).id
@@ -134,7 +134,7 @@ def forgotten(
     workspace: Workspace, text: str = SECRET, cut: Cut = Cut.SENTENCES, *, derived: bool = False
 ) -> Receipt:
     with opened(workspace) as store:
-        return forget(store, Wish(text, cut, derived), clock())
+        return forget(store, ForgetRequest(text, cut, derived), utc_now())
 
 
 def bytes_with(workspace: Workspace, text: str) -> list[str]:
@@ -152,7 +152,7 @@ def bytes_with(workspace: Workspace, text: str) -> list[str]:
 
 
 def finds(store: Store, query: str) -> list[str]:
-    return [hit.crystal.text for hit in store.search(query, clock()).hits]
+    return [hit.crystal.text for hit in store.search(query, utc_now()).hits]
 
 
 def assert_sound(workspace: Workspace) -> None:
@@ -193,10 +193,10 @@ def little(folder: Path, secret: str) -> Workspace:
         hand = workspace.document.read_text(encoding="utf-8")
         line = " ".join(secret.split())
         workspace.document.write_text(added(added(hand, BY_HAND), f"By hand: {line}"), encoding="utf-8")
-        absorb_transcripts(store, [document], clock())
+        absorb_transcripts(store, [document], utc_now())
         note(store, "The kettle of house 9 was repaired", f"Again: {secret}"[:12_000])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        now = clock()
+        now = utc_now()
         sessions.add(store, "s", f"{secret}"[:90_000], "high", now, metadata={"k": secret[:5_000]})
         kept = sessions.add(store, "s", f"{KEPT[5]}.\n{secret}"[:90_000], "high", now).id
         sessions.promote(store, "s", kept, now)
@@ -208,7 +208,7 @@ def little(folder: Path, secret: str) -> Workspace:
 def quick(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
     """Searched by words."""
     none = Embedding.given(Unavailable("left out of this test"))
-    with owned(workspace, Config(), "test", embedding=none) as store:
+    with open_exclusive(workspace, Config(), "test", embedding=none) as store:
         store.disk.system = system or Unsynced()
         store.crystals.connection.execute("PRAGMA synchronous = OFF")
         yield store

@@ -9,7 +9,7 @@ from pathlib import Path
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import adopt, init_workspace
-from daemon.workspace.stores import owned, visited
+from daemon.workspace.stores import open_exclusive, open_readonly
 from state.dream import Reason
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
@@ -28,7 +28,7 @@ def remembering(folder: Path) -> Path:
     workspace = init_workspace(folder)
     for text in KNOWN:
         Segments(workspace).append(Note(text, datetime.now(UTC)))
-    with owned(workspace, Config(), "test") as store:
+    with open_exclusive(workspace, Config(), "test") as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         # As a workspace is that nobody has open: all in one file.
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -48,7 +48,7 @@ def pending(root: Path) -> list[str]:
 
 def crystals(root: Path) -> set[str]:
     """The texts of the long-term memory."""
-    with visited(Workspace(root), Config()) as store:
+    with open_readonly(Workspace(root), Config()) as store:
         return {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
 
 

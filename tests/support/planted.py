@@ -7,7 +7,7 @@ from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.workspace.adoption import adopt, init_workspace
-from daemon.workspace.stores import Store, clock, visited
+from daemon.workspace.stores import Store, open_readonly, utc_now
 from state.document.document import SectionName, parse
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
@@ -109,7 +109,7 @@ def whereabouts(workspace: Workspace, lines: Sequence[str] = LINES) -> dict[str,
     five results. Revised means that what stands in its place says nothing that neither it nor the evidence says.
     """
     standing = {normalise(line) for line in lived.lines(workspace)}
-    with visited(workspace, Config()) as store:
+    with open_readonly(workspace, Config()) as store:
         pointers = store.lineage.pointers(standing=True)
         behind = {text for pointer in pointers for text in _first(store, pointer.keywords)}
         return {line: _place(store, line, standing, behind) for line in lines}
@@ -117,7 +117,7 @@ def whereabouts(workspace: Workspace, lines: Sequence[str] = LINES) -> dict[str,
 
 def altered(workspace: Workspace, lines: Sequence[str] = LINES) -> list[str]:
     """What stands in MEMORY.md as a version of one of these lines and says what nobody has said."""
-    with visited(workspace, Config()) as store:
+    with open_readonly(workspace, Config()) as store:
         return [
             text
             for text, line in _versions(_lines(workspace), lines)
@@ -137,7 +137,7 @@ def _place(store: Store, line: str, standing: set[str], behind: set[str]) -> str
 
 
 def _first(store: Store, words: str) -> set[str]:
-    return {normalise(hit.crystal.text) for hit in store.search(words, clock(), limit=_FIRST).hits}
+    return {normalise(hit.crystal.text) for hit in store.search(words, utc_now(), limit=_FIRST).hits}
 
 
 def _revised(store: Store, line: str) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from daemon.service.schedule import Act, Due, History, Pending, Thresholds, due
+from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, due
 from state.dream import Reason
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class World:
     changed: bool = False
     session_ended: datetime | None = None
     spike_until: datetime = START
-    acts: list[tuple[datetime, Due]] = field(default_factory=list)
+    acts: list[tuple[datetime, Decision]] = field(default_factory=list)
     held_at_dreams: list[bool] = field(default_factory=list)
     last_set: datetime = START
 
@@ -64,31 +64,31 @@ class World:
             dopamine=0.9 if self.real < self.spike_until else 0.2,
         )
 
-    def ask(self) -> Due:
+    def ask(self) -> Decision:
         return due(self.now, self.history, self.pending, self.thresholds)
 
-    def act(self) -> Due:
+    def act(self) -> Decision:
         """Everything that is due at this moment, as the service does it; then the answer is to wait."""
         done = []
-        while (one := self.ask()).act is not Act.WAIT:
+        while (one := self.ask()).act is not Action.WAIT:
             assert one.at == self.now
             assert (one.act, one.reason) not in done, "the same again, at the same moment"
             done.append((one.act, one.reason))
             self.acts.append((self.real, one))
-            {Act.DREAM: self._dream, Act.PASS: self._pass, Act.SKIP: self._skip}[one.act](one)
+            {Action.DREAM: self._dream, Action.PASS: self._pass, Action.SKIP: self._skip}[one.act](one)
         assert one.at > self.now
         return one
 
-    def _skip(self, one: Due) -> None:
+    def _skip(self, one: Decision) -> None:
         assert one.detail.endswith(" wanted") or one.detail.startswith("proposal ")
         self.history = replace(self.history, last_look=self.now)
 
-    def _pass(self, one: Due) -> None:
+    def _pass(self, one: Decision) -> None:
         spike = self.now if one.reason is Reason.SPIKE else self.history.last_spike_pass
         self.history = replace(self.history, last_pass=self.now, last_spike_pass=spike)
         self.crystals, self.unread, self.changed = self.crystals + self.unread, 0, False
 
-    def _dream(self, one: Due) -> None:
+    def _dream(self, one: Decision) -> None:
         assert self.pending.new >= (1 if one.reason in ENOUGH_IS_ONE else self.thresholds.min_chunks)
         ceiling = self.history.ceiling_until
         self.held_at_dreams.append(bool(self.history.proposal) or (ceiling is not None and self.now < ceiling))
@@ -192,7 +192,7 @@ class World:
         if self.careful or by > timedelta(0):  # forward it looks like sleep
             self.history = replace(self.history, awake_since=self.now)
 
-    def did(self, act: Act) -> list[datetime]:
+    def did(self, act: Action) -> list[datetime]:
         return [when for when, one in self.acts if one.act is act]
 
     def spike_passes(self) -> list[datetime]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from state.sessions.importance import score
 from state.sessions.item import Item, State
-from state.sessions.policies.policy import Action, Plan, Policy, Shelf, Step
+from state.sessions.policies.policy import Action, ItemView, Plan, Policy, Step
 from tests.state.sessions.shelves import START, ListShelf
 
 
@@ -105,7 +105,7 @@ class Session:
         self.log.append((new.id, Place.SET, why))
         return self.apply(self._previewed(lambda shelf: self.policy.admit(new, shelf, self.now), new))
 
-    def _previewed(self, decide: Callable[[Shelf], Plan], new: Item | None = None) -> Plan:
+    def _previewed(self, decide: Callable[[ItemView], Plan], new: Item | None = None) -> Plan:
         """The same set gives the same plan, in the order of the preview."""
         before = list(self.held)
         plan = decide(self.shelf)

@@ -10,7 +10,7 @@ from daemon import sessions
 from daemon.config.settings import Config, SecretsSection
 from daemon.sessions import answers as values
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, owned
+from daemon.workspace.stores import Store, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.sessions.item import Item
 from state.stores.disk.workspace import Workspace
@@ -30,7 +30,9 @@ def working(root: Path, *, redact: bool = True) -> Iterator[Store]:
     """The stores of the workspace at this place, which is made if it is not there."""
     workspace = Workspace(root) if (root / ".dreamd").exists() else init_workspace(root)
     config = Config(secrets=SecretsSection(redact=redact))
-    with owned(workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))) as store:
+    with open_exclusive(
+        workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))
+    ) as store:
         yield store
 
 

@@ -5,12 +5,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Operation, Request
 from daemon.dream.run import Mode, Outcome
 from daemon.upkeep.examine import Finding, look_into
 from daemon.workspace.status import Status, status
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import UsageError
 
@@ -34,7 +34,7 @@ class Dreamt:
     outcome: Outcome | None
 
 
-def _dream(desk: Desk, asked: DreamNow) -> Dreamt:
+def _dream(desk: WorkspaceAccess, asked: DreamNow) -> Dreamt:
     reason = _REASONS[asked.reason]
     if not asked.wait and asked.mode is not None:
         raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
@@ -56,8 +56,8 @@ DREAM = Operation(
 )
 
 
-def _status(desk: Desk, _: Nothing) -> Status:
-    return status(desk.workspace, desk.config, clock(), desk.service())
+def _status(desk: WorkspaceAccess, _: Nothing) -> Status:
+    return status(desk.workspace, desk.config, utc_now(), desk.service())
 
 
 STATUS = Operation(
@@ -78,7 +78,7 @@ class Findings:
     findings: tuple[Finding, ...]
 
 
-def _examine(desk: Desk, _: Nothing) -> Findings:
+def _examine(desk: WorkspaceAccess, _: Nothing) -> Findings:
     with desk.alone() as store:
         return Findings(tuple(look_into(store)))
 

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Operation, Request
 from daemon.upkeep.export import Exported, export
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 
 
 class Export(Request):
@@ -16,9 +16,9 @@ class Export(Request):
     )
 
 
-def _export(desk: Desk, asked: Export) -> Exported:
+def _export(desk: WorkspaceAccess, asked: Export) -> Exported:
     with desk.in_turn() as store:
-        return export(store, clock(), asked.process)
+        return export(store, utc_now(), asked.process)
 
 
 EXPORT = Operation(

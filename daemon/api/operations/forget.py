@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Operation, Request
-from daemon.upkeep.forget import Receipt, Wish, forget, lift, rehearse
-from daemon.workspace.stores import clock
+from daemon.upkeep.forget import ForgetRequest, Receipt, forget, lift, rehearse
+from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.matching import Cut
 from state.stores.database.tombstones_copy import keep_copy
@@ -29,11 +29,11 @@ class Forget(Request):
     confirm: bool = Field(default=False, description="It cannot be undone: say true")
 
 
-def _forget(desk: Desk, asked: Forget) -> Receipt:
-    wish = Wish(asked.text, Cut.WORDS if asked.words else Cut.SENTENCES, asked.derived)
+def _forget(desk: WorkspaceAccess, asked: Forget) -> Receipt:
+    wish = ForgetRequest(asked.text, Cut.WORDS if asked.words else Cut.SENTENCES, asked.derived)
     if asked.lift:
         with desk.store() as store:
-            receipt = lift(store, asked.text, clock())
+            receipt = lift(store, asked.text, utc_now())
             keep_copy(store.crystals.connection, store.disk, store.workspace.state)
             return receipt
     if not asked.dry_run and not asked.confirm:
@@ -42,8 +42,8 @@ def _forget(desk: Desk, asked: Forget) -> Receipt:
         )
     with desk.alone() as store:
         if asked.dry_run:
-            return rehearse(store, wish, clock())
-        receipt = forget(store, wish, clock(), desk.told)
+            return rehearse(store, wish, utc_now())
+        receipt = forget(store, wish, utc_now(), desk.told)
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
     desk.noted()
     return receipt

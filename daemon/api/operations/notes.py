@@ -6,13 +6,13 @@ from pathlib import Path
 
 from pydantic import Field
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Operation, Request
 from daemon.dream.progress import Step
 from daemon.ingest.notes import absorb_transcripts, feel
 from daemon.workspace.adoption import vouch
 from daemon.workspace.redaction import redacted
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.errors import NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.signals.hormones import Feeling, mood
@@ -40,9 +40,11 @@ class NoteTaken:
     crystal: str
 
 
-def _note(desk: Desk, asked: TakeNote) -> NoteTaken:
+def _note(desk: WorkspaceAccess, asked: TakeNote) -> NoteTaken:
     """Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken."""
-    note = Segments(desk.workspace).append(Note(asked.note, clock(), asked.importance), desk.config.secrets.redaction)
+    note = Segments(desk.workspace).append(
+        Note(asked.note, utc_now(), asked.importance), desk.config.secrets.redaction
+    )
     desk.noted()
     return NoteTaken(note.at, note.importance, note.text, "pending")
 
@@ -76,18 +78,18 @@ class Mood:
     at: datetime
 
 
-def _feel(desk: Desk, asked: Feel) -> Mood:
+def _feel(desk: WorkspaceAccess, asked: Feel) -> Mood:
     with desk.store() as store:
-        now = clock()
+        now = utc_now()
         feel(store, [asked.event], redacted(store, asked.because), now, now)
         levels = _mood_of(store, now)
     desk.noted()
     return levels
 
 
-def _mood(desk: Desk, _: Nothing) -> Mood:
+def _mood(desk: WorkspaceAccess, _: Nothing) -> Mood:
     with desk.reading() as store:
-        return _mood_of(store, clock())
+        return _mood_of(store, utc_now())
 
 
 def _mood_of(store: Store, now: datetime) -> Mood:
@@ -132,7 +134,7 @@ class Ingested:
     problems: tuple[str, ...]
 
 
-def _ingest(desk: Desk, asked: Ingest) -> Ingested:
+def _ingest(desk: WorkspaceAccess, asked: Ingest) -> Ingested:
     paths = [Path(path) for path in asked.paths]
     for path in paths:
         if not path.is_absolute():
@@ -141,7 +143,7 @@ def _ingest(desk: Desk, asked: Ingest) -> Ingested:
         return _read(store, paths, desk)
 
 
-def _read(store: Store, paths: list[Path], desk: Desk) -> Ingested:
+def _read(store: Store, paths: list[Path], desk: WorkspaceAccess) -> Ingested:
     before, files, unread, turns, problems = store.crystals.count(), 0, 0, 0, list[str]()
     for path in (file for named in paths for file in _files(named)):
         files += 1
@@ -150,7 +152,7 @@ def _read(store: Store, paths: list[Path], desk: Desk) -> Ingested:
             problems.append(f"{path} does not exist; check the path")
             continue
         vouch(store.workspace, path)
-        found = absorb_transcripts(store, [path], clock(), lambda line: desk.told(Step("ingest", line)))
+        found = absorb_transcripts(store, [path], utc_now(), lambda line: desk.told(Step("ingest", line)))
         turns += found.turns
         problems += found.problems
         unread += bool(found.problems and not found.turns)

@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 
 
 class Request(BaseModel):
@@ -44,7 +44,7 @@ class Operation(Generic[Asked, Answer]):
     summary: str
     request: type[Asked]
     reply: type[Answer]
-    run: Callable[[Desk, Asked], Answer]
+    run: Callable[[WorkspaceAccess, Asked], Answer]
     remote: bool = True
     long: bool = False
     reads: bool = False
@@ -65,10 +65,10 @@ def operation(
     method: Literal["GET", "POST"] = "POST",
     long: bool = False,
     reads: bool = False,
-) -> Callable[[Callable[[Desk, Asked], Answer]], Operation[Asked, Answer]]:
+) -> Callable[[Callable[[WorkspaceAccess, Asked], Answer]], Operation[Asked, Answer]]:
     """Make an operation of the function below: its annotations say what is asked and answered, its docstring why."""
 
-    def made(run: Callable[[Desk, Asked], Answer]) -> Operation[Asked, Answer]:
+    def made(run: Callable[[WorkspaceAccess, Asked], Answer]) -> Operation[Asked, Answer]:
         asked, answer = (get_type_hints(run)[key] for key in ("asked", "return"))
         summary = " ".join((run.__doc__ or "").split())
         return Operation(name, method, path, summary, asked, answer, run, long=long, reads=reads)

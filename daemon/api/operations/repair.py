@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Operation, Request
 from daemon.upkeep.repair.run import Repair, repair, survey
 
@@ -13,7 +13,7 @@ class Mending(Request):
     dry: bool = Field(default=False, description="True: say what would be done, and do nothing")
 
 
-def _repair(desk: Desk, asked: Mending) -> Repair:
+def _repair(desk: WorkspaceAccess, asked: Mending) -> Repair:
     with desk.vacant() as vacant:
         if asked.dry:
             return survey(desk.workspace, desk.config, vacant.check, vacant.embedding)

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 from pydantic import AwareDatetime, Field
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Operation, Request
-from daemon.api.provenance import LineStory, why
+from daemon.api.provenance import LineHistory, why
 from daemon.api.search import look, recall
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.bootstrap import Bootstrap, bootstrap
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, ForeignError
@@ -78,7 +78,7 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class SearchReply:
     """What a search found, best first.
 
     `good`: something answers the query well. `arms`: "lexical", and "dense" when meaning was compared too.
@@ -92,7 +92,7 @@ class Recollection:
     archived: tuple[Archived, ...] = ()
 
 
-def _search(desk: Desk, asked: Search) -> Recollection:
+def _search(desk: WorkspaceAccess, asked: Search) -> SearchReply:
     """While another process holds the workspace it is only read: a note of this minute may be missed then."""
     try:
         with desk.store() as store:
@@ -106,12 +106,12 @@ def _search(desk: Desk, asked: Search) -> Recollection:
     if desk.workspace.foreign:  # it says of itself what it likes
         hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in found.hits]
         found = replace(found, hits=tuple(hits))
-    return Recollection(asked.query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits), left)
+    return SearchReply(asked.query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits), left)
 
 
-def _archived(desk: Desk, store: Store, asked: Search, found: Findings) -> tuple[Archived, ...]:
+def _archived(desk: WorkspaceAccess, store: Store, asked: Search, found: Findings) -> tuple[Archived, ...]:
     """Of the archive, what is not among the crystals that were found."""
-    now, known = clock(), {hit.crystal.text for hit in found.hits}
+    now, known = utc_now(), {hit.crystal.text for hit in found.hits}
     left = left_behind(store, asked.query, asked.limit, asked.filters, now) if asked.archived else ()
     return tuple(
         Archived(
@@ -154,7 +154,7 @@ SEARCH = Operation(
     summary="Search the long-term memory by meaning and by words. Use it before you answer from memory, and with the "
     "keywords of a crystal pointer.",
     request=Search,
-    reply=Recollection,
+    reply=SearchReply,
     run=_search,
     reads=True,
 )
@@ -169,7 +169,7 @@ class Read(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Waking:
+class BootstrapReply:
     """What an agent reads at session start: `text` is both parts as Markdown. `left_out`: older pending notes."""
 
     text: str
@@ -179,18 +179,18 @@ class Waking:
     truncated: bool
 
 
-def _bootstrap(desk: Desk, asked: Read) -> Waking:
+def _bootstrap(desk: WorkspaceAccess, asked: Read) -> BootstrapReply:
     window = asked.context_window or desk.config.dream.context_window
     notes, redaction = Segments(desk.workspace).each_pending(), desk.config.secrets.redaction
     unforgotten = buried_in(desk.workspace.database).without
     return _waking(bootstrap(_memory(desk), notes, window, redaction=redaction, shown_of=unforgotten))
 
 
-def _waking(ready: Bootstrap) -> Waking:
-    return Waking(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
+def _waking(ready: Bootstrap) -> BootstrapReply:
+    return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
 
 
-def _memory(desk: Desk) -> str:
+def _memory(desk: WorkspaceAccess) -> str:
     content = Disk(desk.workspace.root).read_if_there(desk.workspace.document) or b""
     return content.decode(errors="replace")
 
@@ -202,7 +202,7 @@ BOOTSTRAP = Operation(
     summary="What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded "
     "in yet.",
     request=Read,
-    reply=Waking,
+    reply=BootstrapReply,
     run=_bootstrap,
 )
 
@@ -216,7 +216,7 @@ class Memory:
     read_at: datetime
 
 
-def _state(desk: Desk, _: Nothing) -> Memory:
+def _state(desk: WorkspaceAccess, _: Nothing) -> Memory:
     with desk.reading() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
         text = desk.config.secrets.redaction.of(_memory(desk))
@@ -241,15 +241,15 @@ class Why(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Stories:
+class WhyReply:
     """The lines that are meant, standing ones first, at most five, each from its writing to its end."""
 
-    lines: tuple[LineStory, ...]
+    lines: tuple[LineHistory, ...]
 
 
-def _why(desk: Desk, asked: Why) -> Stories:
+def _why(desk: WorkspaceAccess, asked: Why) -> WhyReply:
     with desk.reading() as store:
-        return Stories(why(store, asked.text))
+        return WhyReply(why(store, asked.text))
 
 
 WHY = Operation(
@@ -258,6 +258,6 @@ WHY = Operation(
     path="/why",
     summary="Where a line of MEMORY.md comes from: dream, operation, evidence, file and lines.",
     request=Why,
-    reply=Stories,
+    reply=WhyReply,
     run=_why,
 )

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from daemon import sessions
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Operation, Request, operation
 from daemon.sessions.answers import (
     Added,
@@ -20,7 +20,7 @@ from daemon.sessions.answers import (
     Pending,
     SearchResult,
 )
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.sessions.importance import from_scale
 from state.sessions.page import LIMIT, MOST, Wanted
 from state.sessions.stats import Standing
@@ -41,7 +41,7 @@ Answer = TypeVar("Answer")
 
 def tool(
     name: str, *, reads: bool = False, long: bool = False
-) -> Callable[[Callable[[Desk, Asked], Answer]], Operation[Asked, Answer]]:
+) -> Callable[[Callable[[WorkspaceAccess, Asked], Answer]], Operation[Asked, Answer]]:
     """An operation on sessions."""
     return operation(name, f"/sessions/{name}", reads=reads, long=long)
 
@@ -88,17 +88,17 @@ class Add(InSession):
 
 
 @tool("working_memory_add")
-def add(desk: Desk, asked: Add) -> Added:
+def add(desk: WorkspaceAccess, asked: Add) -> Added:
     """Keep something in mind for this session."""
     with desk.store() as store:
-        return sessions.add(store, now=clock(), **asked.given)
+        return sessions.add(store, now=utc_now(), **asked.given)
 
 
 @tool("working_memory_get")
-def get(desk: Desk, asked: OfMemory) -> Memory:
+def get(desk: WorkspaceAccess, asked: OfMemory) -> Memory:
     """One memory by its id; counts as an access, and may promote it."""
     with desk.store() as store:
-        return sessions.get(store, asked.session_id, asked.memory_id, clock())
+        return sessions.get(store, asked.session_id, asked.memory_id, utc_now())
 
 
 class Choice(Listed):
@@ -109,13 +109,13 @@ class Choice(Listed):
 
 
 @tool("working_memory_list", reads=True)
-def list_(desk: Desk, asked: Choice) -> Memories:
+def list_(desk: WorkspaceAccess, asked: Choice) -> Memories:
     """What this session has in mind, the oldest first."""
     with desk.reading() as store:
         return sessions.list_memories(
             store,
             asked.session_id,
-            clock(),
+            utc_now(),
             include_expired=asked.include_expired,
             include_promoted=asked.include_promoted,
             wanted=asked.wanted,
@@ -123,63 +123,63 @@ def list_(desk: Desk, asked: Choice) -> Memories:
 
 
 @tool("working_memory_promote")
-def promote(desk: Desk, asked: OfMemory) -> LongTerm:
+def promote(desk: WorkspaceAccess, asked: OfMemory) -> LongTerm:
     """Make a memory long-term now; memory_search finds it from then on."""
     with desk.store() as store:
-        return sessions.promote(store, asked.session_id, asked.memory_id, clock())
+        return sessions.promote(store, asked.session_id, asked.memory_id, utc_now())
 
 
 @tool("working_memory_clear_session")
-def clear(desk: Desk, asked: InSession) -> Cleared:
+def clear(desk: WorkspaceAccess, asked: InSession) -> Cleared:
     """Clear the session's mind; what was in it can be recalled."""
     with desk.store() as store:
-        return sessions.clear_session(store, asked.session_id, clock())
+        return sessions.clear_session(store, asked.session_id, utc_now())
 
 
 @tool("working_memory_stats", reads=True)
-def stats(desk: Desk, asked: InSession) -> Standing:
+def stats(desk: WorkspaceAccess, asked: InSession) -> Standing:
     """Counts, limits, utilisation, and who leaves next and why."""
     with desk.reading() as store:
-        return sessions.stats(store, asked.session_id, clock())
+        return sessions.stats(store, asked.session_id, utc_now())
 
 
 @tool("working_memory_expire")
-def expire(desk: Desk, asked: OfMemory) -> Done:
+def expire(desk: WorkspaceAccess, asked: OfMemory) -> Done:
     """Let a memory's time be over now."""
     with desk.store() as store:
-        return sessions.expire(store, asked.session_id, asked.memory_id, clock())
+        return sessions.expire(store, asked.session_id, asked.memory_id, utc_now())
 
 
 @tool("working_memory_extend_ttl")
-def extend_ttl(desk: Desk, asked: OfMemory) -> Extended:
+def extend_ttl(desk: WorkspaceAccess, asked: OfMemory) -> Extended:
     """Let a memory live as long again as its priority says."""
     with desk.store() as store:
-        return sessions.extend_ttl(store, asked.session_id, asked.memory_id, clock())
+        return sessions.extend_ttl(store, asked.session_id, asked.memory_id, utc_now())
 
 
 @tool("working_memory_export", reads=True)
-def export(desk: Desk, asked: Listed) -> Memories:
+def export(desk: WorkspaceAccess, asked: Listed) -> Memories:
     """All memories of the session, and those that left it as long-term records."""
     with desk.reading() as store:
         return sessions.export(store, asked.session_id, asked.wanted)
 
 
 @tool("working_memory_list_pending", reads=True)
-def list_pending(desk: Desk, asked: Listed) -> Pending:
+def list_pending(desk: WorkspaceAccess, asked: Listed) -> Pending:
     """Memories that have earned promotion."""
     with desk.reading() as store:
-        return sessions.list_pending(store, asked.session_id, clock(), asked.wanted)
+        return sessions.list_pending(store, asked.session_id, utc_now(), asked.wanted)
 
 
 @tool("working_memory_list_expired", reads=True)
-def list_expired(desk: Desk, asked: Listed) -> Memories:
+def list_expired(desk: WorkspaceAccess, asked: Listed) -> Memories:
     """Memories whose time is over and that the next cleanup takes."""
     with desk.reading() as store:
-        return sessions.list_expired(store, asked.session_id, clock(), asked.wanted)
+        return sessions.list_expired(store, asked.session_id, utc_now(), asked.wanted)
 
 
 @tool("working_memory_list_promoted", reads=True)
-def list_promoted(desk: Desk, asked: Listed) -> Memories:
+def list_promoted(desk: WorkspaceAccess, asked: Listed) -> Memories:
     """Memories that are long-term records too."""
     with desk.reading() as store:
         return sessions.list_promoted(store, asked.session_id, asked.wanted)
@@ -194,10 +194,10 @@ class Bulk(InSession):
 
 
 @tool("working_memory_bulk_promote", long=True)
-def bulk_promote(desk: Desk, asked: Bulk) -> BulkPromoted:
+def bulk_promote(desk: WorkspaceAccess, asked: Bulk) -> BulkPromoted:
     """Promote several memories; one that fails does not keep the others."""
     with desk.store() as store:
-        return sessions.bulk_promote(store, asked.session_id, asked.memory_ids, clock())
+        return sessions.bulk_promote(store, asked.session_id, asked.memory_ids, utc_now())
 
 
 class Relate(OfMemory):
@@ -209,10 +209,10 @@ class Relate(OfMemory):
 
 
 @tool("working_memory_relation_add")
-def relation_add(desk: Desk, asked: Relate) -> Done:
+def relation_add(desk: WorkspaceAccess, asked: Relate) -> Done:
     """Relate a memory to something else; promotion keeps it."""
     with desk.store() as store:
-        return sessions.relation_add(store, now=clock(), **asked.given)
+        return sessions.relation_add(store, now=utc_now(), **asked.given)
 
 
 class Find(Choice):
@@ -224,13 +224,13 @@ class Find(Choice):
 
 
 @tool("working_memory_search", reads=True)
-def search(desk: Desk, asked: Find) -> SearchResult:
+def search(desk: WorkspaceAccess, asked: Find) -> SearchResult:
     """Search what this session has in mind."""
     with desk.reading() as store:
         return sessions.search(
             store,
             asked.session_id,
-            clock(),
+            utc_now(),
             asked.query,
             asked.tags,
             asked.priority,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from daemon import sessions
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Request, operation
 from daemon.api.operations.session_items import Importance, InSession, Listed, OfMemory, Part, Table, Tags, Text, tool
 from daemon.sessions.answers import (
@@ -25,8 +25,8 @@ from daemon.sessions.answers import (
     WorkingContext,
 )
 from daemon.sessions.maintenance import Maintained
-from daemon.upkeep.forget import Wish, rehearse
-from daemon.workspace.stores import Store, clock
+from daemon.upkeep.forget import ForgetRequest, rehearse
+from daemon.workspace.stores import Store, utc_now
 from state.sessions.page import LIMIT, MOST
 from state.sessions.policies.by_name import settings_schema
 from state.sessions.stats import Capacity
@@ -43,17 +43,17 @@ class Open(InSession):
 
 
 @tool("session_open")
-def open_(desk: Desk, asked: Open) -> Opened:
+def open_(desk: WorkspaceAccess, asked: Open) -> Opened:
     """Open a session with a policy of its own; one that is never opened is ttl."""
     with desk.store() as store:
-        return sessions.session_open(store, asked.session_id, clock(), asked.policy, asked.config)
+        return sessions.session_open(store, asked.session_id, utc_now(), asked.policy, asked.config)
 
 
 @tool("session_close")
-def close(desk: Desk, asked: InSession) -> Closed:
+def close(desk: WorkspaceAccess, asked: InSession) -> Closed:
     """End a session; the next dream takes in what mattered in it."""
     with desk.store() as store:
-        return sessions.close_session(store, asked.session_id, clock())
+        return sessions.close_session(store, asked.session_id, utc_now())
 
 
 class Memorize(InSession):
@@ -73,10 +73,10 @@ class Memorize(InSession):
 
 
 @tool("memory_memorize")
-def memorize(desk: Desk, asked: Memorize) -> Memorized:
+def memorize(desk: WorkspaceAccess, asked: Memorize) -> Memorized:
     """Keep something in mind within the session's limits; says what had to leave."""
     with desk.store() as store:
-        return sessions.memorize(store, now=clock(), **asked.given)
+        return sessions.memorize(store, now=utc_now(), **asked.given)
 
 
 class Reassess(OfMemory):
@@ -86,10 +86,10 @@ class Reassess(OfMemory):
 
 
 @tool("memory_reassess")
-def reassess(desk: Desk, asked: Reassess) -> Memory:
+def reassess(desk: WorkspaceAccess, asked: Reassess) -> Memory:
     """Change the importance of a memory."""
     with desk.store() as store:
-        return sessions.reassess(store, asked.session_id, asked.memory_id, asked.importance, clock())
+        return sessions.reassess(store, asked.session_id, asked.memory_id, asked.importance, utc_now())
 
 
 class Filters(Request):
@@ -109,11 +109,11 @@ class Remember(Listed):
 
 
 @tool("memory_remember", reads=True)
-def remember(desk: Desk, asked: Remember) -> Memories:
+def remember(desk: WorkspaceAccess, asked: Remember) -> Memories:
     """What the session has in mind about something, the most important and newest first."""
     with desk.reading() as store:
         filters = asked.filters.model_dump(exclude_none=True)
-        return sessions.remember(store, asked.session_id, clock(), asked.prompt, filters, asked.wanted)
+        return sessions.remember(store, asked.session_id, utc_now(), asked.prompt, filters, asked.wanted)
 
 
 class Forget(InSession):
@@ -129,15 +129,15 @@ class Forget(InSession):
 
 
 @tool("memory_forget")
-def forget(desk: Desk, asked: Forget) -> Forgot:
+def forget(desk: WorkspaceAccess, asked: Forget) -> Forgot:
     """Forget by instruction: softly hidden, or purged, with the crystal that it became."""
     with desk.store() as store:
-        return sessions.forget(store, now=clock(), traces=_traces, **asked.given)
+        return sessions.forget(store, now=utc_now(), traces=_traces, **asked.given)
 
 
 def _traces(store: Store, text: str, now: datetime) -> dict[str, int]:
     """Where a text still stands, and how often: what forgetting it everywhere would erase."""
-    return {trace.place: trace.count for trace in rehearse(store, Wish(text), now).traces}
+    return {trace.place: trace.count for trace in rehearse(store, ForgetRequest(text), now).traces}
 
 
 class Summarize(InSession):
@@ -148,14 +148,14 @@ class Summarize(InSession):
 
 
 @tool("memory_summarize", reads=True)
-def summarize(desk: Desk, asked: Summarize) -> Summary:
+def summarize(desk: WorkspaceAccess, asked: Summarize) -> Summary:
     """A summary of what the session has in mind, with its sources."""
     with desk.reading() as store:
-        return sessions.summarize(store, asked.session_id, clock(), asked.scope, asked.token_limit)
+        return sessions.summarize(store, asked.session_id, utc_now(), asked.scope, asked.token_limit)
 
 
 @tool("memory_capacity", reads=True)
-def capacity(desk: Desk, asked: InSession) -> Capacity:
+def capacity(desk: WorkspaceAccess, asked: InSession) -> Capacity:
     """How full the session is."""
     with desk.reading() as store:
         return sessions.capacity(store, asked.session_id)
@@ -169,10 +169,10 @@ class Assemble(InSession):
 
 
 @tool("memory_context", reads=True)
-def context(desk: Desk, asked: Assemble) -> WorkingContext:
+def context(desk: WorkspaceAccess, asked: Assemble) -> WorkingContext:
     """The session's memories as one text for a model's context."""
     with desk.reading() as store:
-        return sessions.context(store, asked.session_id, clock(), asked.strategy, asked.max_tokens)
+        return sessions.context(store, asked.session_id, utc_now(), asked.strategy, asked.max_tokens)
 
 
 class Recall(Listed):
@@ -183,17 +183,17 @@ class Recall(Listed):
 
 
 @tool("memory_recall")
-def recall(desk: Desk, asked: Recall) -> Recalled:
+def recall(desk: WorkspaceAccess, asked: Recall) -> Recalled:
     """Find what left the session; under hybrid the best comes back."""
     with desk.store() as store:
-        return sessions.recall(store, asked.session_id, asked.query, clock(), asked.wanted)
+        return sessions.recall(store, asked.session_id, asked.query, utc_now(), asked.wanted)
 
 
 @tool("memory_restore")
-def restore(desk: Desk, asked: OfMemory) -> Restored:
+def restore(desk: WorkspaceAccess, asked: OfMemory) -> Restored:
     """Put a memory back that left the session, or was softly forgotten."""
     with desk.store() as store:
-        return sessions.restore(store, asked.session_id, asked.memory_id, clock())
+        return sessions.restore(store, asked.session_id, asked.memory_id, utc_now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class SessionList:
 
 
 @operation("session_list", "/sessions", method="GET")
-def list_(desk: Desk, asked: Part) -> SessionList:
+def list_(desk: WorkspaceAccess, asked: Part) -> SessionList:
     """The sessions, the latest first."""
     with desk.reading() as store:
         found = sessions.session_list(store, asked.wanted)
@@ -228,7 +228,7 @@ class Events:
 
 
 @tool("session_events", reads=True)
-def events(desk: Desk, asked: Story) -> Events:
+def events(desk: WorkspaceAccess, asked: Story) -> Events:
     """What entered and left a session, when and why."""
     with desk.reading() as store:
         return Events(sessions.session_events(store, asked.session_id, asked.limit, asked.cursor, asked.memory_id))
@@ -241,17 +241,17 @@ class Next(Listed):
 
 
 @tool("session_preview", reads=True)
-def preview(desk: Desk, asked: Next) -> Preview:
+def preview(desk: WorkspaceAccess, asked: Next) -> Preview:
     """Who would leave next, and why; nothing leaves."""
     with desk.reading() as store:
-        return sessions.preview(store, asked.session_id, clock(), asked.wanted)
+        return sessions.preview(store, asked.session_id, utc_now(), asked.wanted)
 
 
 @tool("session_sweep")
-def sweep(desk: Desk, asked: InSession) -> Maintained:
+def sweep(desk: WorkspaceAccess, asked: InSession) -> Maintained:
     """Let leave now what has outlived its time, whatever the policy waits for."""
     with desk.store() as store:
-        return sessions.sweep(store, asked.session_id, clock())
+        return sessions.sweep(store, asked.session_id, utc_now())
 
 
 SESSION_MINDS = (

@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from daemon.api.access import Desk
+from daemon.api.access import WorkspaceAccess
 from daemon.api.diff import unified
 from daemon.api.operations.operation import Operation, Request
 from daemon.dream.restore import restore
 from daemon.dream.run import approve, decline
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.dream import Dream, decode_record
 from state.errors import NotFoundError, NothingToDoError, UsageError
 from state.stores.history.lineage import Version
@@ -30,7 +30,7 @@ class Versions:
     versions: tuple[Version, ...]
 
 
-def _history(desk: Desk, asked: History) -> Versions:
+def _history(desk: WorkspaceAccess, asked: History) -> Versions:
     with desk.reading() as store:
         return Versions(tuple(store.lineage.versions(asked.limit)))
 
@@ -63,7 +63,7 @@ class Difference:
     diff: str
 
 
-def _diff(desk: Desk, asked: Compare) -> Difference:
+def _diff(desk: WorkspaceAccess, asked: Compare) -> Difference:
     if asked.file and (asked.old is not None or asked.new is not None):
         raise UsageError("the file is compared with the last version", "name no version beside it")
     if asked.old is not None and asked.new is None:
@@ -114,7 +114,7 @@ class Restored:
     pending: int
 
 
-def _restore(desk: Desk, asked: Restore) -> Restored:
+def _restore(desk: WorkspaceAccess, asked: Restore) -> Restored:
     with desk.alone() as store:
         dream = restore(store, asked.version)
         for problem in dream.problems:
@@ -149,7 +149,7 @@ class Waiting:
     dreams: tuple[Dream, ...]
 
 
-def _proposals(desk: Desk, asked: Proposals) -> Waiting:
+def _proposals(desk: WorkspaceAccess, asked: Proposals) -> Waiting:
     with desk.reading() as store:
         found = [store.ledger.proposal(asked.dream)] if asked.dream else store.ledger.proposals()
         return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in found))
@@ -183,14 +183,14 @@ class Decided:
     at: datetime
 
 
-def _decide(desk: Desk, asked: Decide) -> Decided:
+def _decide(desk: WorkspaceAccess, asked: Decide) -> Decided:
     with desk.alone() as store:
         dream = _meant(store, asked.dream)
         version = approve(store, dream).number if asked.verdict == "approve" else None
         if version is None:
             decline(store, dream)
         verdict = "rejected" if version is None else "approved"
-        return Decided(dream, verdict, version, clock())
+        return Decided(dream, verdict, version, utc_now())
 
 
 def _meant(store: Store, wanted: str) -> str:

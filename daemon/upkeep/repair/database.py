@@ -19,7 +19,7 @@ from state.document.document import SectionName, parse
 from state.errors import DreamdError, StorageError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.history.segments import Segments
 from state.stores.repair.check import damage_of, log_of, looked_into
 from state.stores.repair.pages import read_pages
@@ -162,7 +162,7 @@ def _notes(repairing: Repairing) -> tuple[list[Crystal], list[Crystal]]:
 
 
 def _crystals(repairing: Repairing, content: bytes, path: Path) -> Sequence[Crystal]:
-    with told(path):
+    with storage_errors(path):
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     redaction = repairing.config.secrets.redaction
     texts = [(redaction.of(note.text), note) for note in parse_notes(scratch_text(content), changed)]

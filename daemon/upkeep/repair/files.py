@@ -9,7 +9,7 @@ from pathlib import Path
 from daemon.upkeep.examine import Finding, Level
 from daemon.upkeep.repair.jobs import Job, Repairing
 from daemon.workspace.stores import folders
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 _LEFTOVER_SECONDS = 3600.0
@@ -101,7 +101,7 @@ def _lacks(path: Path, wanted: int) -> bool:
 
 
 def _set_mode(path: Path, mode: int) -> tuple[str, ...]:
-    with told(path):
+    with storage_errors(path):
         path.chmod(mode)
     return ()
 

@@ -19,7 +19,7 @@ from state.codec import encode
 from state.errors import DreamdError
 from state.stores.crystals import full_text as lexical
 from state.stores.database.connection import require_plain
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.sessions.cold_archive import ColdArchive
 from state.stores.vectors.chroma import is_whole
 
@@ -39,7 +39,7 @@ def _wrong(path: Path) -> str | None:
     """What SQLite says of a copy: opening the database itself would write its log into it."""
     try:
         require_plain(path)
-        with TemporaryDirectory() as folder, told(path):
+        with TemporaryDirectory() as folder, storage_errors(path):
             for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")):
                 if file.exists():
                     shutil.copy(file, folder)
@@ -78,7 +78,7 @@ def vector_folder(repairing: Repairing) -> Iterator[Job]:
 def _empty(repairing: Repairing) -> tuple[str, ...]:
     folder = repairing.workspace.crystals
     repairing.emptied = True
-    with told(folder):
+    with storage_errors(folder):
         for entry in folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.upkeep.repair.kept_aside import Aside
+from daemon.upkeep.repair.kept_aside import Quarantine
 from state.crystals.crystal import Crystal
 from state.dream import Dream
 from state.stores.disk.disk import Disk
@@ -41,7 +41,7 @@ class Repairing:
     check: Callable[[], None]
     embedding: "Embedding"
     now: datetime
-    aside: Aside
+    aside: Quarantine
     records: dict[int, Dream] = field(default_factory=dict)
     illegible: dict[int, str] = field(default_factory=dict)
     pieces: dict[int, list[Crystal]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.repair.rebuild import name_again
 
@@ -14,7 +14,7 @@ FOLDER = "broken"
 
 
 @dataclass(slots=True)
-class Aside:
+class Quarantine:
     """The folder of one repair, made when something first comes into it. `kept` are paths from the root."""
 
     workspace: Workspace
@@ -71,6 +71,6 @@ class Aside:
         while os.path.lexists(folder):
             folder = folder.with_name(f"{folder.name}+")
         self.disk.make_folder(folder)
-        with told(folder):
+        with storage_errors(folder):
             folder.chmod(0o700)
         return folder

@@ -13,7 +13,7 @@ from daemon.upkeep.examine import Finding, Level
 from daemon.upkeep.repair.jobs import Job, Repairing
 from state.errors import DreamdError
 from state.stores.disk.disk import LONGEST_LOG, Disk
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 
@@ -71,7 +71,7 @@ def _cleaned(row: bytes) -> bytes:
 def _blank(repairing: Repairing, path: Path, start: int) -> tuple[str, ...]:
     content = repairing.disk.read_bytes(path, LONGEST_LOG)
     repairing.aside.keep_content(path, content)
-    with told(path):
+    with storage_errors(path):
         fd = repairing.disk.system.open(repairing.disk.target(path), os.O_WRONLY)
         try:
             for at, row in _bad_rows(content, start):

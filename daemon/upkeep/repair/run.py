@@ -19,9 +19,9 @@ from daemon.upkeep.repair.files import files, links, owners
 from daemon.upkeep.repair.history import illegible, read_records
 from daemon.upkeep.repair.indexes import checkpoints, indexes, vector_folder
 from daemon.upkeep.repair.jobs import Job, Repairing
-from daemon.upkeep.repair.kept_aside import Aside
+from daemon.upkeep.repair.kept_aside import Quarantine
 from daemon.upkeep.repair.notes import doubtful, notes
-from daemon.workspace.stores import Store, clock, open_owned, recover
+from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Indexing
 from state.errors import DreamdError
 from state.stores.disk.disk import Disk
@@ -29,7 +29,7 @@ from state.stores.disk.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class RepairResult:
     """One thing that was wrong, what was (or would be) done about it, and what came of that."""
 
     about: str
@@ -42,7 +42,7 @@ class Mend:
 class Repair:
     """What a repair has done. `left` is what is still wrong; what was replaced is `kept` in the folder `aside`."""
 
-    mends: tuple[Mend, ...] = ()
+    mends: tuple[RepairResult, ...] = ()
     left: tuple[Finding, ...] = ()
     aside: str = ""
     kept: tuple[str, ...] = ()
@@ -52,10 +52,10 @@ class Repair:
 @dataclass(slots=True)
 class _Telling:
     told: Callable[[Step], None]
-    mends: list[Mend] = field(default_factory=list)
+    mends: list[RepairResult] = field(default_factory=list)
 
     def done(self, job: Job, results: tuple[str, ...] = ()) -> None:
-        self.mends.append(Mend(job.about, job.wrong, job.deed, results))
+        self.mends.append(RepairResult(job.about, job.wrong, job.deed, results))
         self.told(Step(job.about, f"{job.wrong}: {job.deed}"))
 
 
@@ -98,8 +98,8 @@ def survey(workspace: Workspace, config: Config, check: Callable[[], None], embe
 def _repairing(
     workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, disk: Disk | None
 ) -> Repairing:
-    disk, now = disk or Disk(workspace.root), clock()
-    return Repairing(workspace, config, disk, check, embedding, now, Aside(workspace, disk, now))
+    disk, now = disk or Disk(workspace.root), utc_now()
+    return Repairing(workspace, config, disk, check, embedding, now, Quarantine(workspace, disk, now))
 
 
 def _jobs(repairing: Repairing) -> Iterator[Job]:
@@ -123,7 +123,7 @@ def _stores(repairing: Repairing, telling: _Telling) -> Iterator[Finding]:
             yield Finding("commit", Level.PROBLEM, error.what, error.advice)
         for notice in store.notices:
             topic = "word index" if "index" in notice else "commit"
-            telling.mends.append(Mend(topic, f"the {topic} was found torn or unfinished", notice))
+            telling.mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
         store.notices.clear()
         for job in indexes(repairing, store):
             repairing.check()

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 from state.errors import UsageError
 from state.sessions.item import Item
 from state.sessions.moments import after
-from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, Only, Order, Plan, Shelf, Step, Usage
+from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Range, Step, Usage
 from state.sessions.policies.ranges import meet
 from state.sessions.policies.settings import MAX_COUNT, MAX_SECONDS, Setting, read, real, whole
 
@@ -29,12 +29,12 @@ CAPACITY_PROTECTED = "capacity_exceeded_protected"
 class _Class:
     """The items that share their first four places of the key: those in any of these ranges, by `seq`."""
 
-    ranges: tuple[Only, ...]
+    ranges: tuple[Range, ...]
     reason: str
     expired: bool
     rescue: bool = False
 
-    def items(self, shelf: Shelf) -> Iterator[Item]:
+    def items(self, shelf: ItemView) -> Iterator[Item]:
         return merge(*(shelf.items(Order.FIRST_IN, only) for only in self.ranges), key=lambda item: item.seq)
 
 
@@ -93,7 +93,7 @@ class Bounded:
         """Not what is larger than the whole."""
         return "" if tokens <= self.max_tokens else f"it has {tokens} tokens and the session holds {self.max_tokens}"
 
-    def admit(self, new: Item, shelf: Shelf, now: datetime) -> Plan:  # noqa: ARG002
+    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """Items leave until both limits hold. The new one may be its own victim."""
         count, tokens = shelf.count, shelf.tokens
         filled = f"Working memory ({count}/{self.max_items} items, {tokens}/{self.max_tokens} tokens)"
@@ -109,7 +109,7 @@ class Bounded:
         log = f"{filled} over its limits - evicting {len(steps)}"
         return Plan(tuple(steps), log, "warning" if lost else "info")
 
-    def tick(self, shelf: Shelf, now: datetime) -> Plan:
+    def tick(self, shelf: ItemView, now: datetime) -> Plan:
         """A sweep: every item leaves that is older than it may be, protected or not."""
         hidden = (item for item in shelf.items(Order.FIRST_IN, HIDDEN) if self.outlived(item, shelf.step, now))
         steps = [Step(item, Action.ARCHIVE, TTL_EXCEEDED) for item in hidden]
@@ -127,7 +127,7 @@ class Bounded:
         percent = max(100 * count / self.max_items, 100 * tokens / self.max_tokens)
         return Usage(self.max_items, self.max_tokens, percent, "approaching" if percent > 90 else "healthy")
 
-    def order(self, shelf: Shelf, now: datetime) -> Iterator[Step]:
+    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:
         """What is softly forgotten, then by the key."""
         for item in shelf.items(Order.FIRST_IN, HIDDEN):
             yield Step(item, Action.ARCHIVE, FORGOTTEN)
@@ -138,20 +138,20 @@ class Bounded:
     def _holds(self, count: int, tokens: int) -> bool:
         return count <= self.max_items and tokens <= self.max_tokens
 
-    def _classes(self, shelf: Shelf, now: datetime) -> Iterator[_Class]:
+    def _classes(self, shelf: ItemView, now: datetime) -> Iterator[_Class]:
         """The classes in the order of the key, without those that cannot have an item."""
         low, high = self.importance_threshold_low, self.importance_threshold_high
         bands = {
-            CAPACITY_LOW: Only(importance_below=low),
-            CAPACITY: Only(importance_from=low, importance_below=high),
-            CAPACITY_PROTECTED: Only(importance_from=high),
+            CAPACITY_LOW: Range(importance_below=low),
+            CAPACITY: Range(importance_from=low, importance_below=high),
+            CAPACITY_PROTECTED: Range(importance_from=high),
         }
         bands = {band: only for band, only in bands.items() if _any(shelf, Order.LEAST_IMPORTANT, only)}
         unprotected = tuple(band for band in bands if band != CAPACITY_PROTECTED)
         protected = tuple(band for band in bands if band == CAPACITY_PROTECTED)
         ages = self._ages(shelf, now)
         window = shelf.step - self.recent_window
-        recency = (Only(step_before=window), Only(step_from=window))
+        recency = (Range(step_before=window), Range(step_from=window))
         for part, expired in product((unprotected, protected), (True, False)):
             for band, recent in product(part, recency):
                 met = (meet(LIVE, bands[band], age, recent) for age in ages[expired])
@@ -159,17 +159,17 @@ class Bounded:
                 reason = CAPACITY_EXPIRED if expired and not rescue else band
                 yield _Class(tuple(only for only in met if only), reason, expired, rescue)
 
-    def _ages(self, shelf: Shelf, now: datetime) -> Mapping[bool, tuple[Only, ...]]:
+    def _ages(self, shelf: ItemView, now: datetime) -> Mapping[bool, tuple[Range, ...]]:
         """The ranges that are expired (True) and that are not; they do not overlap."""
         moment, stale = after(now, -self.wall_ttl), shelf.step - self.step_ttl
-        if not _any(shelf, Order.OLDEST, Only(created_before=moment)):
-            return {True: (Only(step_before=stale),), False: (Only(step_from=stale),)}
-        by_clock, younger = Only(created_before=moment), Only(created_from=moment)
+        if not _any(shelf, Order.OLDEST, Range(created_before=moment)):
+            return {True: (Range(step_before=stale),), False: (Range(step_from=stale),)}
+        by_clock, younger = Range(created_before=moment), Range(created_from=moment)
         by_steps = replace(younger, step_before=stale)
         return {True: (by_clock, by_steps), False: (replace(younger, step_from=stale),)}
 
 
-def _any(shelf: Shelf, order: Order, only: Only) -> bool:
+def _any(shelf: ItemView, order: Order, only: Range) -> bool:
     """Whether a live item is in this range, asked in the order in which an index answers at once."""
     met = meet(LIVE, only)
     return met is not None and next(shelf.items(order, met), None) is not None

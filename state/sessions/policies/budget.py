@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 
 from state.errors import UsageError
 from state.sessions.item import Item
-from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, Order, Plan, Shelf, Step, Usage
+from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Step, Usage
 from state.sessions.policies.settings import Setting, read, shown, switch, texts, whole
 
 SOFT_LIMIT = "soft_limit"
@@ -74,11 +74,11 @@ class Budget:
         """Always: items are counted, whatever their size."""
         return ""
 
-    def admit(self, new: Item, shelf: Shelf, now: datetime) -> Plan:  # noqa: ARG002
+    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """One check."""
         return self._check(shelf, now)
 
-    def tick(self, shelf: Shelf, now: datetime) -> Plan:
+    def tick(self, shelf: ItemView, now: datetime) -> Plan:
         """One check."""
         return self._check(shelf, now)
 
@@ -96,7 +96,7 @@ class Budget:
             status = "approaching" if 100 * count > 90 * self.soft_limit else "healthy"
         return Usage(self.hard_limit, None, 100 * count / self.soft_limit, status)
 
-    def order(self, shelf: Shelf, now: datetime) -> Iterator[Step]:  # noqa: ARG002
+    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:  # noqa: ARG002
         """At the hard limit the oldest first; below it the protected ones after all others.
 
         Softly forgotten ones come before either, and never become permanent.
@@ -117,7 +117,7 @@ class Budget:
     def _lost(self, item: Item) -> Step:
         return Step(item, Action.ARCHIVE, HARD_LIMIT, rescue=self.protects(item))
 
-    def _check(self, shelf: Shelf, now: datetime) -> Plan:
+    def _check(self, shelf: ItemView, now: datetime) -> Plan:
         count, soft, hard = shelf.count, self.soft_limit, self.hard_limit
         if not self.enabled:
             return Plan(log=f"Working memory budget is switched off ({count}/{soft}/{hard})")

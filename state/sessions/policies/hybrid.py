@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from state.sessions.item import Item
-from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, Order, Plan, Shelf, Step, Usage
+from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Step, Usage
 from state.sessions.policies.settings import MAX_COUNT, Setting, read, whole
 
 TOKEN_LIMIT = "token_limit"  # noqa: S105
@@ -38,7 +38,7 @@ class Hybrid:
         """Not what is larger than the whole."""
         return "" if tokens <= self.max_tokens else f"it has {tokens} tokens and the session holds {self.max_tokens}"
 
-    def admit(self, new: Item, shelf: Shelf, now: datetime) -> Plan:
+    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:
         """The deficit is evicted, item by item, and no more. The new item is never its own victim."""
         deficit = shelf.tokens - self.max_tokens
         steps: list[Step] = []
@@ -56,7 +56,7 @@ class Hybrid:
         log = f"Working memory {deficit} tokens over {self.max_tokens} - evicting {len(steps)} items, {freed} tokens"
         return Plan(tuple(steps), log, "info")
 
-    def tick(self, shelf: Shelf, now: datetime) -> Plan:  # noqa: ARG002
+    def tick(self, shelf: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """Nothing: time alone evicts nothing."""
         return Plan()
 
@@ -69,7 +69,7 @@ class Hybrid:
         status = "approaching" if 100 * tokens > 90 * self.max_tokens else "healthy"
         return Usage(None, self.max_tokens, 100 * tokens / self.max_tokens, status)
 
-    def order(self, shelf: Shelf, now: datetime) -> Iterator[Step]:  # noqa: ARG002
+    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:  # noqa: ARG002
         """What is softly forgotten, then the least important, the oldest of those first."""
         for item in shelf.items(Order.LEAST_IMPORTANT, HIDDEN):
             yield Step(item, Action.ARCHIVE, FORGOTTEN)

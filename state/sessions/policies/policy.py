@@ -59,7 +59,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
+class Range:
     """Which items are asked for. None lets everything pass; the lower bounds are included, the upper ones are not."""
 
     state: State | None = None
@@ -71,12 +71,12 @@ class Only:
     step_before: int | None = None
 
 
-EVERYTHING = Only()
-LIVE = Only(state=State.LIVE)
-HIDDEN = Only(state=State.HIDDEN)
+EVERYTHING = Range()
+LIVE = Range(state=State.LIVE)
+HIDDEN = Range(state=State.HIDDEN)
 
 
-class Shelf(Protocol):
+class ItemView(Protocol):
     """The set of a session: its live and its hidden items. Cheap to ask, whatever its size."""
 
     @property
@@ -91,7 +91,7 @@ class Shelf(Protocol):
     def step(self) -> int:
         """The session's current step: the highest `step_index` that it was given."""
 
-    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:
+    def items(self, order: Order, only: Range = EVERYTHING) -> Iterator[Item]:
         """Those that are asked for, handed out one by one in this order; EXPIRES_FIRST leaves out what never does.
 
         Lazy: what is not asked for is not read. Several may be open at once; the set does not change meanwhile.
@@ -127,10 +127,10 @@ class Policy(Protocol):
     def fits(self, tokens: int) -> str:
         """Why an item of so many tokens can never be taken; empty when it can."""
 
-    def admit(self, new: Item, shelf: Shelf, now: datetime) -> Plan:
+    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:
         """What has to go so that the shelf, which holds `new` already, keeps its limits. `new` may be among them."""
 
-    def tick(self, shelf: Shelf, now: datetime) -> Plan:
+    def tick(self, shelf: ItemView, now: datetime) -> Plan:
         """What maintenance (or an explicit sweep) does at this moment."""
 
     def on_access(self, item: Item, now: datetime) -> Plan:
@@ -139,7 +139,7 @@ class Policy(Protocol):
     def usage(self, count: int, tokens: int) -> Usage:
         """How full a session of so many items and tokens is."""
 
-    def order(self, shelf: Shelf, now: datetime) -> Iterator[Step]:
+    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:
         """The items in the order in which they would leave, each with why: the preview. Lazily.
 
         What `admit` and `tick` take of this same shelf stands in this order.

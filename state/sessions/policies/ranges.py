@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TypeVar
 
-from state.sessions.policies.policy import Only
+from state.sessions.policies.policy import Range
 
 _Bound = TypeVar("_Bound", int, float, datetime)
 
 
-def meet(*ranges: Only) -> Only | None:
+def meet(*ranges: Range) -> Range | None:
     """What is in every one of these; None when nothing can be. Steps begin at 0."""
     states = {only.state for only in ranges if only.state is not None}
     importance_from = _highest(only.importance_from for only in ranges)
@@ -25,7 +25,7 @@ def meet(*ranges: Only) -> Only | None:
         or _empty(max(0, step_from or 0), step_before)
     )
     state = next(iter(states), None)
-    met = Only(state, importance_from, importance_below, created_from, created_before, step_from, step_before)
+    met = Range(state, importance_from, importance_below, created_from, created_before, step_from, step_before)
     return None if empty else met
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from state.sessions.importance import BASE_TTL_SECONDS, HOUR_SECONDS, PLACES, score
 from state.sessions.item import Item, Priority, State
 from state.sessions.moments import after, seconds_between
-from state.sessions.policies.policy import Action, Order, Plan, Shelf, Step, Usage
+from state.sessions.policies.policy import Action, ItemView, Order, Plan, Step, Usage
 from state.sessions.policies.settings import (
     MAX_COUNT,
     MAX_SECONDS,
@@ -84,11 +84,11 @@ class Ttl:
         """Always."""
         return ""
 
-    def admit(self, new: Item, shelf: Shelf, now: datetime) -> Plan:  # noqa: ARG002
+    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """Nothing has to go."""
         return Plan()
 
-    def tick(self, shelf: Shelf, now: datetime) -> Plan:
+    def tick(self, shelf: ItemView, now: datetime) -> Plan:
         """What is eligible is promoted, and stays until it expires; what is expired leaves, promoted or not."""
         steps = tuple(
             step for step in self.order(shelf, now) if step.action is Action.PROMOTE or step.item.expired(now)
@@ -107,7 +107,7 @@ class Ttl:
         """There is no limit to fill."""
         return Usage()
 
-    def order(self, shelf: Shelf, now: datetime) -> Iterator[Step]:
+    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:
         """By expiry; an eligible one is promoted first, and leaves only when it is expired."""
         for item in shelf.items(Order.EXPIRES_FIRST):
             why = self._promotable(item, now)

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from state.errors import DocumentError
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 FORMAT = 1
@@ -88,7 +88,7 @@ def remove_unmoved(workspace: Workspace, disk: Disk) -> None:
 
     One whose number another process has by now goes with the old temporary files.
     """
-    with told(workspace.state):
+    with storage_errors(workspace.state):
         for path in workspace.state.glob(f".export-*{TEMPORARY}"):
             match = _UNMOVED.fullmatch(path.name)
             if match and not _is_alive(int(match.group(1))):

@@ -33,7 +33,7 @@ from state.stores.backup.manifest import (
     plainly,
 )
 from state.stores.database.connection import SCHEMA_VERSION
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 _MAX_LIST_BYTES = MAX_MEMBERS * 128
@@ -118,7 +118,7 @@ def _archive(path: Path, file: BinaryIO, stack: ExitStack) -> Archive:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    with told(path):
+    with storage_errors(path):
         # Without O_NONBLOCK a FIFO of this name would be waited for.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:

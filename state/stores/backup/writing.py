@@ -30,7 +30,7 @@ from state.stores.backup.manifest import (
     place,
 )
 from state.stores.disk.disk import LOCK_WAIT_SECONDS, Disk
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import QUIET_SECONDS
 
@@ -95,7 +95,7 @@ def take_database(writer: ArchiveWriter, workspace: Workspace, temporary: Path) 
     """Take in state.db as it is now, through a temporary file; the version of its schema."""
     try:
         schema = snapshot(workspace.database, temporary)
-        with told(temporary), temporary.open("rb") as file:
+        with storage_errors(temporary), temporary.open("rb") as file:
             writer.add(DATABASE, file, temporary.stat().st_size)
     finally:
         temporary.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ def take_record(writer: ArchiveWriter, workspace: Workspace, name: str, content:
     """Take in a record of the journal."""
     path = place(workspace, name)
     assert path is not None
-    with told(path):
+    with storage_errors(path):
         writer.add(name, io.BytesIO(content), len(content), path.stat().st_mtime_ns)
 
 
@@ -147,7 +147,7 @@ def take_log(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
 def _log_names(workspace: Workspace) -> list[str]:
     found = []
     for folder, prefix in ((workspace.segments, "segments/"), (workspace.retired, "segments/retired/")):
-        with told(folder):
+        with storage_errors(folder):
             found += [prefix + entry.name for entry in os.scandir(folder) if entry.is_file()]
     return sorted(name for name in found if place(workspace, name) is not None)
 
@@ -155,7 +155,7 @@ def _log_names(workspace: Workspace) -> list[str]:
 @contextmanager
 def _opened(disk: Disk, path: Path) -> Iterator[BinaryIO]:
     """A regular file of the workspace, opened; a link that leads out of it is refused. Raises NotFoundError."""
-    with told(path):
+    with storage_errors(path):
         # Without O_NONBLOCK a FIFO of this name would be waited for.
         fd = os.open(disk.target(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:

@@ -21,7 +21,7 @@ from state.stores.database.forgotten_schema import FORGETTING
 from state.stores.database.schema import COMPARISONS, LOOKUPS, MEMORIES
 from state.stores.database.session_schema import SESSIONS
 from state.stores.disk.disk import opened
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 BUSY_TIMEOUT_MS = 10_000
 _LARGE_PAGES = 4_096  # of 4 KB each
@@ -95,7 +95,7 @@ def require_plain(path: Path) -> None:
     """
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"):
         file = path.with_name(name)
-        with told(file), suppress(FileNotFoundError, NotADirectoryError):
+        with storage_errors(file), suppress(FileNotFoundError, NotADirectoryError):
             mode = file.lstat().st_mode
             if stat.S_ISLNK(mode):
                 raise StorageError(f"{file} is a link to {os.path.realpath(file)}", "replace it by the file itself")
@@ -104,7 +104,7 @@ def require_plain(path: Path) -> None:
                     f"{file}: no regular file", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
                 )
     journal = path.with_name(f"{path.name}-journal")
-    with told(journal), suppress(FileNotFoundError, NotADirectoryError), opened(journal) as end:
+    with storage_errors(journal), suppress(FileNotFoundError, NotADirectoryError), opened(journal) as end:
         end.seek(max(0, os.fstat(end.fileno()).st_size - len(_NAMES_A_FILE)))
         if end.read() == _NAMES_A_FILE:
             raise StorageError(f"{journal} names another file, which SQLite would delete", "move the journal away")

@@ -19,7 +19,7 @@ from state.forgetting.digests import FIRST, LAST, PART, digest_of_part, digest_o
 from state.forgetting.matching import RUN_WORDS, Target, parts, readings, runs
 from state.forgetting.placed_words import Span, worded
 from state.forgetting.respelt import Row, is_respelt, respelt, rows
-from state.forgetting.tombstones import NOTHING, Buried, Runs
+from state.forgetting.tombstones import NOTHING, Runs, Tombstones
 from state.stores.database.connection import require_ours, require_plain, to_text, transaction
 from state.text.escapes import unescaped
 
@@ -40,7 +40,7 @@ class Forgotten:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._known: tuple[tuple[str, str], Buried] = (("", ""), NOTHING)
+        self._known: tuple[tuple[str, str], Tombstones] = (("", ""), NOTHING)
 
     def bury(self, texts: Iterable[str], now: datetime) -> None:
         """These are not to be learnt again as they are."""
@@ -89,7 +89,7 @@ class Forgotten:
         buried = self.buried()
         return {text for text in texts if buried.found(text)} if buried else set()
 
-    def buried(self) -> Buried:
+    def buried(self) -> Tombstones:
         """Everything that is buried now, as a value."""
         found = dict(
             self._connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_SALT, _STAMP)).fetchall()
@@ -175,7 +175,7 @@ class Forgotten:
         return gone > 0
 
 
-def buried_in(database: Path) -> Buried:
+def buried_in(database: Path) -> Tombstones:
     """What is buried in this state.db, read beside its owner; nothing where it cannot be read."""
     if database.exists():
         with suppress(sqlite3.Error, StorageError):
@@ -187,17 +187,17 @@ def buried_in(database: Path) -> Buried:
     return NOTHING
 
 
-def buried_of(targets: Iterable[Target]) -> Buried:
+def buried_of(targets: Iterable[Target]) -> Tombstones:
     """These as if they were buried, for a look at what is there already."""
     salt = secrets.token_hex(32)
     return _as_value(salt, (row for target in targets for row in _rows(salt, target)))
 
 
-def _loaded(connection: sqlite3.Connection, salt: str) -> Buried:
+def _loaded(connection: sqlite3.Connection, salt: str) -> Tombstones:
     return _as_value(salt, map(tuple, connection.execute("SELECT digest, length, mark FROM forgotten")))
 
 
-def _as_value(salt: str, kept: Iterable[Row]) -> Buried:
+def _as_value(salt: str, kept: Iterable[Row]) -> Tombstones:
     whole: set[str] = set()
     by_length: dict[int, tuple[set[int], set[str]]] = {}
     other: list[Row] = []
@@ -215,7 +215,7 @@ def _as_value(salt: str, kept: Iterable[Row]) -> Buried:
         for length, (marks, digests) in by_length.items()
     }
     cut = found.pop(_PART, None)
-    return Buried(salt, frozenset(whole), tuple(found[length] for length in sorted(found)), cut, respelt(other))
+    return Tombstones(salt, frozenset(whole), tuple(found[length] for length in sorted(found)), cut, respelt(other))
 
 
 def _rows(salt: str, target: Target) -> Iterator[Row]:
@@ -229,7 +229,7 @@ def _rows(salt: str, target: Target) -> Iterator[Row]:
     yield from rows(salt, target.words)
 
 
-def _digests_within(buried: Buried, words: tuple[str, ...]) -> Iterator[str]:
+def _digests_within(buried: Tombstones, words: tuple[str, ...]) -> Iterator[str]:
     """The digests of all that may be buried of these words: of each run, and of them as a text of their own."""
     for at in range(len(words) - RUN_WORDS + 1):
         for place in (PART, FIRST, LAST):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from state.errors import BusyError, NotFoundError, StorageError
-from state.stores.disk.syscalls import NO_SUCH_CALL, System, told
+from state.stores.disk.syscalls import NO_SUCH_CALL, System, storage_errors
 
 LOCK_WAIT_SECONDS = 10.0
 _LOCK_POLL_SECONDS = 0.005
@@ -98,7 +98,7 @@ class Disk:
 
     def read_bytes(self, path: Path, longest: int = LONGEST_FILE) -> bytes:
         """The whole file. Raises NotFoundError when there is none."""
-        with told(path), opened(self.target(path)) as file:
+        with storage_errors(path), opened(self.target(path)) as file:
             return read_whole(file, path, longest)
 
     def read_if_there(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
@@ -110,7 +110,7 @@ class Disk:
     def write_atomic(self, path: Path, content: bytes, mode: int = 0o600) -> None:
         """Replace the file at once. An existing file keeps its mode; a new one gets `mode`."""
         target = self.target(path)
-        with told(path), self._synced(target, content, mode) as temporary:
+        with storage_errors(path), self._synced(target, content, mode) as temporary:
             self.system.rename(temporary, target)
             self._sync_folder(target.parent)
 
@@ -118,7 +118,7 @@ class Disk:
         """Create the file, whole and synced. Raises FileExistsError, changing nothing, when the name is taken."""
         target = self.target(path)
         taken = False
-        with told(path), self._synced(target, content, mode) as temporary:
+        with storage_errors(path), self._synced(target, content, mode) as temporary:
             try:
                 self._place(temporary, target)
             except FileExistsError:
@@ -134,7 +134,7 @@ class Disk:
         human's save just before the swap is never lost. Raises StorageError while an earlier one is unsettled.
         """
         target, aside = self.target(path), _aside(self.target(path))
-        with told(path), self._synced(target, content, mode) as temporary:
+        with storage_errors(path), self._synced(target, content, mode) as temporary:
             try:
                 self._place(temporary, aside)
             except FileExistsError:
@@ -189,7 +189,7 @@ class Disk:
     def rename(self, source: Path, target: Path) -> None:
         """Move a file over another name; both folders are synced, the new one first."""
         real_source, real_target = self.target(source), self.target(target)
-        with told(source):
+        with storage_errors(source):
             self.system.rename(real_source, real_target)
             self._sync_folder(real_target.parent)
             if real_source.parent != real_target.parent:
@@ -199,7 +199,7 @@ class Disk:
         """Like `rename`, but raise FileExistsError, changing nothing, when the target exists."""
         real_source, real_target = self.target(source), self.target(target)
         taken = False
-        with told(source):
+        with storage_errors(source):
             try:
                 self._rename_new(real_source, real_target)
             except FileExistsError:
@@ -222,7 +222,7 @@ class Disk:
     def remove(self, path: Path) -> None:
         """Delete the file (of a link: the link); one that is not there is removed already."""
         target = self.target(path.parent) / path.name
-        with told(path):
+        with storage_errors(path):
             with suppress(FileNotFoundError):
                 self.system.unlink(target)
             self._sync_folder(target.parent)
@@ -230,7 +230,7 @@ class Disk:
     def make_folder(self, path: Path, mode: int = 0o700) -> None:
         """Create the folder (its parent must exist), or leave the one that is there as it is."""
         target = self.target(path)
-        with told(path):
+        with storage_errors(path):
             if target.is_dir():
                 return
             if target.exists():
@@ -241,7 +241,7 @@ class Disk:
 
     def fsync_folder(self, folder: Path) -> None:
         """Make the names in the folder durable."""
-        with told(folder):
+        with storage_errors(folder):
             self._sync_folder(self.target(folder))
 
     def append_locked(self, path: Path, entry: bytes, header: bytes) -> None:
@@ -250,7 +250,7 @@ class Disk:
         Writers exclude each other by a lock on the file itself; those that use a plain `>>` meanwhile lose
         nothing. When this raises, the entry is not in the file.
         """
-        with self.locked(path, header) as fd, told(path):
+        with self.locked(path, header) as fd, storage_errors(path):
             self._append(fd, self._separator(fd, header) + entry, self.target(path))
 
     @contextmanager
@@ -263,7 +263,7 @@ class Disk:
         while True:
             fd = self._open_for_append(path, header)
             try:
-                with told(path):
+                with storage_errors(path):
                     if not stat.S_ISREG(os.fstat(fd).st_mode):
                         raise StorageError(f"{path} is no regular file", "move it away")
                     _wait_for_lock(fd, path, deadline)
@@ -277,7 +277,7 @@ class Disk:
     def remove_leftovers(self, folder: Path, before: float) -> int:
         """Delete temporary files of killed writers that are older than `before` (seconds since the epoch)."""
         removed = 0
-        with told(folder):
+        with storage_errors(folder):
             for path in self.target(folder).glob(f".*{_TEMPORARY}"):
                 with suppress(FileNotFoundError):
                     if path.lstat().st_mtime < before:
@@ -287,11 +287,11 @@ class Disk:
 
     def _open_for_append(self, path: Path, header: bytes) -> int:
         target, flags = self.target(path), os.O_RDWR | os.O_APPEND
-        with told(path), suppress(FileNotFoundError):
+        with storage_errors(path), suppress(FileNotFoundError):
             return self.system.open(target, flags)
         with suppress(FileExistsError):  # another one was faster
             self.write_new(path, header)
-        with told(path):
+        with storage_errors(path):
             return self.system.open(target, flags | os.O_CREAT)
 
     def _separator(self, fd: int, header: bytes) -> bytes:

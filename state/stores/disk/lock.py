@@ -19,7 +19,7 @@ from typing import Self
 
 from state.errors import BusyError, FencedError, StorageError
 from state.stores.disk.disk import Disk, names, opened
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 _POLL_SECONDS = 0.02
@@ -56,7 +56,7 @@ class Lock:
     def check(self) -> None:
         """Return if this process still owns the workspace, else raise FencedError: it must not write any more."""
         fd = self._fd
-        with told(self._workspace.lock):
+        with storage_errors(self._workspace.lock):
             try:
                 standing = fd >= 0 and names(self._workspace.lock, fd)
             except OSError as error:
@@ -129,7 +129,7 @@ def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
     """A locked descriptor of the file that is named `lock` now, or None when another process has it."""
     path = disk.target(workspace.lock)
     while True:
-        with told(path):
+        with storage_errors(path):
             fd = os.open(path, _FLAGS, 0o600)
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 os.close(fd)
@@ -147,14 +147,14 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
     if not is_stopped(holder(workspace)):
         return None
     path = disk.target(workspace.lock)
-    with told(path):
+    with storage_errors(path):
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
         # One at a time, and a second look: another one may have displaced it, or it may have gone on.
         if not _flock(turn) or not is_stopped(holder(workspace)):
             return None
         fresh = path.with_name("lock.new")
-        with told(path):
+        with storage_errors(path):
             fresh.unlink(missing_ok=True)
             fd = os.open(fresh, _FLAGS | os.O_EXCL, 0o600)
             _flock(fd)
@@ -167,7 +167,7 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
 def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | None:
     """Take the next number and sign the lock file; None when the file lost its name meanwhile."""
     try:
-        with told(workspace.lock):
+        with storage_errors(workspace.lock):
             os.ftruncate(fd, 0)  # unsigned until the number is durable: nobody displaces an unsigned holder
         fence = _read_fence(workspace, disk) + 1
         disk.write_atomic(workspace.fence, f"{fence}\n".encode())
@@ -179,7 +179,7 @@ def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | No
             fence=fence,
             ticks=_process(os.getpid())[1],
         )
-        with told(workspace.lock):
+        with storage_errors(workspace.lock):
             os.pwrite(fd, json.dumps(asdict(signed)).encode(), 0)
     except BaseException:
         os.close(fd)

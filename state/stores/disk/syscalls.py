@@ -63,7 +63,7 @@ def _renameat2(source: Path, target: Path, flags: int) -> None:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def storage_errors(path: Path) -> Iterator[None]:
     """Turn an OSError about this path into a StorageError (or NotFoundError) that says what to do."""
     try:
         yield

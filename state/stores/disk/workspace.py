@@ -6,7 +6,7 @@ from pathlib import Path
 
 from state.errors import ForeignError, StorageError, UsageError
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 STATE_FOLDER = ".dreamd"
 SCRATCH = "memory/scratch.md"
@@ -123,7 +123,7 @@ def init_workspace(folder: Path) -> Workspace:
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", "name the folder of the workspace")
-    with told(folder):
+    with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(Path(os.path.realpath(folder)))
     disk = Disk(workspace.root)
@@ -137,7 +137,7 @@ def init_workspace(folder: Path) -> Workspace:
         workspace.checkpoints,
     ):
         disk.make_folder(path, 0o700)
-    with told(workspace.state):
+    with storage_errors(workspace.state):
         workspace.state.chmod(0o700)
     return workspace
 

@@ -29,7 +29,7 @@ _TOKEN = re.compile(rb"[0-9a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Residue:
     """What was found all the same: where, how often, and why it is there. `owners`: it is not dreamd's to touch."""
 
     place: str
@@ -46,7 +46,7 @@ class _Form:
     literal: bytes
 
 
-class Needles:
+class Patterns:
     """What is looked for. `surfaces` are texts in which it was met, as they stood: they show how words are spelt."""
 
     def __init__(self, targets: Iterable[Target], surfaces: Iterable[str] = (), ids: Iterable[str] = ()) -> None:
@@ -141,7 +141,7 @@ def _all(content: bytes, literal: bytes) -> Iterator[int]:
         at = content.find(literal, at + 1)
 
 
-def live_count(connection: sqlite3.Connection, needles: Needles) -> int:
+def live_count(connection: sqlite3.Connection, needles: Patterns) -> int:
     """How often it stands in what the tables are known to hold, loosely: values, indexes, names."""
     found = sum(
         needles.count(row["sql"].encode(), loose=True)

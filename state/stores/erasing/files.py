@@ -24,9 +24,9 @@ from state.forgetting.placed_words import Span
 from state.scratch import HEADER, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.disk.disk import LONGEST_LOG, Disk, below
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.erasing.byte_search import Needles
+from state.stores.erasing.byte_search import Patterns
 from state.stores.erasing.plan import Erasure, erased_document, erased_record
 
 # A copy that was put aside is one whatever its first bytes say now.
@@ -109,7 +109,7 @@ class Row:
 
 def log_rows(disk: Disk, path: Path, erasure: Erasure) -> list[Row]:
     """The rows that change, each as long as before: an agent may append meanwhile."""
-    with told(path):
+    with storage_errors(path):
         inode = path.stat().st_ino
     before = disk.read_bytes(path, LONGEST_LOG)
     return [Row(inode, at, row) for at, row in _changed_rows(before, blank(before, erasure))]
@@ -117,7 +117,7 @@ def log_rows(disk: Disk, path: Path, erasure: Erasure) -> list[Row]:
 
 def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
     """Write those that are this file's, in place. Doing it again mends what was cut off in the midst of a row."""
-    with told(path):
+    with storage_errors(path):
         fd = disk.system.open(disk.target(path), os.O_RDWR)
         try:
             status = os.fstat(fd)
@@ -224,7 +224,7 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     return [*found, *(path for path in beside if path.is_file())]
 
 
-def erase_other(disk: Disk, path: Path, erasure: Erasure, needles: Needles) -> bool:
+def erase_other(disk: Disk, path: Path, erasure: Erasure, needles: Patterns) -> bool:
     """Take it out of a file of which nothing is known; whether that changed it. A database that has it is deleted.
 
     So is what was being written when a process ended, whatever it holds.
@@ -261,7 +261,7 @@ def blank_text(content: bytes, erasure: Erasure) -> bytes:
 def empty_folder(disk: Disk, folder: Path) -> int:
     """Delete everything in the folder (of a link, the link); how many files that were."""
     removed = 0
-    with told(folder):
+    with storage_errors(folder):
         for path in sorted(below(folder), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()

@@ -30,7 +30,7 @@ _KINDS: tuple[type[StrEnum], ...] = (
     item.State,
     policy.Action,
     policy.Order,
-    session_events.Deed,
+    session_events.EventKind,
     update.Action,
     update.Fate,
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 from state.budget import Spend
 from state.errors import StorageError
 from state.stores.disk.disk import Disk, opened
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 _LINE = re.compile(rb"([0-9]{1,15}) ([0-9]{1,9}(?:\.[0-9]{1,9})?)")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -51,7 +51,7 @@ class DailySpend:
         usd = spend.usd if math.isfinite(spend.usd) and spend.usd > 0 else 0.0
         line = f"{max(0, spend.tokens)} {usd:.9f}\n".encode()
         disk = Disk(self._folder)
-        with told(self._folder):
+        with storage_errors(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_new = not (self._folder / day).exists()
         disk.append_locked(self._folder / day, line, b"")

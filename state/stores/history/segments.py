@@ -27,7 +27,7 @@ from state.errors import NotFoundError, UsageError
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.disk.disk import LONGEST_LOG, Disk, opened, read_whole
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.originals import Originals
 
@@ -114,13 +114,13 @@ class Segments:
     def take(self) -> int | None:
         """Make scratch.md the next segment and start a new one; the segment's number, or None without notes."""
         scratch = self._workspace.scratch
-        with told(scratch):
+        with storage_errors(scratch):
             if not scratch.exists():
                 return None
         with self._disk.locked(scratch, _HEAD) as fd:
             if not parse_notes(decode(self._disk.read_bytes(scratch, LONGEST_LOG)), datetime.fromtimestamp(0, UTC)):
                 return None
-            with told(scratch):
+            with storage_errors(scratch):
                 self._disk.system.fsync(fd)  # a plain `>>` synced nothing
             number = self._move_to_next_number()
             with suppress(FileExistsError):  # an agent's `>>` was faster
@@ -182,7 +182,7 @@ class Segments:
         """
         from state.forgetting.in_place import blanked  # whoever only takes a note does not wait for it
 
-        with suppress(NotFoundError), told(file.path):
+        with suppress(NotFoundError), storage_errors(file.path):
             fd = self._disk.system.open(self._disk.target(file.path), os.O_RDWR | os.O_NONBLOCK)
             try:
                 # Before a note is read whole it may be blanked whole: half of a last line is none of it.
@@ -310,12 +310,12 @@ class Segments:
 
     def _read(self, path: Path) -> tuple[bytes, os.stat_result]:
         """The file's bytes, as many as its status says. Raises NotFoundError."""
-        with told(path), opened(self._disk.target(path)) as file:
+        with storage_errors(path), opened(self._disk.target(path)) as file:
             status = os.fstat(file.fileno())
             return read_whole(file, path, LONGEST_LOG)[: status.st_size], status
 
     def _status(self, path: Path) -> os.stat_result:
-        with told(path):
+        with storage_errors(path):
             return path.stat()
 
 
@@ -346,14 +346,14 @@ def _write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
 
 def _numbers(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
     """The files in the folder whose whole name matches, by the number in it."""
-    with told(folder):
+    with storage_errors(folder):
         matches = ((name.fullmatch(entry), entry) for entry in os.listdir(folder))  # noqa: PTH208 - names are enough
         return {int(match.group(1)): folder / entry for match, entry in matches if match}
 
 
 def _is_open(path: Path) -> bool:
     """Does any process hold this file open? Where the file system cannot tell: no."""
-    with told(path):
+    with storage_errors(path):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         # The kernel grants a write lease only for a file that nobody else has open. Whoever opens it right

@@ -11,7 +11,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from struct import unpack_from
 
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 
 HEADER = b"SQLite format 3\0"
 _SIZES = (4096, 1024, 8192, 16384, 32768, 65536, 512, 2048)
@@ -96,9 +96,9 @@ def open_pages(main: bytes | mmap, log: bytes) -> Pages:
 
 def read_pages(database: Path, log: Path) -> Pages:
     """The pages of a database that nobody writes; a file that is missing is an empty one."""
-    with told(log):
+    with storage_errors(log):
         frames = log.read_bytes() if log.is_file() else b""
-    with told(database):
+    with storage_errors(database):
         if not database.is_file() or not database.stat().st_size:
             return open_pages(b"", frames)
         with database.open("rb") as file:

@@ -19,7 +19,7 @@ from state.errors import StorageError
 from state.stores.crystals import full_text as lexical
 from state.stores.database.connection import make_schema, open_database, transaction
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import NO_SUCH_CALL, told
+from state.stores.disk.syscalls import NO_SUCH_CALL, storage_errors
 from state.stores.repair.check import faults, likeliest_version, log_of
 from state.stores.repair.pages import Pages
 from state.stores.repair.refill import Known, fill, settle
@@ -55,7 +55,7 @@ def build(
     """
     new = database.with_name(_NEW)
     for side in ("", *_SIDES):
-        with told(new):
+        with storage_errors(new):
             new.with_name(_NEW + side).unlink(missing_ok=True)
     things, _ = catalogue(pages)
     version = likeliest_version({thing.name: thing.statement for thing in things.values()}, pages.schema())
@@ -83,7 +83,7 @@ def build(
 
 
 def _poured(pages: Pages, new: Path, version: int) -> Salvage:
-    with told(new):
+    with storage_errors(new):
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     with closing(sqlite3.connect(new, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -112,7 +112,7 @@ def _require_sound(connection: sqlite3.Connection) -> None:
 
 def sync(disk: Disk, new: Path) -> None:
     """Make the file durable."""
-    with told(new):
+    with storage_errors(new):
         fd = disk.system.open(new, os.O_RDWR)
         try:
             disk.system.fsync(fd)
@@ -137,7 +137,7 @@ def swap(disk: Disk, database: Path, pages: Pages, new: Path) -> None:
 
 def name_again(disk: Disk, path: Path, second: Path) -> None:
     """Give the file a second name, or a copy where the file system knows no second names. The first one stays."""
-    with told(path):
+    with storage_errors(path):
         try:
             disk.system.link(path, second)
         except OSError as error:

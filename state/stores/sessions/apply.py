@@ -10,7 +10,7 @@ from state.sessions.importance import score
 from state.sessions.item import Item
 from state.sessions.policies.by_name import policy_of
 from state.sessions.policies.policy import Action, Plan, Step
-from state.stores.sessions.events import Deed
+from state.stores.sessions.events import EventKind
 from state.stores.sessions.outbox import Promotion
 from state.stores.sessions.relations import Relation
 from state.stores.sessions.rows import Session
@@ -20,11 +20,11 @@ AUTO = "auto"
 MANUAL = "manual"
 
 # Why an item with these relations may not be a crystal; empty when it may.
-Bar = Callable[[Item, Sequence[Relation]], str]
+Veto = Callable[[Item, Sequence[Relation]], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class Applied:
     """What became of a plan: steps as they were done, and refusals with their reasons."""
 
     archived: tuple[Step, ...] = ()
@@ -32,10 +32,10 @@ class Carried:
     refused: tuple[tuple[Item, str], ...] = ()
 
 
-def carry_out(sessions: Sessions, session: Session, plan: Plan, now: datetime, bar: Bar) -> Carried:
+def carry_out(sessions: Sessions, session: Session, plan: Plan, now: datetime, bar: Veto) -> Applied:
     """Do what the plan says. What is barred from the long-term memory stays, or is archived where it would leave."""
     if not plan.steps:
-        return Carried()
+        return Applied()
     archived, promoted, refused = list[Step](), list[Step](), list[tuple[Item, str]]()
     for step in plan.steps:
         if step.action is Action.ARCHIVE:
@@ -50,12 +50,12 @@ def carry_out(sessions: Sessions, session: Session, plan: Plan, now: datetime, b
             promoted.append(step)
     sessions.items.leave(session, [(step.item, step.reason, step.rescue) for step in archived], now)
     leaving = [(step.item, step.reason, step.rescue) for step in promoted if step.leaves]
-    sessions.items.leave(session, leaving, now, Deed.LEFT)
-    return Carried(tuple(archived), tuple(promoted), tuple(refused))
+    sessions.items.leave(session, leaving, now, EventKind.LEFT)
+    return Applied(tuple(archived), tuple(promoted), tuple(refused))
 
 
 def put_in_outbox(
-    sessions: Sessions, session: Session, item: Item, rule: str, reason: str, now: datetime, bar: Bar
+    sessions: Sessions, session: Session, item: Item, rule: str, reason: str, now: datetime, bar: Veto
 ) -> str:
     """Let an item become a crystal (`rule` says by what; `reason`: auto or manual); returns why it may not, or ''.
 
@@ -67,8 +67,8 @@ def put_in_outbox(
     why = bar(item, relations)
     if why:
         last = sessions.events.last(session, item.seq)
-        if last is None or (last.action, last.reason) != (Deed.REFUSED, why):  # it is asked for at every access
-            sessions.events.add(session, Deed.REFUSED, now, [(item.seq, why, {})])
+        if last is None or (last.action, last.reason) != (EventKind.REFUSED, why):  # it is asked for at every access
+            sessions.events.add(session, EventKind.REFUSED, now, [(item.seq, why, {})])
         return why
     lifetime = policy_of(session.policy, session.config).lifetime(item)
     metadata = item.metadata | {
@@ -82,5 +82,5 @@ def put_in_outbox(
     crystal = crystal_id(Origin.WORKING, item.content)
     record = Promotion(promoted_id(item.id, now), crystal, metadata, reason, now)
     sessions.outbox.put(session, item, record)
-    sessions.events.add(session, Deed.PROMOTED, now, [(item.seq, rule, {"accesses": item.access_count})])
+    sessions.events.add(session, EventKind.PROMOTED, now, [(item.seq, rule, {"accesses": item.access_count})])
     return ""

@@ -11,7 +11,7 @@ from state.stores.database.connection import from_text, to_text
 from state.stores.sessions.rows import SPAN, Session
 
 
-class Deed(StrEnum):
+class EventKind(StrEnum):
     """What can happen to a session or an item. Being read is counted and no event."""
 
     OPENED = "opened"
@@ -55,7 +55,7 @@ class SessionEvents:
     def add(
         self,
         session: Session,
-        deed: Deed,
+        deed: EventKind,
         now: datetime,
         items: Iterable[tuple[int, str, Mapping[str, float | str]]] = ((-1, "", {}),),
     ) -> None:

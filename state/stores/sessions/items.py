@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from state.forgetting.tombstones import Buried
+from state.forgetting.tombstones import Tombstones
 from state.sessions.ids import working_id
 from state.sessions.importance import deserves_rescue
 from state.sessions.item import Item, State
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.tombstones import Forgotten
 from state.stores.sessions.cold_archive import ColdArchive
-from state.stores.sessions.events import Deed, SessionEvents
+from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.outbox import Outbox, Promotion
 from state.stores.sessions.rows import COLUMNS, IN_SET, SPAN, Session, item_of, key_of, text_of
 
@@ -47,7 +47,7 @@ class SessionItems:
             ).fetchone()
             new = replace(item, seq=seq, id=name(self._is_taken))
             self._insert(session, new)
-            self.events.add(session, Deed.ADDED, item.created_at, [(seq, "", {"tokens": item.token_count})])
+            self.events.add(session, EventKind.ADDED, item.created_at, [(seq, "", {"tokens": item.token_count})])
         return new
 
     def find(self, session: Session, id_: str) -> Item | None:
@@ -102,7 +102,7 @@ class SessionItems:
             (item.access_count, to_text(item.last_accessed_at), item.importance_score, key_of(session, item)),
         )
 
-    def set_expiry(self, session: Session, item: Item, at: datetime, deed: Deed, now: datetime) -> None:
+    def set_expiry(self, session: Session, item: Item, at: datetime, deed: EventKind, now: datetime) -> None:
         """It expires at this moment now."""
         with transaction(self.connection) as connection:
             connection.execute("UPDATE items SET expires_at = ? WHERE key = ?", (to_text(at), key_of(session, item)))
@@ -113,7 +113,7 @@ class SessionItems:
         with transaction(self.connection) as connection:
             connection.execute("UPDATE items SET importance = ? WHERE key = ?", (importance, key_of(session, item)))
             figures = {"before": item.importance, "importance": importance}
-            self.events.add(session, Deed.REASSESSED, now, [(item.seq, "", figures)])
+            self.events.add(session, EventKind.REASSESSED, now, [(item.seq, "", figures)])
         return replace(item, importance=importance)
 
     def promoted(self, session: Session, item: Item, promotion: Promotion, now: datetime) -> None:
@@ -122,7 +122,7 @@ class SessionItems:
             "UPDATE items SET promoted_to = ?, promoted_at = ?, promotion_reason = ? WHERE key = ?",
             (promotion.id, to_text(promotion.at), promotion.reason, key_of(session, item)),
         )
-        self.events.add(session, Deed.DELIVERED, now, [(item.seq, promotion.reason, {})])
+        self.events.add(session, EventKind.DELIVERED, now, [(item.seq, promotion.reason, {})])
 
     def hide(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
         """These are softly forgotten: counted, not remembered."""
@@ -131,10 +131,14 @@ class SessionItems:
                 "UPDATE items SET state = ?, state_reason = ? WHERE key = ?",
                 [(State.HIDDEN.value, reason, key_of(session, item)) for item in items],
             )
-            self.events.add(session, Deed.HIDDEN, now, [(item.seq, reason, {}) for item in items])
+            self.events.add(session, EventKind.HIDDEN, now, [(item.seq, reason, {}) for item in items])
 
     def leave(
-        self, session: Session, items: Sequence[tuple[Item, str, bool]], now: datetime, deed: Deed = Deed.ARCHIVED
+        self,
+        session: Session,
+        items: Sequence[tuple[Item, str, bool]],
+        now: datetime,
+        deed: EventKind = EventKind.ARCHIVED,
     ) -> None:
         """These (item, reason, rescue) are in the set no more: they are cold, also those that are crystals to be.
 
@@ -173,7 +177,7 @@ class SessionItems:
                 "UPDATE sessions SET held = held + 1, tokens = tokens + ? WHERE key = ?",
                 (item.token_count, session.key),
             )
-            self.events.add(session, Deed.RESTORED, now, [(item.seq, item.state_reason, {})])
+            self.events.add(session, EventKind.RESTORED, now, [(item.seq, item.state_reason, {})])
         return back
 
     def show(self, session: Session, item: Item, now: datetime) -> Item:
@@ -183,7 +187,7 @@ class SessionItems:
                 "UPDATE items SET state = ?, state_reason = '' WHERE key = ?",
                 (State.LIVE.value, key_of(session, item)),
             )
-            self.events.add(session, Deed.RESTORED, now, [(item.seq, item.state_reason, {})])
+            self.events.add(session, EventKind.RESTORED, now, [(item.seq, item.state_reason, {})])
         return replace(item, state=State.LIVE, state_reason="")
 
     def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
@@ -198,7 +202,7 @@ class SessionItems:
             self.archive.give_back([key_of(session, item)])
             for left, why, _ in self._without_forgotten(session, [(item, reason, item.rescue)], now):
                 self.archive.take([(key_of(session, left), left.content)])
-                self.events.add(session, Deed.ARCHIVED, now, [(left.seq, why, {})])
+                self.events.add(session, EventKind.ARCHIVED, now, [(left.seq, why, {})])
 
     def _without_forgotten(
         self, session: Session, items: Sequence[tuple[Item, str, bool]], now: datetime
@@ -249,7 +253,7 @@ class SessionItems:
             )
             if was_cold:
                 self.archive.rebuild()
-            self.events.add(session, Deed.PURGED, now, [(item.seq, reason, {}) for item in items])
+            self.events.add(session, EventKind.PURGED, now, [(item.seq, reason, {}) for item in items])
 
     def _where(self, session: Session, condition: str) -> list[Item]:
         rows = self.connection.execute(
@@ -304,7 +308,7 @@ def _awaits_dream(item: Item, *, rescue: bool) -> bool:
     return item.state is not State.HIDDEN and (rescue or deserves_rescue(item))
 
 
-def _spared(item: Item, buried: Buried) -> Item:
+def _spared(item: Item, buried: Tombstones) -> Item:
     """The item without what is forgotten; of tags and the like, those that hold it go."""
     if not buried:
         return item

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from state.sessions.item import Item
 from state.stores.database.connection import from_text, to_text, transaction
-from state.stores.sessions.events import Deed, SessionEvents
+from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.rows import SPAN, Session, key_of
 
 
@@ -42,7 +42,7 @@ class SessionRelations:
                     to_text(relation.at),
                 ),
             )
-            self.events.add(session, Deed.RELATED, relation.at, [(item.seq, "", {})])
+            self.events.add(session, EventKind.RELATED, relation.at, [(item.seq, "", {})])
 
     def of(self, session: Session, items: Iterable[Item]) -> dict[int, tuple[Relation, ...]]:
         """The relations of these items, by their numbers; those that have none are left out."""

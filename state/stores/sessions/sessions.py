@@ -9,11 +9,11 @@ from typing import Any
 
 from state.sessions.item import Item
 from state.stores.database.connection import to_text, transaction
-from state.stores.sessions.events import Deed, SessionEvents
+from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.items import SessionItems
 from state.stores.sessions.relations import SessionRelations
 from state.stores.sessions.rows import Session, moment, session_of, text_of
-from state.stores.sessions.view import SqlShelf
+from state.stores.sessions.view import SqlItemView
 
 
 class Sessions:
@@ -75,7 +75,7 @@ class Sessions:
                     (id_, policy, json.dumps(config), to_text(now)),
                 )
             session = self._found(id_)
-            self.events.add(session, Deed.OPENED, now, [(-1, policy, {})])
+            self.events.add(session, EventKind.OPENED, now, [(-1, policy, {})])
             return session
 
     def close(self, session: Session, now: datetime) -> None:
@@ -84,7 +84,7 @@ class Sessions:
             connection.execute(
                 "UPDATE sessions SET closed_at = ?, due_at = NULL WHERE key = ?", (to_text(now), session.key)
             )
-            self.events.add(session, Deed.CLOSED, now)
+            self.events.add(session, EventKind.CLOSED, now)
 
     def due(self, now: datetime, horizon: timedelta) -> list[Session]:
         """The sessions whose moment has come; one that is further away than any can be was set by a wrong clock."""
@@ -107,9 +107,9 @@ class Sessions:
         """When maintenance looks at it next."""
         self.connection.execute("UPDATE sessions SET due_at = ? WHERE key = ?", (text_of(at), session.key))
 
-    def shelf(self, session: Session) -> SqlShelf:
+    def shelf(self, session: Session) -> SqlItemView:
         """Its set, as it is now."""
-        return SqlShelf(self.connection, self._found(session.id))
+        return SqlItemView(self.connection, self._found(session.id))
 
     def _found(self, id_: str) -> Session:
         session = self.find(id_)

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from state.sessions.item import Item
-from state.sessions.policies.policy import EVERYTHING, Only, Order
+from state.sessions.policies.policy import EVERYTHING, Order, Range
 from state.stores.database.connection import to_text
 from state.stores.sessions.rows import COLUMNS, IN_SET, Session, item_of
 
@@ -23,8 +23,8 @@ _ORDERS = {
 }
 
 
-class SqlShelf:
-    """The shelf of one session (see `state.sessions.policies.policy.Shelf`), good until the session changes."""
+class SqlItemView:
+    """The shelf of one session (see `state.sessions.policies.policy.ItemView`), good until the session changes."""
 
     def __init__(self, connection: sqlite3.Connection, session: Session) -> None:
         self._connection = connection
@@ -45,8 +45,8 @@ class SqlShelf:
         """The session's current step."""
         return self._session.step
 
-    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:
-        """Those that are asked for, in this order; see `Shelf.items`."""
+    def items(self, order: Order, only: Range = EVERYTHING) -> Iterator[Item]:
+        """Those that are asked for, in this order; see `ItemView.items`."""
         condition, values = _condition(only)
         if order is Order.EXPIRES_FIRST:
             condition += " AND expires_at IS NOT NULL"
@@ -73,12 +73,12 @@ class EmptyShelf:
 
     count = tokens = step = 0
 
-    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:  # noqa: ARG002
+    def items(self, order: Order, only: Range = EVERYTHING) -> Iterator[Item]:  # noqa: ARG002
         """None."""
         return iter(())
 
 
-def _condition(only: Only) -> tuple[str, list[object]]:
+def _condition(only: Range) -> tuple[str, list[object]]:
     asked = (
         ("state = ?", only.state.value if only.state else None),
         ("importance >= ?", only.importance_from),

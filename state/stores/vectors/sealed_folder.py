@@ -14,7 +14,7 @@ from pathlib import Path
 
 from state.errors import DreamdError
 from state.stores.disk.disk import Disk, below
-from state.stores.disk.syscalls import told
+from state.stores.disk.syscalls import storage_errors
 from state.stores.vectors.unused_room import blank_rest
 
 _PREFIX = "index-"
@@ -27,19 +27,19 @@ class IndexFolder:
         self.path = folder
         self._seal = folder / "clean.json"
         self._disk = Disk(folder)
-        with told(folder):
+        with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def build(self) -> Path | None:
         """The folder of the one build; None when there is none, or more than one after a crash."""
-        with told(self.path):
+        with storage_errors(self.path):
             builds = [entry for entry in self.path.iterdir() if entry.name.startswith(_PREFIX)]
         return builds[0] if len(builds) == 1 else None
 
     def new_build(self) -> Path:
         """A new, empty folder for a build; whatever was built before is gone."""
         self.unseal()
-        with told(self.path):
+        with storage_errors(self.path):
             for entry in self.path.iterdir():
                 if entry.name.startswith(_PREFIX):
                     _delete(entry)
@@ -51,13 +51,13 @@ class IndexFolder:
             seal = json.loads(self._disk.read_bytes(self._seal))
         except (DreamdError, ValueError, RecursionError):
             return False  # never written, or unreadable: the index is built again, which costs time and no more
-        with told(build):
+        with storage_errors(build):
             plain = all(stat.S_ISREG(path.lstat().st_mode) for path in _files(build))
             return plain and bool(seal == {"build": build.name, "files": _state(build)})
 
     def seal(self, build: Path) -> None:
         """Make these files, which nobody is writing, durable, and say that they are the index."""
-        with told(build):
+        with storage_errors(build):
             blank_rest(build)
             for file in [*_files(build), *(path for path in below(build) if path.is_dir()), build]:
                 _sync(file)

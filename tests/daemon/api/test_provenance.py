@@ -11,7 +11,7 @@ from daemon.api.provenance import why
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, owned
+from daemon.workspace.stores import Store, open_exclusive
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName
 from state.document.operations import Action, Birth, Death, Fate, Operation
@@ -31,7 +31,7 @@ def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with owned(init_workspace(tmp_path / "here"), Config(), "test") as store:
+    with open_exclusive(init_workspace(tmp_path / "here"), Config(), "test") as store:
         yield store
 
 

@@ -9,7 +9,7 @@ from daemon.cli.doctor_checks import examine
 from daemon.config.settings import Config
 from daemon.upkeep.examine import Finding, Level, look_into
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.stores.database.connection import open_database
@@ -29,8 +29,8 @@ def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def here(tmp_path: Path) -> Workspace:
     workspace = init_workspace(tmp_path / "here")
-    with owned(workspace, Config(), "test") as store:
-        store.remember([Crystal("Ada prefers tea", Origin.SCRATCH, clock())])
+    with open_exclusive(workspace, Config(), "test") as store:
+        store.remember([Crystal("Ada prefers tea", Origin.SCRATCH, utc_now())])
     return workspace
 
 
@@ -41,7 +41,7 @@ def found(
 
 
 def test_a_sound_workspace_is_sound_in_every_respect(here: Workspace) -> None:
-    with owned(here, Config(), "test") as store:
+    with open_exclusive(here, Config(), "test") as store:
         store.embed()
     findings = found(here)
     assert {one.about for one in findings.values() if one.level is not Level.OK} == set()
@@ -58,7 +58,7 @@ def test_what_waits_to_be_embedded_is_a_warning(here: Workspace) -> None:
 
 def test_that_there_is_no_model_is_said_once_and_nothing_else_is_left_out(here: Workspace) -> None:
     missing = Embedding.given(Unavailable("no embedding model is here"))
-    with owned(here, Config(), "test", embedding=missing) as store:
+    with open_exclusive(here, Config(), "test", embedding=missing) as store:
         store.notice("something else")
         findings = list(look_into(store))
     assert [one.about for one in findings if one.what == "no embedding model is here"] == ["embeddings"]
@@ -121,8 +121,8 @@ def test_a_database_that_is_none_is_a_problem_that_says_what_is_safe(here: Works
 
 
 def test_a_damaged_page_is_found(here: Workspace) -> None:
-    with owned(here, Config(), "test") as store:
-        store.remember([Crystal(f"note {n} " * 50, Origin.SCRATCH, clock()) for n in range(200)])
+    with open_exclusive(here, Config(), "test") as store:
+        store.remember([Crystal(f"note {n} " * 50, Origin.SCRATCH, utc_now()) for n in range(200)])
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with here.database.open("r+b") as file:
         for page in range(40, 60):
@@ -133,8 +133,8 @@ def test_a_damaged_page_is_found(here: Workspace) -> None:
 
 
 def test_an_interrupted_dream_is_a_warning(here: Workspace) -> None:
-    with owned(here, Config(), "test") as store:
-        store.ledger.begin("d1", "manual", clock())
+    with open_exclusive(here, Config(), "test") as store:
+        store.ledger.begin("d1", "manual", utc_now())
     assert "d1 was interrupted" in found(here)["dreams"].what
 
 
@@ -146,8 +146,8 @@ def test_a_pointer_that_finds_nothing_is_a_warning(here: Workspace) -> None:
     )
     connection.close()
     assert found(here)["pointers"].what == "all 1 resolve"
-    with owned(here, Config(), "test") as store:
-        store.remember([Crystal(f"tea tea tea {n}", Origin.SCRATCH, clock()) for n in range(9)])
+    with open_exclusive(here, Config(), "test") as store:
+        store.remember([Crystal(f"tea tea tea {n}", Origin.SCRATCH, utc_now()) for n in range(9)])
     finding = found(here)["pointers"]
     assert finding.level is Level.WARNING
     assert "`tea` does not find 'Tea'" in finding.what

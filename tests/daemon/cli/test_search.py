@@ -7,7 +7,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace, open_workspace
-from daemon.workspace.stores import visited
+from daemon.workspace.stores import open_readonly
 from state.stores.disk.lock import acquire
 from tests.support.running import NOTES, Caller, alone
 
@@ -57,7 +57,7 @@ def test_a_hit_counts_as_an_access_and_a_miss_is_an_open_question(dreamd: Caller
     dreamd("search", "tea in the morning", "-w", here)
     missed = dreamd("search", "lattice quantum chromodynamics", "-w", here)
     assert "nothing answers this well" in missed.err
-    with visited(open_workspace(here), Config()) as store:
+    with open_readonly(open_workspace(here), Config()) as store:
         accessed = store.crystals.connection.execute("SELECT text FROM crystals WHERE accesses > 0").fetchall()
         questions = [(one.question, one.cause) for one in store.questions.open(10)]
     assert [row["text"] for row in accessed] == [NOTES[0]]
@@ -72,7 +72,7 @@ def test_a_search_beside_an_owner_writes_nothing_and_says_so(dreamd: Caller, her
         ended = dreamd("search", "tea in the morning", "-w", here)
     assert ended.out.startswith(f"1. {NOTES[0]}\n")
     assert "notice: searched as it stands" in ended.err
-    with visited(open_workspace(here), Config()) as store:
+    with open_readonly(open_workspace(here), Config()) as store:
         accesses = store.crystals.connection.execute("SELECT sum(accesses) FROM crystals").fetchone()[0]
     assert accesses == 1
 
@@ -80,14 +80,14 @@ def test_a_search_beside_an_owner_writes_nothing_and_says_so(dreamd: Caller, her
 def test_a_secret_in_a_query_is_not_kept(dreamd: Caller, here: Path) -> None:
     secret = "ghp_" + "a1B2" * 9
     dreamd("search", f"zyxwv {secret}", "-w", here)
-    with visited(open_workspace(here), Config()) as store:
+    with open_readonly(open_workspace(here), Config()) as store:
         (question,) = store.questions.open(10)
     assert secret not in question.question
 
 
 def test_an_empty_query_is_answered_and_leaves_no_question(dreamd: Caller, here: Path) -> None:
     assert dreamd("search", "  ", "-w", here).status == 0
-    with visited(open_workspace(here), Config()) as store:
+    with open_readonly(open_workspace(here), Config()) as store:
         assert store.questions.open(10) == []
 
 

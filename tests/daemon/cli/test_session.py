@@ -11,7 +11,7 @@ import pytest
 from daemon import sessions
 from daemon.config.registry import name_of
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import OwnHouse
@@ -28,7 +28,7 @@ def here(tmp_path: Path) -> Workspace:
     """A workspace with a session of each kind: one that is full, one of a strange name, one that is over."""
     root = tmp_path / "here"
     with working(root) as store:
-        now = clock() - timedelta(minutes=5)
+        now = utc_now() - timedelta(minutes=5)
         sessions.session_open(store, "full", now, "bounded", {"max_items": 2})
         for text, importance in (("The lost thought", 0.2), ("Tea at four", 0.9), ("A pot\nof tea", 0.5)):
             sessions.memorize(store, "full", text, now, importance=importance, tags=["tea\nparty"])
@@ -224,7 +224,7 @@ def test_without_a_session_it_says_who_makes_one_and_the_help_says_all(tmp_path:
 def test_a_hostile_id_is_data_on_the_command_line_too(tmp_path: Path) -> None:
     hostile = HOSTILE.replace("\0", "")  # which no argument can hold
     with working(tmp_path / "w") as store:
-        sessions.add(store, hostile, "inside", "low", clock())
+        sessions.add(store, hostile, "inside", "low", utc_now())
     ended = process("session", "show", "-w", str(tmp_path / "w"), "--", hostile)
     assert (ended.status, ended.err) == (0, "1 item\n")
     assert "inside" in ended.out

@@ -13,7 +13,7 @@ from daemon.config.settings import Config
 from daemon.dream.checkpoints import JsonValues, based_on, checkpoints
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from state.dream import Reason
 from state.errors import StorageError
 from state.scratch import Note
@@ -53,13 +53,13 @@ def test_a_checkpoint_that_names_a_function_does_not_call_it(tmp_path: Path, cod
     """Of LangGraph's own form, whose extension objects name a module, a function and its arguments."""
     workspace = init_workspace(tmp_path / "here")
     called = tmp_path / "called"
-    with owned(workspace, Config(), "a test") as store:
+    with open_exclusive(workspace, Config(), "a test") as store:
         with checkpoints(store):
             pass
-        store.ledger.begin(DREAM, "manual", clock())
+        store.ledger.begin(DREAM, "manual", utc_now())
         _plant(workspace.checkpoints / "dreams.db", _calling(code, f"touch {called}"))
         assert based_on(store, DREAM) is None
-        store.segments.append(Note("Ada prefers tea", clock(), 0.8))
+        store.segments.append(Note("Ada prefers tea", utc_now(), 0.8))
         assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
     assert not called.exists()
 

@@ -13,7 +13,7 @@ from daemon.config.settings import Config
 from daemon.dream.consolidation import Consolidation, consolidate
 from daemon.dream.snapshot import snapshot
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.dream import Kind as EvidenceKind
@@ -41,26 +41,26 @@ def workspace(tmp_path: Path) -> Workspace:
 @pytest.fixture
 def store(workspace: Workspace, embedding: Embedding) -> Iterator[Store]:
     config = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})
-    with owned(workspace, config, "a test", embedding=embedding) as store:
+    with open_exclusive(workspace, config, "a test", embedding=embedding) as store:
         yield store
 
 
 def _note(store: Store, *texts: str, importance: float = 0.7) -> None:
     for text in texts:
-        store.segments.append(Note(text, clock(), importance))
+        store.segments.append(Note(text, utc_now(), importance))
 
 
 def _chat(store: Store, name: str, *turns: str, at: datetime | None = None, role: str = "user") -> None:
     path = store.workspace.root / "chats" / f"{name}.jsonl"
     path.parent.mkdir(exist_ok=True)
-    stamp = (at or clock()).isoformat()
+    stamp = (at or utc_now()).isoformat()
     with path.open("a") as file:
         for turn in turns:
             file.write(json.dumps({"role": role, "content": turn, "timestamp": stamp}) + "\n")
 
 
 def _found(store: Store, query: str) -> list[str]:
-    return [hit.crystal.text for hit in store.search(query, clock()).hits]
+    return [hit.crystal.text for hit in store.search(query, utc_now()).hits]
 
 
 def _questions(store: Store) -> list[str]:
@@ -75,76 +75,76 @@ def _stages(store: Store) -> dict[str, Lifecycle]:
 def test_what_is_new_is_taken_in_and_the_second_pass_finds_nothing(store: Store) -> None:
     _note(store, "The canary release goes out on Tuesdays")
     _chat(store, "monday", "My parrot is called Admiral", "Grace keeps the boathouse key")
-    first = consolidate(store, clock())
+    first = consolidate(store, utc_now())
     assert (first.notes, first.turns, first.vectors, first.compared) == (1, 2, 3, 3)
     assert first.changed
     assert _found(store, "name of the bird")[0] == "My parrot is called Admiral"
-    assert consolidate(store, clock()) == NOTHING
+    assert consolidate(store, utc_now()) == NOTHING
     assert not NOTHING.changed
 
 
 def test_a_near_duplicate_is_shown_once_and_nothing_is_lost(store: Store) -> None:
     said, again = "Ada prefers tea over coffee in the morning", "In the morning Ada prefers tea over coffee"
     _note(store, said, "The harbour is closed on Mondays")
-    consolidate(store, clock())
+    consolidate(store, utc_now())
     _note(store, again, importance=0.6)
-    assert consolidate(store, clock()).merged == 1
+    assert consolidate(store, utc_now()).merged == 1
     assert [text for text in _found(store, "what does Ada drink in the morning?") if "Ada" in text] == [said]
     assert again in _found(store, again)
-    survivor, twin = (store.crystals.get([Crystal(text, Origin.SCRATCH, clock()).id])[0] for text in (said, again))
+    survivor, twin = (store.crystals.get([Crystal(text, Origin.SCRATCH, utc_now()).id])[0] for text in (said, again))
     assert survivor.parents == (twin.id,)
     assert twin.lifecycle is Lifecycle.ARCHIVED
-    assert consolidate(store, clock()) == NOTHING
+    assert consolidate(store, utc_now()) == NOTHING
 
 
 def test_a_near_duplicate_among_what_came_at_once_is_merged_too(store: Store) -> None:
     _note(store, "The deployment runs on port 8443 behind nginx", "Deployment runs on port 8443, behind nginx.")
-    assert consolidate(store, clock()).merged == 1
+    assert consolidate(store, utc_now()).merged == 1
 
 
 def test_another_value_is_a_question_and_no_duplicate(store: Store) -> None:
     _note(store, "Ada's office is in room 14")
-    consolidate(store, clock())
+    consolidate(store, utc_now())
     _note(store, "Ada's office is in room 15")
-    done = consolidate(store, clock())
+    done = consolidate(store, utc_now())
     assert (done.merged, done.raised) == (0, 1)
     (question,) = _questions(store)
     assert question == "Which holds: Ada's office is in room 14, or Ada's office is in room 15?"
     assert set(_found(store, "Ada's office")) == {"Ada's office is in room 14", "Ada's office is in room 15"}
-    assert consolidate(store, clock()) == NOTHING
+    assert consolidate(store, utc_now()) == NOTHING
 
 
 def test_a_page_that_contradicts_the_owner_raises_no_question(store: Store) -> None:
     _note(store, "Ada's office is in room 14")
-    consolidate(store, clock())
-    store.remember([Crystal("Ada's office is in room 15", Origin.SESSION, clock(), trust=Trust.WEB)])
-    done = consolidate(store, clock())
+    consolidate(store, utc_now())
+    store.remember([Crystal("Ada's office is in room 15", Origin.SESSION, utc_now(), trust=Trust.WEB)])
+    done = consolidate(store, utc_now())
     assert (done.compared, done.raised, done.merged) == (1, 0, 0)
 
 
 def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: Store) -> None:
-    word = Crystal("Payments go to account 4711 at the harbour bank", Origin.SESSION, clock(), trust=Trust.OWNER)
+    word = Crystal("Payments go to account 4711 at the harbour bank", Origin.SESSION, utc_now(), trust=Trust.OWNER)
     echo = replace(word, text="The payments go to account 4711 at the harbour bank!", trust=Trust.WEB, importance=1)
     store.remember([word, echo])
-    assert consolidate(store, clock()).merged == 1
+    assert consolidate(store, utc_now()).merged == 1
     assert store.crystals.get([word.id]) == [word]
     assert _found(store, "where do payments go?") == [word.text]
 
 
 def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(store: Store) -> None:
-    left = Crystal("The lighthouse lamp was paid twice", Origin.EVICTED, clock() - timedelta(days=400))
+    left = Crystal("The lighthouse lamp was paid twice", Origin.EVICTED, utc_now() - timedelta(days=400))
     store.remember([left])
     store.crystals.connection.execute(
         "INSERT INTO pointers (keywords, topic, crystal, made_in) VALUES ('lighthouse lamp', 'x', ?, 1)", (left.id,)
     )
     _note(store, "The lighthouse lamp was paid twice!", importance=1.0)
-    done = consolidate(store, clock())
+    done = consolidate(store, utc_now())
     assert (done.merged, done.archived, done.frozen) == (0, 0, 1)
-    assert left.id in {hit.crystal.id for hit in store.search("lighthouse lamp", clock(), limit=5).hits}
+    assert left.id in {hit.crystal.id for hit in store.search("lighthouse lamp", utc_now(), limit=5).hits}
 
 
 def test_lives_move_on_and_back(store: Store) -> None:
-    now = clock()
+    now = utc_now()
     old, fresh = "The old ferry timetable hangs in the hall", "The new ferry timetable is online"
     store.remember([Crystal(old, Origin.SCRATCH, now - timedelta(days=300)), Crystal(fresh, Origin.SCRATCH, now)])
     assert consolidate(store, now).archived == 1
@@ -169,12 +169,12 @@ def test_a_task_of_three_sessions_is_a_skill_in_the_next_dream(store: Store) -> 
     recall(store, "check the mooring at low tide")
     for _ in range(20):
         recall(store, "check the mooring")
-    assert consolidate(store, clock()).skills == 1
-    seen = snapshot(store, (), (), "d", Reason.MANUAL, clock())
+    assert consolidate(store, utc_now()).skills == 1
+    seen = snapshot(store, (), (), "d", Reason.MANUAL, utc_now())
     (skill,) = [piece.text for piece in seen.evidence if piece.kind is EvidenceKind.SKILL]
     assert "Occurrences: 3" in skill
     assert "linter" in skill
-    assert consolidate(store, clock()).skills is None
+    assert consolidate(store, utc_now()).skills is None
 
 
 def test_a_search_that_found_nothing_is_settled_by_what_is_written_later(store: Store) -> None:
@@ -182,27 +182,29 @@ def test_a_search_that_found_nothing_is_settled_by_what_is_written_later(store: 
     recall(store, "deploy keys vault")
     assert _questions(store) == ["What is known about: deploy keys vault?"]
     _note(store, "Remember to ask about the deploy keys vault")
-    assert consolidate(store, clock()).settled == 0
+    assert consolidate(store, utc_now()).settled == 0
     _note(store, "The deploy keys are in the vault of the ops team, drawer 3")
-    assert consolidate(store, clock()).settled == 1
+    assert consolidate(store, utc_now()).settled == 1
     assert _questions(store) == []
 
 
 def test_a_question_in_a_note_is_settled_by_its_answer_and_not_by_itself(store: Store) -> None:
     _note(store, "Which region holds the backups?")
-    assert consolidate(store, clock()).settled == 0
+    assert consolidate(store, utc_now()).settled == 0
     _note(store, "Which region holds the backups, asked Ada", "The backups failed again")
-    assert consolidate(store, clock()).settled == 0
-    store.remember([Crystal("The region that holds the backups is mars-1", Origin.SESSION, clock(), trust=Trust.WEB)])
-    assert consolidate(store, clock()).settled == 0
+    assert consolidate(store, utc_now()).settled == 0
+    store.remember(
+        [Crystal("The region that holds the backups is mars-1", Origin.SESSION, utc_now(), trust=Trust.WEB)]
+    )
+    assert consolidate(store, utc_now()).settled == 0
     _note(store, "The region that holds the backups is eu-west-1")
-    assert consolidate(store, clock()).settled == 1
+    assert consolidate(store, utc_now()).settled == 1
 
 
 def test_what_somebody_asks_explicitly_stays_until_they_settle_it(store: Store) -> None:
-    store.questions.raise_("Which region holds the backups?", Cause.EXPLICIT, clock())
+    store.questions.raise_("Which region holds the backups?", Cause.EXPLICIT, utc_now())
     _note(store, "The region that holds the backups is eu-west-1")
-    consolidate(store, clock())
+    consolidate(store, utc_now())
     assert _questions(store) == ["Which region holds the backups?"]
 
 
@@ -211,12 +213,12 @@ def test_a_transcript_that_cannot_be_read_and_a_glob_that_leads_out_are_named(
 ) -> None:
     _chat(store, "good", "My parrot is called Admiral")
     (workspace.root / "chats" / "bad.jsonl").write_bytes(b"\xff\xfe\x00\x01" * 100)
-    done = consolidate(store, clock())
+    done = consolidate(store, utc_now())
     assert done.turns == 1
     assert "bad.jsonl" in done.problems[0]
     store.config = Config.model_validate({"sources": {"transcripts": ["../*.md"]}})
     _note(store, "The harbour is closed on Mondays")
-    done = consolidate(store, clock())
+    done = consolidate(store, utc_now())
     assert done.notes == 1
     assert "no glob inside the workspace" in done.problems[0]
 
@@ -228,25 +230,25 @@ def test_a_pass_that_is_stopped_goes_on_with_the_next_one(store: Store) -> None:
     def soon() -> bool:
         return next(asked) >= 3
 
-    first = consolidate(store, clock(), soon)
+    first = consolidate(store, utc_now(), soon)
     assert not first.complete
     assert first.notes == 150
-    rest = consolidate(store, clock())
+    rest = consolidate(store, utc_now())
     assert rest.complete
     assert first.vectors + rest.vectors == 150
     assert first.compared + rest.compared == 150
-    assert consolidate(store, clock()) == NOTHING
+    assert consolidate(store, utc_now()) == NOTHING
 
 
 def test_without_a_model_the_rest_is_done(workspace: Workspace) -> None:
     from state.stores.vectors.embedder import Unavailable
 
     without = Embedding.given(Unavailable("there is none"))
-    with owned(workspace, Config(), "a test", embedding=without) as store:
+    with open_exclusive(workspace, Config(), "a test", embedding=without) as store:
         _note(store, "The harbour is closed on Mondays")
-        done = consolidate(store, clock())
+        done = consolidate(store, utc_now())
         assert (done.notes, done.vectors, done.compared) == (1, 0, 0)
-        later = clock() + timedelta(days=300)
+        later = utc_now() + timedelta(days=300)
         assert consolidate(store, later).archived == 1
 
 
@@ -275,7 +277,7 @@ def _grow(store: Store, first: int, last: int) -> None:
             Crystal(
                 f"{noun} {number} of the fleet carries cargo {number * 7}",
                 Origin.SESSION,
-                clock(),
+                utc_now(),
                 kind=Kind.TASK_PATTERN if number % 9 == 0 else Kind.FACT,
                 session=f"s{number % 17}",
                 position=number,
@@ -289,15 +291,15 @@ def _grow(store: Store, first: int, last: int) -> None:
 
 def test_with_nothing_new_a_pass_costs_the_same_however_much_is_remembered(store: Store) -> None:
     for number in range(30):
-        store.questions.raise_(f"Which captain commands the tug number {number}?", Cause.QUESTION, clock())
+        store.questions.raise_(f"Which captain commands the tug number {number}?", Cause.QUESTION, utc_now())
     _grow(store, 0, 20)
     for _ in range(3):
-        consolidate(store, clock())  # so many questions are asked again in two
-    few = _work(store, lambda: consolidate(store, clock()))
+        consolidate(store, utc_now())  # so many questions are asked again in two
+    few = _work(store, lambda: consolidate(store, utc_now()))
     _grow(store, 20, 320)
     for _ in range(3):
-        consolidate(store, clock())
-    many = _work(store, lambda: consolidate(store, clock()))
+        consolidate(store, utc_now())
+    many = _work(store, lambda: consolidate(store, utc_now()))
     assert many[0] == few[0]
     assert many[0] < 40
     assert many[1] <= few[1] + 50
@@ -306,12 +308,12 @@ def test_with_nothing_new_a_pass_costs_the_same_however_much_is_remembered(store
 def test_one_new_note_costs_a_look_at_its_neighbours(store: Store) -> None:
     """The crystals' texts are read for the few that are near, not for all."""
     _grow(store, 0, 320)
-    while consolidate(store, clock()).changed:
+    while consolidate(store, utc_now()).changed:
         pass
     _note(store, "A tug pulls the Queen Ann")
     read: list[str] = []
     store.crystals.connection.set_trace_callback(read.append)
-    consolidate(store, clock())
+    consolidate(store, utc_now())
     store.crystals.connection.set_trace_callback(None)
     whole = [one for one in read if one.startswith("SELECT * FROM crystals") and "WHERE" not in one]
     assert whole == []
@@ -324,18 +326,18 @@ def test_a_pass_beside_a_writer_waits_its_turn(store: Store, workspace: Workspac
     _note(store, *(f"Buoy {number} blinks {number} times" for number in range(60)))
     notes = [f"Captain {number} reports" for number in range(30)]
     segments = Segments(workspace)
-    writer = Thread(target=lambda: [segments.append(Note(text, clock())) for text in notes])
+    writer = Thread(target=lambda: [segments.append(Note(text, utc_now())) for text in notes])
     writer.start()
-    consolidate(store, clock())
+    consolidate(store, utc_now())
     writer.join()
-    consolidate(store, clock())
+    consolidate(store, utc_now())
     texts = {row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
     assert set(notes) <= texts
 
 
 def test_the_survivors_of_a_long_chain_stand_in_the_open(store: Store) -> None:
     _note(store, *("The tower bell rings at noon" + "!" * count for count in range(1, 6)))
-    done = consolidate(store, clock())
+    done = consolidate(store, utc_now())
     assert done.merged == 4
     twins = Twins(store.crystals).survivors(range(1, 6))
     assert len(set(twins.values())) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.stores.vectors.embedder import Unavailable
@@ -15,10 +15,10 @@ from state.stores.vectors.embedder import Unavailable
 
 def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_nothing(tmp_path: Path) -> None:
     workspace, none = init_workspace(tmp_path), Embedding.given(Unavailable("not needed here"))
-    with owned(workspace, Config(), "test", embedding=none) as store:
-        store.remember([Crystal(f"Note {number} on the cluster", Origin.SCRATCH, clock()) for number in range(9)])
+    with open_exclusive(workspace, Config(), "test", embedding=none) as store:
+        store.remember([Crystal(f"Note {number} on the cluster", Origin.SCRATCH, utc_now()) for number in range(9)])
         before = store.crystals.connection.total_changes
-        leaving = Crystal("The passphrase of the north gate is quartz", Origin.EVICTED, clock())
+        leaving = Crystal("The passphrase of the north gate is quartz", Origin.EVICTED, utc_now())
         with (
             WorkspaceMemory(store).trial([leaving]) as trial,
             closing(sqlite3.connect(workspace.database, timeout=0, isolation_level=None)) as other,
@@ -31,9 +31,9 @@ def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_noth
 
 def test_what_is_forgotten_is_not_tried(tmp_path: Path) -> None:
     workspace, none = init_workspace(tmp_path), Embedding.given(Unavailable("not needed here"))
-    with owned(workspace, Config(), "test", embedding=none) as store:
-        store.crystals.forgotten.bury(["the passphrase is quartz"], clock())
+    with open_exclusive(workspace, Config(), "test", embedding=none) as store:
+        store.crystals.forgotten.bury(["the passphrase is quartz"], utc_now())
         withheld = store.crystals.forgotten.withheld()
-        with WorkspaceMemory(store).trial([Crystal("the passphrase is quartz", Origin.EVICTED, clock())]) as trial:
+        with WorkspaceMemory(store).trial([Crystal("the passphrase is quartz", Origin.EVICTED, utc_now())]) as trial:
             assert trial.first("quartz passphrase", 5) == ()
         assert store.crystals.forgotten.withheld() == withheld

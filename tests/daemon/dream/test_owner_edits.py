@@ -9,8 +9,8 @@ import pytest
 from daemon.cli import main
 from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode
-from daemon.upkeep.forget import Wish, forget
-from daemon.workspace.stores import Store, clock
+from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.document.document import SectionName, parse
 from state.forgetting.matching import Cut, Target, spans
@@ -57,7 +57,7 @@ def dreamt_again(store: Store) -> None:
 def test_a_line_that_the_owner_writes_lifts_it_and_stays(store: Store) -> None:
     noted(store, SECRET)
     dreamt(store)
-    forget(store, Wish(SECRET), clock())
+    forget(store, ForgetRequest(SECRET), utc_now())
     by_hand(store, f"Do not forget that {SECRET}.")
     dreamt_again(store)
     assert bond(store) == [f"Do not forget that {SECRET}."]
@@ -70,7 +70,7 @@ def test_it_is_lifted_by_the_dream_and_by_nothing_before_it(store: Store) -> Non
     dreamt(store)
     bury(store)
     by_hand(store, SECRET)
-    consolidate(store, clock())
+    consolidate(store, utc_now())
     noted(store, "Rex sleeps all day")
     dreamt(store, Mode.DRY)
     assert store.crystals.forgotten.any()
@@ -125,7 +125,7 @@ def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store
         noted(store, *shelves, importance=1.0)
         dreamt(store)
     assert line not in bond(store)
-    kept = store.search("harbour crane 4711", clock()).hits[0].crystal
+    kept = store.search("harbour crane 4711", utc_now()).hits[0].crystal
     assert (kept.text, kept.origin) == (line, Origin.EVICTED)
 
 

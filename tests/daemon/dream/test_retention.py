@@ -8,7 +8,7 @@ from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.scratch import Note
 from state.signals.curiosity import Cause
@@ -25,9 +25,9 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
     with quick(workspace) as store:
         committed = {}
         for number in range(4):
-            store.segments.append(Note(f"We decided that release {number} ships on day {number + 3}", clock(), 0.9))
-            store.feelings.feel([Feeling.REWARD], "a release", clock())
-            store.questions.raise_(f"When does release {number} ship?", Cause.MISS, clock())
+            store.segments.append(Note(f"We decided that release {number} ships on day {number + 3}", utc_now(), 0.9))
+            store.feelings.feel([Feeling.REWARD], "a release", utc_now())
+            store.questions.raise_(f"When does release {number} ship?", Cause.MISS, utc_now())
             version = dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number
             committed[version] = store.journal.text(version)
         connection = store.crystals.connection
@@ -35,7 +35,7 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
             table: connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
             for table in tables(connection)
         }
-        assert store.sweep(clock() + timedelta(days=10_000)) > 0
+        assert store.sweep(utc_now() + timedelta(days=10_000)) > 0
         for table in KEPT:
             assert before[table] == connection.execute(f"SELECT * FROM {table}").fetchall(), table  # noqa: S608
         assert connection.execute("SELECT count(*) FROM feelings").fetchone()[0] == 0
@@ -50,13 +50,13 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
 
 def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: Path) -> None:
     with quick(init_workspace(tmp_path / "here")) as store:
-        store.questions.raise_("What was missed?", Cause.MISS, clock())
-        consolidate(store, clock())
+        store.questions.raise_("What was missed?", Cause.MISS, utc_now())
+        consolidate(store, utc_now())
         assert len(store.questions.open(9)) == 1
         changes = store.crystals.connection.total_changes
-        consolidate(store, clock())
+        consolidate(store, utc_now())
         assert store.crystals.connection.total_changes == changes
-        consolidate(store, clock() + timedelta(days=400))
+        consolidate(store, utc_now() + timedelta(days=400))
         assert store.questions.open(9) == []
 
 
@@ -65,6 +65,6 @@ def test_the_file_of_checkpoints_is_small_again_after_a_dream(tmp_path: Path) ->
     path = workspace.checkpoints / "dreams.db"
     with quick(workspace) as store:
         for number in range(60):
-            store.segments.append(Note(f"Step {number}: " + "the gateway was moved again. " * 60, clock(), 0.5))
+            store.segments.append(Note(f"Step {number}: " + "the gateway was moved again. " * 60, utc_now(), 0.5))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert path.stat().st_size < 64 * 1024

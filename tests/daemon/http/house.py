@@ -7,15 +7,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.api.access import Desk, OwnDesk
-from daemon.api.daemon import Household, HouseStatus, Kept
+from daemon.api.access import LocalAccess, WorkspaceAccess
+from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo
 from daemon.config.registry import name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.observability.metrics import Metrics
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.status import Status, status
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, UnknownWorkspaceError
 from state.stores.vectors.embedder import Unavailable
@@ -37,17 +37,17 @@ class OwnHouse:
         """A new workspace, known to the house."""
         return self.adopt(init_workspace(root).root)
 
-    def household(self) -> Household:
-        kept = tuple(Kept(name, str(root), None) for name, root in sorted(self.roots.items()))
-        now = clock()
-        return Household("0", os.getpid(), now, now, "", "", 0, 0, kept, ())
+    def household(self) -> DaemonInfo:
+        kept = tuple(WorkspaceInfo(name, str(root), None) for name, root in sorted(self.roots.items()))
+        now = utc_now()
+        return DaemonInfo("0", os.getpid(), now, now, "", "", 0, 0, kept, ())
 
-    def status(self) -> HouseStatus:
+    def status(self) -> DaemonStatus:
         read: list[Status] = []
         for root in self.roots.values():
             with suppress(DreamdError):
-                read.append(status(open_workspace(root), self.config, clock()))
-        return HouseStatus(self.household(), tuple(read))
+                read.append(status(open_workspace(root), self.config, utc_now()))
+        return DaemonStatus(self.household(), tuple(read))
 
     def adopt(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - nobody else made it
         workspace = open_workspace(root)
@@ -60,9 +60,9 @@ class OwnHouse:
         del self.roots[name]
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:
+    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         workspace = open_workspace(self._root(name))
-        with OwnDesk(workspace, self.config, "a test", told, self.embedding, self.wait_seconds) as desk:
+        with LocalAccess(workspace, self.config, "a test", told, self.embedding, self.wait_seconds) as desk:
             yield desk
 
     def unready(self) -> str:
@@ -83,7 +83,7 @@ class GatedHouse(OwnHouse):
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:
+    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         if name in self.shut:
             told(Step("gate", "waits"))
             self.entered.release()
@@ -98,6 +98,6 @@ class HauntedHouse(OwnHouse):
     __slots__ = ()
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[Desk]:  # noqa: ARG002 - it sees nobody
+    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:  # noqa: ARG002 - it sees nobody
         raise ValueError("the words of a memory")
         yield  # the contract is a context manager

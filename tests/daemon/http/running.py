@@ -15,7 +15,7 @@ from typing import Any
 
 from daemon.api.client import Client
 from daemon.http.serve import serve
-from daemon.http.sockets import Entrance, open_port, open_socket
+from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.http.workers import Limits
 from tests.daemon.http.house import OwnHouse
 
@@ -46,7 +46,7 @@ class Answer:
 class Running:
     """A server under way."""
 
-    def __init__(self, house: OwnHouse, entrances: list[Entrance], limits: Limits | None, mcp: Any) -> None:
+    def __init__(self, house: OwnHouse, entrances: list[Listener], limits: Limits | None, mcp: Any) -> None:
         self.house = house
         self.entrances = entrances
         self.client = Client(entrances[0].path or Path())

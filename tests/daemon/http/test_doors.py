@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from daemon.config.settings import Config, HttpSection
-from daemon.http.access_policy import SOCKET, Visit, is_our_host, is_our_origin, port_door, refusal
+from daemon.http.access_policy import SOCKET, RequestHeaders, is_our_host, is_our_origin, port_door, refusal
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running, spoken
 
@@ -134,7 +134,9 @@ def test_a_port_has_a_token_that_is_not_shown() -> None:
 
 
 def test_every_origin_counts() -> None:
-    visit = Visit("/", 7349, ("localhost",), ("http://localhost:7349", "http://evil.example"), (f"Bearer {TOKEN}",))
+    visit = RequestHeaders(
+        "/", 7349, ("localhost",), ("http://localhost:7349", "http://evil.example"), (f"Bearer {TOKEN}",)
+    )
     refused = refusal(port_door(TOKEN), visit, HTTP)
     assert refused is not None
     assert refused.status == 403
@@ -204,7 +206,7 @@ def test_another_user_is_not_heard_even_where_the_files_let_him(served: Running)
     ["", "x" * 7_000, "\u00e9" * 40, TOKEN + "\u00a0", TOKEN.upper(), TOKEN[:-1] + "\x7f", f"{TOKEN},{TOKEN}"],
 )
 def test_no_token_of_whatever_length_and_letters_is_ours(token: str) -> None:
-    visit = Visit("/v1/status", 7349, ("localhost",), (), (f"Bearer {token}",))
+    visit = RequestHeaders("/v1/status", 7349, ("localhost",), (), (f"Bearer {token}",))
     refused = refusal(port_door(TOKEN), visit, HTTP)
     assert refused is not None
     assert refused.status == 401
@@ -235,7 +237,7 @@ def test_a_name_that_only_resembles_ours_is_none_of_ours(host: str) -> None:
 
 
 def test_two_hosts_are_one_too_many() -> None:
-    visit = Visit("/", 7349, ("localhost", "localhost"), (), (f"Bearer {TOKEN}",))
+    visit = RequestHeaders("/", 7349, ("localhost", "localhost"), (), (f"Bearer {TOKEN}",))
     refused = refusal(port_door(TOKEN), visit, HTTP)
     assert refused is not None
     assert refused.status == 421

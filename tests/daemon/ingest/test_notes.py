@@ -12,7 +12,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.ingest.notes import absorb_notes, absorb_transcripts, feel
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.errors import StorageError
 from state.scratch import Note
 from state.signals.hormones import Feeling, Hormone
@@ -39,13 +39,13 @@ class Watched(Disk):
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with owned(init_workspace(tmp_path / "agent"), Config(), "a test") as store:
+    with open_exclusive(init_workspace(tmp_path / "agent"), Config(), "a test") as store:
         store.disk = Watched(store.workspace.root)
         yield store
 
 
 def _note(store: Store, text: str) -> None:
-    store.segments.append(Note(text, clock()))
+    store.segments.append(Note(text, utc_now()))
 
 
 def _texts(store: Store) -> list[str]:
@@ -64,29 +64,29 @@ def _auto(store: Store) -> list[str]:
 
 def test_a_file_that_has_not_changed_is_not_opened(store: Store) -> None:
     _note(store, "one")
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     assert _read(store) == ["scratch.md"]
     before = store.crystals.connection.total_changes
-    assert absorb_notes(store, clock()) == 0
+    assert absorb_notes(store, utc_now()) == 0
     assert _read(store) == []
     assert store.crystals.connection.total_changes == before
 
 
 def test_another_store_and_another_process_know_what_was_read(store: Store, tmp_path: Path) -> None:
     _note(store, "one")
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
     store.crystals.connection.execute("DELETE FROM crystals")
-    assert absorb_notes(store, clock()) == 0  # what was forgotten does not come back from the log
+    assert absorb_notes(store, utc_now()) == 0  # what was forgotten does not come back from the log
 
 
 def test_only_what_was_appended_is_looked_at(store: Store) -> None:
     for number in range(50):
         _note(store, f"note {number}")
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
     _note(store, "note 50")
     asked: list[str] = []
     store.crystals.connection.set_trace_callback(asked.append)
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     store.crystals.connection.set_trace_callback(None)
     (known,) = (one for one in asked if one.startswith("SELECT * FROM crystals WHERE id IN"))
     assert len(re.findall(r"[0-9a-f]{32}", known)) == 2  # the last one might have grown
@@ -96,13 +96,13 @@ def test_a_note_that_grows_and_a_note_that_is_changed_are_read_again(store: Stor
     scratch = store.workspace.scratch
     _note(store, "first")
     _note(store, "second")
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
     with scratch.open("a") as log:
         log.write("  and its second line\n")
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     assert _texts(store)[-1] == "second\nand its second line"
     scratch.write_text(scratch.read_text().replace("first", "changed"))
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     assert _texts(store)[-1] == "changed"
 
 
@@ -111,22 +111,22 @@ def test_half_a_line_waits_until_it_is_whole_or_quiet(store: Store) -> None:
     _note(store, "first")
     with scratch.open("a") as log:
         log.write("- half of")
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
     assert _texts(store) == ["first"]
     os.utime(scratch, (0, 0))
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     assert _texts(store) == ["first", "half of"]
 
 
 def test_the_log_is_known_when_it_becomes_a_segment(store: Store) -> None:
     _note(store, "first")
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
     _read(store)
     store.segments.take()
-    assert absorb_notes(store, clock()) == 0
+    assert absorb_notes(store, utc_now()) == 0
     assert _read(store) == ["scratch.md"]  # the new one
     _note(store, "second")
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     assert _texts(store) == ["first", "second"]
 
 
@@ -134,9 +134,9 @@ def test_a_late_write_into_a_segment_is_read(store: Store) -> None:
     _note(store, "first")
     with store.workspace.scratch.open("a") as log:
         store.segments.take()
-        absorb_notes(store, clock())
+        absorb_notes(store, utc_now())
         log.write("- late\n")
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     assert _texts(store) == ["first", "late"]
 
 
@@ -144,10 +144,10 @@ def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
     _note(store, "Which region holds the backups?")
     with owned_twice(store) as other:
         _note(store, BAD)
-        assert absorb_notes(store, clock()) == 2
+        assert absorb_notes(store, utc_now()) == 2
         # As if it had looked at the files before the other one wrote.
         other.crystals.connection.execute("DELETE FROM meta WHERE name = 'notes_read'")
-        assert absorb_notes(other, clock()) == 0
+        assert absorb_notes(other, utc_now()) == 0
         assert [gap.times for gap in other.questions.open(5)] == [1]
         felt = other.crystals.connection.execute("SELECT count(*) FROM feelings WHERE cause = ?", (BAD,)).fetchone()[
             0
@@ -178,17 +178,17 @@ def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store)
     full = FaultySystem(root, fail_at=0, fault=Fault.ERROR_ONWARDS)
     store.segments = Segments(store.workspace, Disk(root, full))
     with pytest.raises(StorageError, match="disk is full"):
-        absorb_notes(store, clock())
+        absorb_notes(store, utc_now())
     assert (_texts(store), store.questions.open(5), full.met) == ([], [], True)
     store.segments = segments
-    assert absorb_notes(store, clock()) == 4
+    assert absorb_notes(store, utc_now()) == 4
     assert len(store.questions.open(5)) == 1
     assert len(set(_auto(store))) == 1  # one that failed may stand there as well: rather twice than never
 
 
 @pytest.mark.parametrize("way", ["notes", "transcript", "by hand"])
 def test_a_level_that_rises_high_writes_one_note_at_that_moment(store: Store, way: str, tmp_path: Path) -> None:
-    now = clock()
+    now = utc_now()
     if way == "notes":
         for line in ERRORS:
             _note(store, line)
@@ -215,6 +215,6 @@ def test_a_level_that_rises_high_writes_one_note_at_that_moment(store: Store, wa
 
 
 def test_what_was_said_long_ago_is_felt_no_more(store: Store) -> None:
-    now = clock()
+    now = utc_now()
     feel(store, [Feeling.ERROR] * 3, BAD, now - timedelta(hours=4), now)
     assert _auto(store) == []

@@ -14,7 +14,7 @@ from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.ingest.notes import absorb_transcripts
 from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.scratch import Note
 from state.stores.history.segments import Segments
@@ -98,7 +98,7 @@ def test_what_others_say_is_read(tmp_path: Path, tool: str, given: dict[str, Any
 
 def test_an_answer_is_known_by_its_form_wherever_it_stands(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
-    Segments(workspace).append(Note(FACT, clock(), 0.8))
+    Segments(workspace).append(Note(FACT, utc_now(), 0.8))
     answers = list[str]()
 
     async def talk() -> None:
@@ -119,7 +119,7 @@ def test_an_answer_is_known_by_its_form_wherever_it_stands(tmp_path: Path) -> No
 def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
     for text in (FACT, *(f"Crane number {n} in Bergen was painted by Bo" for n in range(9))):
-        Segments(workspace).append(Note(text, clock(), 0.6))
+        Segments(workspace).append(Note(text, utc_now(), 0.6))
     for session in range(8):
         answers = list[Any]()
 
@@ -131,8 +131,8 @@ def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -
         assert answers[0]["hits"][0]["text"] == FACT
         path = workspace.root / f"{session}.jsonl"
         texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answers[0])))
-        with owned(workspace, Config(), "a test") as store:
-            absorb_transcripts(store, [path], clock())
+        with open_exclusive(workspace, Config(), "a test") as store:
+            absorb_transcripts(store, [path], utc_now())
 
 
 def test_a_repair_takes_out_what_was_learnt_before_and_nothing_else(tmp_path: Path) -> None:
@@ -150,17 +150,17 @@ def test_a_repair_takes_out_what_was_learnt_before_and_nothing_else(tmp_path: Pa
         (FACT, "user", Trust.OWNER, False),
         ("I will: run dreamd search crane", "assistant", Trust.AGENT, False),
     ]
-    with owned(workspace, Config(), "a test") as store:
+    with open_exclusive(workspace, Config(), "a test") as store:
         for position, (text, speaker, trust, _) in enumerate(turns):
             kind = Kind.EPISODE if speaker == "assistant" else Kind.GENERAL
-            crystal = Crystal(text, Origin.SESSION, clock(), kind=kind, speaker=speaker, trust=trust)
+            crystal = Crystal(text, Origin.SESSION, utc_now(), kind=kind, speaker=speaker, trust=trust)
             store.remember([replace(crystal, session="s1", position=position)])
         for job in own_answers(store):
             assert job.do() == (f"{sum(own for *_, own in turns)} crystals",)
         rows = store.crystals.connection.execute("SELECT text FROM crystals ORDER BY position")
         assert [row["text"] for row in rows] == [text for text, *_, own in turns if not own]
         assert list(own_answers(store)) == []
-        assert store.search(QUESTION, clock()).hits[0].crystal.text == FACT
+        assert store.search(QUESTION, utc_now()).hits[0].crystal.text == FACT
 
 
 def test_a_command_is_dreamds_only_where_a_command_begins() -> None:

@@ -13,11 +13,11 @@ from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import absorb_transcripts, transcript_files
 from daemon.ingest.seed import migrate
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from graphs import reflection, synthesis
 from graphs.eviction import shown, topic_for
-from graphs.working_copy import Sheet
+from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.document.document import SectionName
 from state.document.operations import Refusal
@@ -33,14 +33,14 @@ MEMORY = "\n\n".join([*HEADINGS[:4], f"- The deploy token is {SECRET}, asked for
 
 def opened(root: Path, secrets: SecretsSection) -> Any:
     there = Embedding.given(Unavailable("not needed here"))
-    return owned(init_workspace(root), Config(secrets=secrets), "a test", embedding=there)
+    return open_exclusive(init_workspace(root), Config(secrets=secrets), "a test", embedding=there)
 
 
 def read(store: Store) -> Snapshot:
     """As a dream would, the owner's lines in it, and GENOME.md."""
     store.workspace.document.write_text(MEMORY, encoding="utf-8")
     store.workspace.genome.write_text(f"- Never print {SECRET}\n", encoding="utf-8")
-    return snapshot(store, (), (), "20260101T000000Z", Reason.MANUAL, clock())
+    return snapshot(store, (), (), "20260101T000000Z", Reason.MANUAL, utc_now())
 
 
 def test_a_prompt_has_no_secret_of_the_file_of_the_genome_or_of_what_a_guard_said(tmp_path: Path) -> None:
@@ -57,14 +57,14 @@ def test_the_owner_s_word_on_secrets_counts_in_prompts_too(tmp_path: Path, secre
     asked = synthesis.request(made, [])
     assert SECRET in asked.user
     assert "[redacted" not in asked.user
-    assert any(SECRET in Sheet(made, (), ()).crystal_of(line).text for line in (*made.lines, *made.old_text))
+    assert any(SECRET in WorkingCopy(made, (), ()).crystal_of(line).text for line in (*made.lines, *made.old_text))
 
 
 def test_a_line_that_leaves_leaves_without_its_secret(tmp_path: Path) -> None:
     with opened(tmp_path, SecretsSection()) as store:
         made = read(store)
     for line in (*made.lines, *made.old_text):
-        assert SECRET not in Sheet(made, (), ()).crystal_of(line).text
+        assert SECRET not in WorkingCopy(made, (), ()).crystal_of(line).text
         assert SECRET not in topic_for(shown(made, line))
 
 
@@ -87,7 +87,7 @@ def test_what_a_model_says_is_no_secret_either(tmp_path: Path) -> None:
 def test_old_text_becomes_crystals_without_it(tmp_path: Path) -> None:
     with opened(tmp_path, SecretsSection()) as store:
         store.workspace.document.write_text(f"I use the token {SECRET} for the shop\n", encoding="utf-8")
-        migrate(store, clock())
+        migrate(store, utc_now())
         texts = [crystal.text for crystal in store.crystals.by_keys(range(99)).values()]
     assert texts == [f"I use the token {HIDDEN} for the shop"]
 
@@ -100,7 +100,7 @@ def test_a_transcript_is_read_as_the_owner_says(tmp_path: Path, redact: bool, ex
         turn = {"role": f"user {SECRET}", "content": f"it is {SECRET}"}
         (folder / "chat.jsonl").write_text(json.dumps(turn) + "\n", encoding="utf-8")
         (folder / "notes.md").write_text(f"# On {SECRET}\n\nIt is rotated every week.\n", encoding="utf-8")
-        absorb_transcripts(store, transcript_files(store), clock())
+        absorb_transcripts(store, transcript_files(store), utc_now())
         crystals = store.crystals.by_keys(range(99)).values()
     assert crystals
     assert (SECRET in str(crystals)) is not redact
@@ -109,9 +109,9 @@ def test_a_transcript_is_read_as_the_owner_says(tmp_path: Path, redact: bool, ex
 
 def test_the_ledger_keeps_none(tmp_path: Path) -> None:
     with opened(tmp_path, SecretsSection()) as store:
-        store.ledger.begin("d", "manual", clock())
-        store.ledger.end("d", "failed", f"MODEL_ERROR: Incorrect API key provided: {SECRET}", clock())
-        store.ledger.reject("d", [Refusal("genome", "operation", f"it contradicts {SECRET}")], clock())
+        store.ledger.begin("d", "manual", utc_now())
+        store.ledger.end("d", "failed", f"MODEL_ERROR: Incorrect API key provided: {SECRET}", utc_now())
+        store.ledger.reject("d", [Refusal("genome", "operation", f"it contradicts {SECRET}")], utc_now())
         assert HIDDEN in store.ledger.runs(1)[0].detail
         assert HIDDEN in store.ledger.rejections("d")[0].figures
 

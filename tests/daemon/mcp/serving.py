@@ -10,12 +10,12 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from daemon.api.daemon import House
+from daemon.api.daemon import DaemonApi
 from daemon.mcp.http import streamable
 
 
 @contextmanager
-def served(house: House, port: int = 0) -> Iterator[str]:
+def served(house: DaemonApi, port: int = 0) -> Iterator[str]:
     """A real server; the address of its /mcp."""
     endpoint = streamable(house)
 

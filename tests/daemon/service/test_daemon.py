@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from daemon.api.daemon import Kept
+from daemon.api.daemon import WorkspaceInfo
 from daemon.api.operations.dreams import DREAM, DreamNow
 from daemon.api.operations.notes import INGEST, Ingest
 from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection
 from daemon.dream.run import Mode
-from daemon.service.daemon import Service
-from daemon.service.jobs import MOST_UNREAD, Duties, unread
+from daemon.service.daemon import Daemon
+from daemon.service.jobs import MOST_UNREAD, Jobs, unread
 from daemon.service.keeper import Keeper
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import Problem
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, DreamdError
 from state.stores.disk.workspace import Workspace
@@ -41,8 +41,8 @@ class House:
         self.stack = ExitStack()
         self.service = self.begun()
 
-    def begun(self) -> Service:
-        return Service(lambda: self.config, ())
+    def begun(self) -> Daemon:
+        return Daemon(lambda: self.config, ())
 
     def anew(self) -> None:
         """As after a kill: nothing but what is on the disk is known."""
@@ -76,7 +76,7 @@ class House:
         assert found is not None
         return found
 
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[WorkspaceInfo]:
         return list(self.service.household().workspaces)
 
 
@@ -127,32 +127,32 @@ def test_a_session_that_ended_is_known_after_a_kill(house: House) -> None:
 
 def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_in_the_status(house: House) -> None:
     name, workspace = house.workspace()
-    keeper, duties = house.keeper(), Duties(house.service.metrics, threading.Event())
+    keeper, duties = house.keeper(), Jobs(house.service.metrics, threading.Event())
     talk = workspace.root / "transcripts" / "chat.jsonl"
     talk.parent.mkdir()
     for work in (
-        lambda: duties.consolidate(keeper, None, clock()),
+        lambda: duties.consolidate(keeper, None, utc_now()),
         lambda: duties.take_in(keeper, transcripts=True),
         lambda: duties.dream(keeper, Reason.MANUAL, Mode.AUTO, lambda _: None),
     ):
         talk.write_bytes(b"\x00\x01\x02\n" * 99)
-        workspace.scratch.write_text(f"- Ada repaired kettle {clock().timestamp()}\n", encoding="utf-8")
+        workspace.scratch.write_text(f"- Ada repaired kettle {utc_now().timestamp()}\n", encoding="utf-8")
         work()
         assert ["chat.jsonl" in problem.what for problem in house.problems(name)] == [True]
         talk.write_text('{"role": "user", "content": "I prefer tea"}\n', encoding="utf-8")
-        duties.consolidate(keeper, None, clock())
+        duties.consolidate(keeper, None, utc_now())
         assert house.problems(name) == []
     with keeper.store() as store:
         connection = store.crystals.connection
         connection.execute("CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END")
     workspace.scratch.write_text("- Bo repaired the clock of house 5\n", encoding="utf-8")
     with pytest.raises(sqlite3.Error):
-        duties.consolidate(keeper, None, clock())
+        duties.consolidate(keeper, None, utc_now())
     (problem,) = house.problems(name)
     assert problem.what.startswith("the last consolidation pass failed: ")
     with keeper.store() as store:
         store.crystals.connection.execute("DROP TRIGGER torn")
-    duties.consolidate(keeper, None, clock())
+    duties.consolidate(keeper, None, utc_now())
     assert house.problems(name) == []
 
 

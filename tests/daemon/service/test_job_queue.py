@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from daemon.service.job_queue import Slots
+from daemon.service.job_queue import JobQueue
 from state.errors import StoppedError
 
 PATIENCE_SECONDS = 30.0
@@ -34,7 +34,7 @@ def saying(said: list[str], word: str) -> Callable[[], None]:
 
 
 def test_urgent_jobs_come_first_and_the_others_in_their_order(gate: Gate) -> None:
-    slots, said = Slots("test", 1), list[str]()
+    slots, said = JobQueue("test", 1), list[str]()
     slots.submit(gate)
     assert gate.entered.wait(PATIENCE_SECONDS)
     futures = [slots.submit(saying(said, word), urgent=word.startswith("!")) for word in ("a", "b", "!c", "d", "!e")]
@@ -48,7 +48,7 @@ def test_urgent_jobs_come_first_and_the_others_in_their_order(gate: Gate) -> Non
 
 
 def test_no_more_jobs_at_once_than_there_are_slots_however_many_there_are_later() -> None:
-    slots, gates = Slots("test", 2), [Gate() for _ in range(4)]
+    slots, gates = JobQueue("test", 2), [Gate() for _ in range(4)]
     futures = [slots.submit(gate) for gate in gates]
     assert all(gate.entered.wait(PATIENCE_SECONDS) for gate in gates[:2])
     assert (slots.running, slots.waiting) == (2, 2)
@@ -69,7 +69,7 @@ def test_no_more_jobs_at_once_than_there_are_slots_however_many_there_are_later(
 
 
 def test_what_a_job_fails_with_is_told_to_who_asked_and_the_slot_goes_on() -> None:
-    slots = Slots("test", 1)
+    slots = JobQueue("test", 1)
 
     def fails() -> None:
         raise ValueError("it is broken")
@@ -80,7 +80,7 @@ def test_what_a_job_fails_with_is_told_to_who_asked_and_the_slot_goes_on() -> No
 
 
 def test_closed_slots_drop_what_waits_and_let_end_what_runs(gate: Gate) -> None:
-    slots, said = Slots("test", 1), list[str]()
+    slots, said = JobQueue("test", 1), list[str]()
     runs = slots.submit(gate)
     assert gate.entered.wait(PATIENCE_SECONDS)
     waits = slots.submit(saying(said, "never"))
@@ -97,7 +97,7 @@ def test_closed_slots_drop_what_waits_and_let_end_what_runs(gate: Gate) -> None:
 
 
 def test_jobs_of_one_owner_run_one_after_the_other_and_take_no_slot_while_they_wait(gate: Gate) -> None:
-    slots, said = Slots("test", 2), list[str]()
+    slots, said = JobQueue("test", 2), list[str]()
     first = slots.submit(gate, whose="greedy")
     assert gate.entered.wait(PATIENCE_SECONDS)
     more = [slots.submit(saying(said, f"greedy {n}"), whose="greedy", urgent=True) for n in range(5)]
@@ -111,7 +111,7 @@ def test_jobs_of_one_owner_run_one_after_the_other_and_take_no_slot_while_they_w
 
 
 def test_a_job_that_hangs_holds_no_slot(gate: Gate) -> None:
-    slots, said = Slots("test", 1, patience=0.0), list[str]()
+    slots, said = JobQueue("test", 1, patience=0.0), list[str]()
     hangs = slots.submit(gate, whose="hangs")
     assert gate.entered.wait(PATIENCE_SECONDS)
     slots.submit(saying(said, "other"), whose="other").result(PATIENCE_SECONDS)
@@ -125,7 +125,7 @@ def test_a_job_that_hangs_holds_no_slot(gate: Gate) -> None:
 
 
 def test_what_waits_for_a_job_that_turns_out_to_hang_goes_on(gate: Gate) -> None:
-    slots, said = Slots("test", 1, patience=0.2), list[str]()
+    slots, said = JobQueue("test", 1, patience=0.2), list[str]()
     slots.submit(gate)
     waits = slots.submit(saying(said, "waits"))
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -138,7 +138,7 @@ def test_what_waits_for_a_job_that_turns_out_to_hang_goes_on(gate: Gate) -> None
 
 
 def test_what_is_asked_for_once_waits_once(gate: Gate) -> None:
-    slots, said = Slots("test", 1), list[str]()
+    slots, said = JobQueue("test", 1), list[str]()
     slots.submit(gate)
     assert gate.entered.wait(PATIENCE_SECONDS)
     asked = [slots.submit(saying(said, "a"), once="a") for _ in range(100)]

@@ -15,7 +15,7 @@ from daemon.config.settings import Config, DreamSection
 from daemon.ingest.notes import absorb_notes
 from daemon.service.keeper import Keeper
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.errors import BusyError, FencedError, StoppedError
 from state.scratch import HEADER, Note
@@ -193,7 +193,7 @@ def test_a_proposal_that_its_owner_declined_is_no_failure(kept: Kept) -> None:
         for number, (outcome, detail) in enumerate((("failed", "MODEL_ERROR: none"), ("rejected", "by the owner"))):
             store.ledger.begin(f"dream {number}", "interval", LONG_AGO + timedelta(hours=number))
             store.ledger.end(f"dream {number}", outcome, detail, LONG_AGO + timedelta(hours=number))
-    history = kept.keeper.history(LONG_AGO, 0.0, clock())
+    history = kept.keeper.history(LONG_AGO, 0.0, utc_now())
     assert (history.failures, history.failed_at) == (0, None)
     assert history.last_dream == LONG_AGO + timedelta(hours=1)
 
@@ -201,10 +201,10 @@ def test_a_proposal_that_its_owner_declined_is_no_failure(kept: Kept) -> None:
 def test_taking_the_log_is_no_appending_to_it(kept: Kept, workspace: Workspace) -> None:
     Segments(workspace).append(Note("The cat is called Miez", LONG_AGO, 0.7))
     os.utime(workspace.scratch, (LONG_AGO.timestamp(), LONG_AGO.timestamp()))
-    assert kept.keeper.pending(clock()).latest == LONG_AGO
+    assert kept.keeper.pending(utc_now()).latest == LONG_AGO
     Segments(workspace).take()
-    assert kept.keeper.pending(clock()).notes == 1
-    assert kept.keeper.pending(clock()).latest == LONG_AGO
+    assert kept.keeper.pending(utc_now()).notes == 1
+    assert kept.keeper.pending(utc_now()).latest == LONG_AGO
 
 
 def test_a_short_use_costs_as_much_however_many_notes_wait(kept: Kept, workspace: Workspace) -> None:
@@ -220,25 +220,25 @@ def test_a_short_use_costs_as_much_however_many_notes_wait(kept: Kept, workspace
     few = uses()
     lines = "".join(f"- Ada repaired the kettle of house {number}\n" for number in range(5_000))
     workspace.scratch.write_text(f"{HEADER}\n\n{lines}", encoding="utf-8")
-    assert kept.keeper.pending(clock()).new == 5_000
+    assert kept.keeper.pending(utc_now()).new == 5_000
     assert uses() < 10 * few  # where the notes were parsed, it was several hundred times as much
 
 
 def test_what_is_written_is_known_and_what_a_scrape_shows_is_not_read_again(kept: Kept, workspace: Workspace) -> None:
     workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
-    kept.keeper.pending(clock())
+    kept.keeper.pending(utc_now())
     with kept.keeper.store() as store:
-        absorb_notes(store, clock())
-        store.ledger.begin("d1", "manual", clock())
+        absorb_notes(store, utc_now())
+        store.ledger.begin("d1", "manual", utc_now())
     assert kept.keeper.unfinished == "d1"
-    standing = kept.keeper.standing(clock())
+    standing = kept.keeper.standing(utc_now())
     assert (standing.pending_notes, sum(standing.crystals.values())) == (1, 1)
     with kept.keeper.store() as store:  # which reads alone
         store.crystals.newest()
     workspace.scratch.unlink()
     workspace.database.rename(workspace.root / "elsewhere")
     try:
-        assert kept.keeper.standing(clock()).crystals == standing.crystals
+        assert kept.keeper.standing(utc_now()).crystals == standing.crystals
     finally:
         (workspace.root / "elsewhere").rename(workspace.database)
-    assert kept.keeper.pending(clock()).notes == kept.keeper.standing(clock()).pending_notes == 0
+    assert kept.keeper.pending(utc_now()).notes == kept.keeper.standing(utc_now()).pending_notes == 0

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.service.schedule import Act, History, Pending, Thresholds, due, phase, upcoming
+from daemon.service.schedule import Action, History, Pending, Thresholds, due, phase, upcoming
 from state.dream import Reason
 from tests.support.simulated_service import DAY, MINUTE, NEW, START, TICK, USUAL, World
 
@@ -56,11 +56,11 @@ def test_over_weeks_no_note_waits_longer_than_a_day_and_everything_keeps_its_dis
     life: list[tuple[float, Event]], endings: list[str], place: float
 ) -> None:
     world = live(World(endings=[*endings], history=replace(NEW, phase=place)), life)
-    assert all(gap >= USUAL.pause for gap in gaps(world.did(Act.DREAM)))
-    assert all(gap >= USUAL.interval for gap in gaps(world.did(Act.SKIP)))
+    assert all(gap >= USUAL.pause for gap in gaps(world.did(Action.DREAM)))
+    assert all(gap >= USUAL.interval for gap in gaps(world.did(Action.SKIP)))
     assert all(gap >= USUAL.spike_every for gap in gaps(world.spike_passes()))
     arrivals = sum(kind in {"note", "burst", "transcript"} for _, (kind, _) in life)
-    assert len(world.did(Act.DREAM)) <= arrivals + endings.count("failed")
+    assert len(world.did(Action.DREAM)) <= arrivals + endings.count("failed")
     assert not world.notes
 
 
@@ -75,8 +75,8 @@ def test_whatever_the_clock_does_notes_are_dreamt_and_nothing_loops(
 ) -> None:
     world = live(World(endings=endings, careful=careful), life)
     jumps = sum(kind == "clock" for _, (kind, _) in life)
-    assert sum(gap < USUAL.pause for gap in gaps(world.did(Act.DREAM))) <= jumps
-    assert sum(gap < USUAL.interval for gap in gaps(world.did(Act.SKIP))) <= jumps
+    assert sum(gap < USUAL.pause for gap in gaps(world.did(Action.DREAM))) <= jumps
+    assert sum(gap < USUAL.interval for gap in gaps(world.did(Action.SKIP))) <= jumps
     assert sum(gap < USUAL.spike_every for gap in gaps(world.spike_passes())) <= jumps
     assert not world.notes
 
@@ -87,7 +87,7 @@ def test_no_dream_begins_while_a_ceiling_is_open_or_a_proposal_waits(
 ) -> None:
     world = World(endings=["ceiling", "proposed", *endings])
     live(world, [*life, *[(200.0, DECIDE)] * 3])
-    assert world.held_at_dreams == [False] * len(world.did(Act.DREAM))
+    assert world.held_at_dreams == [False] * len(world.did(Action.DREAM))
 
 
 @given(
@@ -104,15 +104,15 @@ def test_a_dream_without_new_input_is_not_dreamt_again_before_the_next_interval(
         world.note(size // notes)
     world.end_session()
     world.run(1.2 * DAY)
-    assert world.did(Act.DREAM)
-    assert all(gap >= (USUAL.interval if always == "stuck" else USUAL.pause) for gap in gaps(world.did(Act.DREAM)))
+    assert world.did(Action.DREAM)
+    assert all(gap >= (USUAL.interval if always == "stuck" else USUAL.pause) for gap in gaps(world.did(Action.DREAM)))
 
 
 def test_a_thousand_idle_ticks_are_no_dream_and_one_kind_of_skip() -> None:
     world = World(history=replace(NEW, schema=True))
     world.tick(1000 * TICK)
     assert {(one.act, one.reason, one.detail) for _, one in world.acts} == {
-        (Act.SKIP, Reason.INTERVAL, "0 new, 5 wanted")
+        (Action.SKIP, Reason.INTERVAL, "0 new, 5 wanted")
     }
     assert len(world.acts) == 4
 
@@ -123,9 +123,9 @@ def test_asked_at_every_tick_for_two_weeks_a_note_waits_a_day_and_a_tick() -> No
         world.note()
         waiting = world.notes[0][0]
         world.tick((3 + number // 7) * HOUR)
-        begun = world.did(Act.DREAM)
+        begun = world.did(Action.DREAM)
         assert world.real - waiting <= DAY + TICK or begun[-1] - waiting <= DAY + TICK
-    reasons = {one.reason for _, one in world.acts if one.act is Act.DREAM}
+    reasons = {one.reason for _, one in world.acts if one.act is Action.DREAM}
     assert reasons == {Reason.FLOOR, Reason.INTERVAL, Reason.IDLE}
 
 
@@ -191,12 +191,12 @@ def test_nothing_fires_before_the_moment_that_was_named(
     history: History, pending: Pending, parts: list[float]
 ) -> None:
     first = due(START, history, pending, USUAL)
-    assert (first.at > START) == (first.act is Act.WAIT)
+    assert (first.at > START) == (first.act is Action.WAIT)
     for part in sorted([*parts, 0.5, 0.999]):
         earlier = START + part * (first.at - START)
         if earlier < first.at:
             again = due(earlier, history, pending, USUAL)
-            assert again.act is Act.WAIT
+            assert again.act is Action.WAIT
             assert again.at >= first.at
 
 
@@ -205,7 +205,7 @@ def test_nothing_fires_before_the_moment_that_was_named(
 def test_at_the_moment_that_was_named_what_was_expected_is_due(history: History, pending: Pending) -> None:
     first = due(START, history, pending, USUAL)
     then = due(first.at, history, pending, USUAL)
-    assert then.act is not Act.WAIT
+    assert then.act is not Action.WAIT
     assert then.at == first.at
     assert first.detail
     assert then.detail
@@ -216,14 +216,14 @@ def test_at_the_moment_that_was_named_what_was_expected_is_due(history: History,
 def test_the_dream_that_is_foreseen_is_the_next_and_none_comes_unforeseen(history: History, pending: Pending) -> None:
     foreseen = upcoming(START, history, pending, USUAL)
     now, end = START, START + 4 * DAY
-    while (one := due(now, history, pending, USUAL)).act is not Act.DREAM and one.at < end:
+    while (one := due(now, history, pending, USUAL)).act is not Action.DREAM and one.at < end:
         now = one.at
-        if one.act is Act.SKIP:
+        if one.act is Action.SKIP:
             history = replace(history, last_look=now)
-        if one.act is Act.PASS:
+        if one.act is Action.PASS:
             history, pending = replace(history, last_pass=now, last_spike_pass=now), replace(pending, changed=False)
-    assert (one.act is Act.DREAM) == (foreseen.act is Act.DREAM)
-    if foreseen.act is Act.DREAM:
+    assert (one.act is Action.DREAM) == (foreseen.act is Action.DREAM)
+    if foreseen.act is Action.DREAM:
         assert (one.at, one.reason) == (foreseen.at, foreseen.reason)
 
 
@@ -255,8 +255,8 @@ def test_no_input_makes_it_raise(
     now: datetime, history: History, pending: Pending, thresholds: Thresholds, place: float, count: int
 ) -> None:
     history = replace(history, phase=place, failures=count)
-    assert due(now, history, pending, thresholds).act in Act
-    assert upcoming(now, history, pending, thresholds).act in {Act.DREAM, Act.WAIT}
+    assert due(now, history, pending, thresholds).act in Action
+    assert upcoming(now, history, pending, thresholds).act in {Action.DREAM, Action.WAIT}
 
 
 @given(st.text(max_size=40))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from daemon.service.schedule import Act, Due, History, Pending, Thresholds, due, phase, upcoming
+from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, due, phase, upcoming
 from state.dream import Reason
 
 NOON = datetime(2026, 3, 28, 12, tzinfo=UTC)
@@ -31,11 +31,11 @@ def some(notes: int = 0, **changes: Any) -> Pending:
     return replace(usual, **changes)
 
 
-def now(history: History, pending: Pending, thresholds: Thresholds = USUAL) -> Due:
+def now(history: History, pending: Pending, thresholds: Thresholds = USUAL) -> Decision:
     return due(NOON, history, pending, thresholds)
 
 
-def fires(history: History, pending: Pending) -> tuple[Act, Reason | None]:
+def fires(history: History, pending: Pending) -> tuple[Action, Reason | None]:
     one = now(history, pending)
     return one.act, one.reason
 
@@ -43,75 +43,77 @@ def fires(history: History, pending: Pending) -> tuple[Act, Reason | None]:
 def opens(history: History, pending: Pending) -> datetime:
     """When the next dream comes, if nothing changes."""
     one = upcoming(NOON, history, pending, USUAL)
-    assert one.act is Act.DREAM
+    assert one.act is Action.DREAM
     return one.at
 
 
-WAIT = Act.WAIT
+WAIT = Action.WAIT
 
 
 def test_nothing_is_due_in_a_quiet_workspace() -> None:
-    assert now(quiet(), some()) == Due(WAIT, Reason.INTERVAL, "nothing is pending", NOON + timedelta(minutes=60))
+    assert now(quiet(), some()) == Decision(WAIT, Reason.INTERVAL, "nothing is pending", NOON + timedelta(minutes=60))
 
 
 @pytest.mark.parametrize("minutes", [120, 120.5, 10_000])
 def test_the_interval_runs_out_and_five_new_ones_are_dreamt(minutes: float) -> None:
     history = quiet(last_look=ago(minutes), awake_since=ago(20_000))
-    assert now(history, some(5)) == Due(Act.DREAM, Reason.INTERVAL, "5 new", NOON)
+    assert now(history, some(5)) == Decision(Action.DREAM, Reason.INTERVAL, "5 new", NOON)
 
 
 def test_a_second_before_the_interval_runs_out_it_waits() -> None:
     history = quiet(last_look=ago(120) + SECOND)
-    assert now(history, some(5)) == Due(WAIT, Reason.INTERVAL, "interval", NOON + SECOND)
+    assert now(history, some(5)) == Decision(WAIT, Reason.INTERVAL, "interval", NOON + SECOND)
 
 
 @pytest.mark.parametrize(("new", "detail"), [(0, "0 new, 5 wanted"), (1, "1 new, 5 wanted"), (4, "4 new, 5 wanted")])
 def test_what_is_not_ready_when_the_interval_runs_out_is_skipped_with_its_figures(new: int, detail: str) -> None:
-    assert now(quiet(last_look=ago(120)), some(new)) == Due(Act.SKIP, Reason.INTERVAL, detail, NOON)
+    assert now(quiet(last_look=ago(120)), some(new)) == Decision(Action.SKIP, Reason.INTERVAL, detail, NOON)
 
 
 def test_crystals_without_a_note_make_a_workspace_ready_as_well() -> None:
-    assert fires(quiet(last_look=ago(120)), some(new=5)) == (Act.DREAM, Reason.INTERVAL)
+    assert fires(quiet(last_look=ago(120)), some(new=5)) == (Action.DREAM, Reason.INTERVAL)
 
 
 def test_a_workspace_that_was_never_looked_at_has_its_interval_from_the_start_of_the_daemon() -> None:
     fresh = History(awake_since=ago(119), last_pass=ago(1))
     assert now(fresh, some(5)).at == NOON + timedelta(minutes=1)
-    assert fires(replace(fresh, awake_since=ago(120)), some(5)) == (Act.DREAM, Reason.INTERVAL)
+    assert fires(replace(fresh, awake_since=ago(120)), some(5)) == (Action.DREAM, Reason.INTERVAL)
 
 
 def test_the_jitter_is_at_most_a_tenth_of_the_interval() -> None:
     late = quiet(last_look=ago(126), phase=0.5)
-    assert fires(late, some(5)) == (Act.DREAM, Reason.INTERVAL)
+    assert fires(late, some(5)) == (Action.DREAM, Reason.INTERVAL)
     assert now(replace(late, last_look=ago(126) + SECOND), some(5)).at == NOON + SECOND
-    assert fires(quiet(last_look=ago(132), phase=0.999), some(5)) == (Act.DREAM, Reason.INTERVAL)
+    assert fires(quiet(last_look=ago(132), phase=0.999), some(5)) == (Action.DREAM, Reason.INTERVAL)
 
 
 def test_an_interval_that_ran_out_while_nobody_watched_is_caught_up_spread_by_the_jitter() -> None:
     missed = quiet(last_look=ago(300), awake_since=ago(3))
-    assert fires(missed, some(5)) == (Act.DREAM, Reason.CATCH_UP)
-    assert now(missed, some(4)) == Due(Act.SKIP, Reason.CATCH_UP, "4 new, 5 wanted", NOON)
+    assert fires(missed, some(5)) == (Action.DREAM, Reason.CATCH_UP)
+    assert now(missed, some(4)) == Decision(Action.SKIP, Reason.CATCH_UP, "4 new, 5 wanted", NOON)
     spread = replace(missed, phase=0.5)
-    assert now(spread, some(5)) == Due(WAIT, Reason.CATCH_UP, "catch-up after downtime", NOON + timedelta(minutes=3))
-    assert fires(quiet(last_look=ago(123), awake_since=ago(3)), some(5)) == (Act.DREAM, Reason.INTERVAL)
-    assert fires(quiet(last_look=ago(123) - SECOND, awake_since=ago(3)), some(5)) == (Act.DREAM, Reason.CATCH_UP)
+    assert now(spread, some(5)) == Decision(
+        WAIT, Reason.CATCH_UP, "catch-up after downtime", NOON + timedelta(minutes=3)
+    )
+    assert fires(quiet(last_look=ago(123), awake_since=ago(3)), some(5)) == (Action.DREAM, Reason.INTERVAL)
+    assert fires(quiet(last_look=ago(123) - SECOND, awake_since=ago(3)), some(5)) == (Action.DREAM, Reason.CATCH_UP)
 
 
 def test_one_new_note_is_enough_at_the_end_of_a_session() -> None:
-    assert fires(quiet(), some(1, session_ended=ago(1))) == (Act.DREAM, Reason.SESSION_END)
+    assert fires(quiet(), some(1, session_ended=ago(1))) == (Action.DREAM, Reason.SESSION_END)
     assert fires(quiet(), some(session_ended=ago(1)))[0] is WAIT
 
 
 def test_a_session_that_ended_before_the_last_dream_began_is_over() -> None:
     assert fires(quiet(last_dream=ago(60)), some(1, session_ended=ago(60)))[0] is WAIT
-    assert fires(quiet(last_dream=ago(60)), some(1, session_ended=ago(59)))[0] is Act.DREAM
+    assert fires(quiet(last_dream=ago(60)), some(1, session_ended=ago(59)))[0] is Action.DREAM
 
 
 def test_a_session_that_ended_with_its_words_unread_is_read_first_and_once() -> None:
     ended = some(session_ended=ago(0.5), changed=True)
-    assert fires(quiet(), ended) == (Act.PASS, Reason.SESSION_END)
+    assert fires(quiet(), ended) == (Action.PASS, Reason.SESSION_END)
     assert fires(quiet(last_pass=NOON), ended)[0] is WAIT
-    assert fires(quiet(), replace(ended, new=1)) == (Act.DREAM, Reason.SESSION_END)
+    assert fires(quiet(), replace(ended, new=1)) == (Action.DREAM, Reason.SESSION_END)
 
 
 @pytest.mark.parametrize(("notes", "characters", "fired"), [(5, 5, True), (4, 499, False), (1, 500, True)])
@@ -119,7 +121,7 @@ def test_first_breath_comes_with_five_notes_or_five_hundred_characters(
     notes: int, characters: int, *, fired: bool
 ) -> None:
     pending = some(notes, characters=characters)
-    expected = (Act.DREAM, Reason.FIRST_BREATH)
+    expected = (Action.DREAM, Reason.FIRST_BREATH)
     assert (fires(quiet(schema=False, last_dream=None), pending) == expected) is fired
     assert fires(quiet(last_dream=None), pending)[0] is WAIT
 
@@ -129,15 +131,15 @@ def test_first_breath_comes_with_five_notes_or_five_hundred_characters(
     [(20, 400, True), (19, 8191, False), (19, 8192, True), (1, 8192, True), (1, 8191, False)],
 )
 def test_pressure_is_twenty_notes_or_eight_kibibytes(notes: int, size: int, *, fired: bool) -> None:
-    assert (fires(quiet(), some(notes, bytes=size)) == (Act.DREAM, Reason.PRESSURE)) is fired
+    assert (fires(quiet(), some(notes, bytes=size)) == (Action.DREAM, Reason.PRESSURE)) is fired
 
 
 def test_a_note_is_dreamt_when_it_has_waited_for_24_hours_however_few_there_are() -> None:
     waits = some(1, oldest=ago(1440), latest=ago(1440))
     history = quiet(last_dream=ago(2000))
-    assert fires(history, waits) == (Act.DREAM, Reason.FLOOR)
+    assert fires(history, waits) == (Action.DREAM, Reason.FLOOR)
     soon = now(history, replace(waits, oldest=ago(1440) + SECOND))
-    assert soon == Due(WAIT, Reason.FLOOR, "the floor: the oldest note has then waited 24 hours", NOON + SECOND)
+    assert soon == Decision(WAIT, Reason.FLOOR, "the floor: the oldest note has then waited 24 hours", NOON + SECOND)
     patient = replace(USUAL, interval=timedelta(days=7), min_chunks=1000, pressure_notes=1000, idle=timedelta(days=7))
     assert now(history, waits, patient).reason is Reason.FLOOR
 
@@ -145,12 +147,12 @@ def test_a_note_is_dreamt_when_it_has_waited_for_24_hours_however_few_there_are(
 def test_a_note_with_a_stamp_from_before_the_last_dream_waits_since_that_dream() -> None:
     odd = some(1, oldest=datetime(1970, 1, 1, tzinfo=UTC))
     assert opens(quiet(last_dream=ago(180)), odd) == ago(180) + timedelta(hours=24)
-    assert fires(quiet(last_dream=ago(180), failures=1, failed_at=ago(179)), odd) == (Act.DREAM, Reason.FLOOR)
+    assert fires(quiet(last_dream=ago(180), failures=1, failed_at=ago(179)), odd) == (Action.DREAM, Reason.FLOOR)
 
 
 def test_idle_is_twenty_minutes_without_a_note_when_five_are_new() -> None:
     history = quiet(last_look=ago(25))
-    assert fires(history, some(5, latest=ago(20))) == (Act.DREAM, Reason.IDLE)
+    assert fires(history, some(5, latest=ago(20))) == (Action.DREAM, Reason.IDLE)
     assert now(history, some(5, latest=ago(20) + SECOND)).at == NOON + SECOND
     assert fires(history, some(4, latest=ago(20)))[0] is WAIT
     assert fires(history, some(new=5))[0] is WAIT
@@ -159,8 +161,8 @@ def test_idle_is_twenty_minutes_without_a_note_when_five_are_new() -> None:
 @pytest.mark.parametrize("levels", [{"dopamine": 0.71}, {"cortisol": 0.81}, {"dopamine": 1.0, "cortisol": 1.0}])
 def test_a_spike_is_a_pass_and_at_most_one_in_ten_minutes(levels: dict[str, Any]) -> None:
     spike = replace(some(), **levels)
-    assert fires(quiet(), spike) == (Act.PASS, Reason.SPIKE)
-    assert fires(quiet(last_spike_pass=ago(10)), spike) == (Act.PASS, Reason.SPIKE)
+    assert fires(quiet(), spike) == (Action.PASS, Reason.SPIKE)
+    assert fires(quiet(last_spike_pass=ago(10)), spike) == (Action.PASS, Reason.SPIKE)
     assert now(quiet(last_spike_pass=ago(10) + SECOND), spike).at == NOON + SECOND
 
 
@@ -171,22 +173,24 @@ def test_a_level_at_its_line_is_no_spike(levels: dict[str, Any]) -> None:
 
 def test_a_pass_comes_every_five_minutes_when_something_changed() -> None:
     changed = some(changed=True)
-    assert fires(quiet(last_pass=ago(5)), changed) == (Act.PASS, None)
-    assert now(quiet(last_pass=ago(5) + SECOND), changed) == Due(WAIT, None, "a consolidation pass", NOON + SECOND)
+    assert fires(quiet(last_pass=ago(5)), changed) == (Action.PASS, None)
+    assert now(quiet(last_pass=ago(5) + SECOND), changed) == Decision(
+        WAIT, None, "a consolidation pass", NOON + SECOND
+    )
     assert fires(quiet(last_pass=ago(3000)), some())[0] is WAIT
 
 
 def test_the_first_pass_comes_soon_after_a_start_spread_by_the_jitter() -> None:
     fresh = quiet(last_pass=None, awake_since=NOON)
-    assert fires(fresh, some(changed=True)) == (Act.PASS, None)
+    assert fires(fresh, some(changed=True)) == (Action.PASS, None)
     assert now(replace(fresh, phase=0.5), some(changed=True)).at == NOON + timedelta(minutes=6)
 
 
 def test_a_dream_comes_before_a_pass_and_a_pass_before_a_skip() -> None:
     run_out = quiet(last_look=ago(120), last_pass=ago(30))
-    assert fires(run_out, some(5, changed=True, dopamine=1.0))[0] is Act.DREAM
-    assert fires(run_out, some(4, changed=True))[0] is Act.PASS
-    assert fires(run_out, some(4))[0] is Act.SKIP
+    assert fires(run_out, some(5, changed=True, dopamine=1.0))[0] is Action.DREAM
+    assert fires(run_out, some(4, changed=True))[0] is Action.PASS
+    assert fires(run_out, some(4))[0] is Action.SKIP
 
 
 def test_of_several_reasons_the_first_in_the_order_is_named() -> None:
@@ -216,7 +220,7 @@ def test_of_several_reasons_the_first_in_the_order_is_named() -> None:
 def test_with_nothing_new_nothing_dreams() -> None:
     history = quiet(schema=False, last_look=ago(300), last_dream=None)
     full = some(50, new=0, oldest=ago(5000), latest=ago(40), session_ended=ago(30))
-    assert now(history, full) == Due(Act.SKIP, Reason.INTERVAL, "0 new, 5 wanted", NOON)
+    assert now(history, full) == Decision(Action.SKIP, Reason.INTERVAL, "0 new, 5 wanted", NOON)
     assert upcoming(NOON, history, full, USUAL).detail == "nothing is pending"
 
 
@@ -228,14 +232,14 @@ def test_a_failed_dream_is_tried_again_after_five_minutes_doubled_for_each_failu
 ) -> None:
     for pending in (some(20), some(new=5), some(1, oldest=ago(2000)), some(1, session_ended=ago(130))):
         failed = quiet(failures=failures, failed_at=ago(minutes), last_look=ago(119), last_dream=ago(119))
-        assert now(failed, pending).act is Act.DREAM
+        assert now(failed, pending).act is Action.DREAM
         waiting = now(replace(failed, failed_at=ago(minutes) + SECOND), pending)
         assert (waiting.act, waiting.at) == (WAIT, NOON + SECOND)
         assert waiting.detail.endswith(", after a failed try")
 
 
 def test_a_failure_before_a_success_holds_nothing() -> None:
-    assert fires(quiet(failed_at=ago(1), last_dream=ago(6)), some(20)) == (Act.DREAM, Reason.PRESSURE)
+    assert fires(quiet(failed_at=ago(1), last_dream=ago(6)), some(20)) == (Action.DREAM, Reason.PRESSURE)
 
 
 def test_what_few_notes_failed_at_is_not_skipped_early() -> None:
@@ -252,39 +256,39 @@ def test_an_open_ceiling_holds_every_dream_until_it_closes_and_no_pass() -> None
     midnight = NOON + timedelta(hours=12)
     held = quiet(ceiling_until=midnight, last_look=ago(300))
     full = some(20, oldest=ago(2000), session_ended=ago(10))
-    assert now(held, full) == Due(
+    assert now(held, full) == Decision(
         WAIT, Reason.SESSION_END, "session end, held by a ceiling until 00:00 UTC", midnight
     )
-    assert due(midnight, held, full, USUAL).act is Act.DREAM
-    assert now(held, replace(full, changed=True, dopamine=0.9)).act is Act.PASS
+    assert due(midnight, held, full, USUAL).act is Action.DREAM
+    assert now(held, replace(full, changed=True, dopamine=0.9)).act is Action.PASS
 
 
 def test_a_ceiling_that_another_clock_set_more_than_a_day_ahead_holds_nothing() -> None:
     held = quiet(ceiling_until=NOON + timedelta(days=1), last_look=ago(300))
     assert fires(held, some(5))[0] is WAIT
-    assert fires(replace(held, ceiling_until=NOON + timedelta(days=1) + SECOND), some(5))[0] is Act.DREAM
+    assert fires(replace(held, ceiling_until=NOON + timedelta(days=1) + SECOND), some(5))[0] is Action.DREAM
 
 
 def test_while_a_proposal_waits_looks_are_skipped_and_say_so() -> None:
     waiting = quiet(proposal="20260328T0900Z")
     full = some(50, oldest=ago(5000), session_ended=ago(10))
     words = "proposal 20260328T0900Z waits for 'dreamd review'"
-    assert now(waiting, full) == Due(WAIT, Reason.INTERVAL, words, NOON + timedelta(minutes=60))
-    assert now(replace(waiting, last_look=ago(120)), full) == Due(Act.SKIP, Reason.INTERVAL, words, NOON)
+    assert now(waiting, full) == Decision(WAIT, Reason.INTERVAL, words, NOON + timedelta(minutes=60))
+    assert now(replace(waiting, last_look=ago(120)), full) == Decision(Action.SKIP, Reason.INTERVAL, words, NOON)
     assert upcoming(NOON, waiting, full, USUAL).detail == words
 
 
 def test_dreams_begin_five_minutes_apart() -> None:
     pending = some(20, session_ended=NOON, latest=NOON)
-    assert fires(quiet(last_look=ago(5), last_dream=ago(5)), pending) == (Act.DREAM, Reason.SESSION_END)
+    assert fires(quiet(last_look=ago(5), last_dream=ago(5)), pending) == (Action.DREAM, Reason.SESSION_END)
     early = now(quiet(last_look=ago(5), last_dream=ago(5) + SECOND), pending)
-    assert early == Due(WAIT, Reason.SESSION_END, "session end, after a pause", NOON + SECOND)
+    assert early == Decision(WAIT, Reason.SESSION_END, "session end, after a pause", NOON + SECOND)
 
 
 def test_neither_pause_nor_backoff_is_longer_than_the_interval() -> None:
     brief = replace(USUAL, interval=timedelta(minutes=1))
-    assert now(quiet(last_look=ago(1), last_dream=ago(1)), some(20), brief).act is Act.DREAM
-    assert now(quiet(last_look=ago(9), failures=3, failed_at=ago(1)), some(20), brief).act is Act.DREAM
+    assert now(quiet(last_look=ago(1), last_dream=ago(1)), some(20), brief).act is Action.DREAM
+    assert now(quiet(last_look=ago(9), failures=3, failed_at=ago(1)), some(20), brief).act is Action.DREAM
 
 
 def test_with_figures_of_nought_nothing_follows_itself_at_the_same_moment() -> None:
@@ -319,10 +323,10 @@ def test_a_clock_set_back_by_a_year_makes_one_early_look_at_most() -> None:
     later = NOON + timedelta(days=365)
     stamps = {"last_look": later, "last_dream": later, "last_pass": later, "last_spike_pass": later}
     behind = quiet(awake_since=later, failures=3, failed_at=later, ceiling_until=later, **stamps)
-    assert fires(behind, some(5)) == (Act.DREAM, Reason.INTERVAL)
-    assert fires(behind, some(0)) == (Act.SKIP, Reason.INTERVAL)
-    assert fires(behind, some(changed=True))[0] is Act.PASS
-    assert fires(behind, some(dopamine=0.9)) == (Act.PASS, Reason.SPIKE)
+    assert fires(behind, some(5)) == (Action.DREAM, Reason.INTERVAL)
+    assert fires(behind, some(0)) == (Action.SKIP, Reason.INTERVAL)
+    assert fires(behind, some(changed=True))[0] is Action.PASS
+    assert fires(behind, some(dopamine=0.9)) == (Action.PASS, Reason.SPIKE)
     acted = replace(behind, last_look=NOON)
     assert now(acted, some(0)).at == NOON + timedelta(minutes=120)
     noticed = replace(behind, awake_since=ago(5))
@@ -332,7 +336,7 @@ def test_a_clock_set_back_by_a_year_makes_one_early_look_at_most() -> None:
 def test_a_note_from_the_future_waits_a_day_from_the_last_dream_at_most() -> None:
     ahead = some(1, oldest=NOON + timedelta(days=300), latest=NOON + timedelta(days=300))
     assert opens(quiet(last_dream=ago(180)), ahead) == ago(180) + timedelta(hours=24)
-    assert fires(quiet(last_dream=None, awake_since=ago(100)), ahead) == (Act.DREAM, Reason.FLOOR)
+    assert fires(quiet(last_dream=None, awake_since=ago(100)), ahead) == (Action.DREAM, Reason.FLOOR)
     zone = some(1, oldest=NOON + timedelta(hours=2))  # local time, said to be UTC
     assert opens(quiet(last_dream=None, awake_since=ago(100)), zone) == ago(100) + timedelta(hours=24)
 

@@ -20,14 +20,14 @@ from daemon.dream.run import Mode
 from daemon.http.calls import Call, perform
 from daemon.service import daemon as service_module
 from daemon.service import scheduler as tending
-from daemon.service.daemon import Service
-from daemon.service.schedule import Act, Due
-from daemon.service.scheduler import Charge
+from daemon.service.daemon import Daemon
+from daemon.service.schedule import Action, Decision
+from daemon.service.scheduler import ManagedWorkspace
 from daemon.service.watcher import Change, Watcher
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.scan import Pattern, View, look
 from daemon.workspace.status import status
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, NothingToDoError, NotKeptError, UsageError
 from state.forgetting.matching import Cut, Target
@@ -58,7 +58,7 @@ class House:
 
     def __init__(self, folder: Path, config: Config, opening: Callable[[Path], Workspace] = open_workspace) -> None:
         self.folder = folder
-        self.service = Service(lambda: config, (), opening)
+        self.service = Daemon(lambda: config, (), opening)
 
     def workspace(self, name: str) -> tuple[str, Workspace]:
         workspace = init_workspace(self.folder / name)
@@ -329,7 +329,7 @@ def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: Ho
 
     def problems() -> str:
         with house.service.desk(name, lambda _: None) as desk:
-            return str(status(workspace, Config(), clock(), desk.service()).problems)
+            return str(status(workspace, Config(), utc_now(), desk.service()).problems)
 
     with house.service.desk(name, lambda _: None) as desk, desk.alone() as store:
         intend(store.crystals.connection, Erasure((Target(("miez",)),), Cut.WORDS, {}, frozenset()))
@@ -338,7 +338,7 @@ def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: Ho
 
 
 def test_what_stirs_while_it_is_settled_is_not_lost() -> None:
-    charge = Charge("agent", Path("/agent"))
+    charge = ManagedWorkspace("agent", Path("/agent"))
     watched = charge.stirred  # the watcher's thread has it in hand
     charge.stir(Change.SCRATCH)
     assert charge.settle() == {Change.SCRATCH}
@@ -352,10 +352,10 @@ def test_a_pass_that_meets_a_dream_is_made_up_for_when_it_has_ended(house: House
     (charge,) = house.service._sorted()
     keeper, looker = charge.keeper, house.service._looker
     assert keeper is not None
-    now = clock()
+    now = utc_now()
     keeper.last_pass = before = now - timedelta(hours=1)
     with keeper.alone():  # as a dream
-        looker._consolidate(charge, keeper, Due(Act.PASS, None, "a pass", now), now)
+        looker._consolidate(charge, keeper, Decision(Action.PASS, None, "a pass", now), now)
         assert looker.passes.drained(PATIENCE_SECONDS)
     until(lambda: keeper.last_pass == before)
     house.service.start()

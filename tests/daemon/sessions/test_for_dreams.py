@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from daemon import sessions
-from daemon.api.access import OwnDesk
+from daemon.api.access import LocalAccess
 from daemon.api.operations.search import SEARCH
 from daemon.api.operations.session_memory import forget as forget_memory
 from daemon.config.settings import Config, ModelSection
@@ -19,9 +19,9 @@ from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
 from daemon.dream.snapshot import MAX_WORKING
 from daemon.ingest.notes import absorb_notes, absorb_transcripts, transcript_files
-from daemon.upkeep.forget import Wish, forget
+from daemon.upkeep.forget import ForgetRequest, forget
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, clock, owned
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Origin
 from state.dream import Reason
@@ -46,13 +46,15 @@ def asking(root: Path, model: ScriptedModel) -> Iterator[Store]:
     """The stores of a workspace whose dreams ask this model."""
     workspace = Workspace(root) if (root / ".dreamd").exists() else init_workspace(root)
     config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-    with owned(workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))) as store:
+    with open_exclusive(
+        workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))
+    ) as store:
         yield store
 
 
 def said(store: Store, content: str, session: str = "s", **given: Any) -> str:
     """A new item of this moment."""
-    return add(store, content, session, now=clock(), **given)
+    return add(store, content, session, now=utc_now(), **given)
 
 
 def dreamt(store: Store) -> Outcome:
@@ -61,9 +63,9 @@ def dreamt(store: Store) -> Outcome:
 
 def found(store: Store, query: str) -> list[tuple[str, Origin, str]]:
     """What memory_search finds first."""
-    return [(hit.crystal.text, hit.crystal.origin, hit.crystal.session) for hit in store.search(query, clock()).hits][
-        :1
-    ]
+    return [
+        (hit.crystal.text, hit.crystal.origin, hit.crystal.session) for hit in store.search(query, utc_now()).hits
+    ][:1]
 
 
 def document(store: Store) -> str:
@@ -72,14 +74,14 @@ def document(store: Store) -> str:
 
 def noted(store: Store, *texts: str) -> None:
     for text in texts:
-        store.segments.append(Note(text, clock(), 0.8))
+        store.segments.append(Note(text, utc_now(), 0.8))
 
 
 def test_a_closed_session_is_the_next_dreams_input(store: Store) -> None:
     texts = ["Ada decided to move the archive to Bergen", "The archive has 40 shelves"]
     for text in texts:
         said(store, text, "chat", importance=0.8)
-    sessions.close_session(store, "chat", clock())
+    sessions.close_session(store, "chat", utc_now())
     outcome = dreamt(store)
     for text in texts:
         assert text in document(store)
@@ -94,13 +96,13 @@ def test_a_dream_without_anything_else_is_for_the_end_of_a_session(store: Store)
     said(store, "Only this was on its mind, in Bergen", importance=0.8)
     with pytest.raises(NothingToDoError):
         dream_now(store, Reason.SESSION_END, Mode.AUTO)
-    sessions.close_session(store, "s", clock())
+    sessions.close_session(store, "s", utc_now())
     assert dream_now(store, Reason.SESSION_END, Mode.AUTO).dream.number == 1
 
 
 def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_path: Path) -> None:
     with ScriptedModel(good) as model, asking(tmp_path / "w", model) as store:
-        now = clock()
+        now = utc_now()
         sessions.session_open(store, "b", now, "budget", {"soft_limit": 2, "hard_limit": 2, "batch_size": 1})
         said(store, "The vault opens to the left", "b", importance=0.1, tags=["insight"])
         said(store, "The vault is red", "b", importance=0.3, tags=["insight"])
@@ -123,20 +125,20 @@ def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_pat
 
 def test_a_pass_hands_it_over_as_well_and_it_is_found_before_any_dream(store: Store) -> None:
     said(store, "The heron fishes at dawn", priority="high")
-    sessions.clear_session(store, "s", clock())
-    done = consolidate(store, clock())
+    sessions.clear_session(store, "s", utc_now())
+    done = consolidate(store, utc_now())
     assert (done.working, done.changed) == (1, True)
     assert found(store, "heron at dawn")[0][0] == "The heron fishes at dawn"
     assert new_input(store) == 1
-    assert consolidate(store, clock()).working == 0
+    assert consolidate(store, utc_now()).working == 0
 
 
 def test_a_promoted_memory_is_a_crystal_with_provenance_and_is_dreamt_once(store: Store) -> None:
     id_ = said(store, "The ferry to Bergen leaves at six", "chat", importance=0.8)
-    record = sessions.promote(store, "chat", id_, clock())
+    record = sessions.promote(store, "chat", id_, utc_now())
     said(store, "The ferry to Bergen leaves at six", "other", importance=0.8)
-    sessions.close_session(store, "other", clock())
-    sessions.close_session(store, "chat", clock())
+    sessions.close_session(store, "other", utc_now())
+    sessions.close_session(store, "chat", utc_now())
     outcome = dreamt(store)
     assert outcome.dream.dreamt == (record.crystal_id,)
     assert [place.session for place in store.crystals.sources(record.crystal_id)] == ["chat", "other"]
@@ -154,7 +156,7 @@ def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) ->
             with pytest.raises(NothingToDoError):
                 dream_now(store, Reason.MANUAL, mode)
         assert model.count == 0
-        sessions.close_session(store, "closed", clock())
+        sessions.close_session(store, "closed", utc_now())
         dreamt(store)
         prompt = prompt_of(model.requests[0])
         rows = [row for row in prompt.split("\n") if row.startswith("W")]
@@ -184,12 +186,12 @@ def test_of_many_that_are_open_the_most_important_reach_the_model(tmp_path: Path
 
 
 def test_what_is_promoted_expired_or_hidden_is_not_on_the_mind(store: Store) -> None:
-    sessions.promote(store, "s", said(store, "promoted"), clock())
+    sessions.promote(store, "s", said(store, "promoted"), utc_now())
     said(store, "hidden", "h")
-    sessions.forget(store, "h", "oldest", clock())
-    sessions.expire(store, "s", said(store, "expired"), clock())
+    sessions.forget(store, "h", "oldest", utc_now())
+    sessions.expire(store, "s", said(store, "expired"), utc_now())
     said(store, "live")
-    assert [one.text for one in sessions.on_mind(store, clock(), 9)] == ["live"]
+    assert [one.text for one in sessions.on_mind(store, utc_now(), 9)] == ["live"]
 
 
 def test_an_operation_may_rest_on_what_is_open(tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_going_back_to_a_version_makes_it_input_again(store: Store) -> None:
     noted(store, "The cat is called Miez")
     dreamt(store)
     said(store, "The archive moves to Bergen", importance=0.8)
-    sessions.close_session(store, "s", clock())
+    sessions.close_session(store, "s", utc_now())
     dreamt(store)
     assert "Bergen" in document(store)
     restore(store, 1)
@@ -231,28 +233,28 @@ def test_going_back_to_a_version_makes_it_input_again(store: Store) -> None:
 
 def test_what_was_put_back_into_its_session_and_left_again_is_one_memory(store: Store) -> None:
     id_ = said(store, "The archive moves to Bergen", importance=0.8)
-    sessions.clear_session(store, "s", clock())
+    sessions.clear_session(store, "s", utc_now())
     dreamt(store)
-    sessions.restore(store, "s", id_, clock())
-    sessions.clear_session(store, "s", clock())
-    assert sessions.hand_over(store, clock()) == 0
+    sessions.restore(store, "s", id_, utc_now())
+    sessions.clear_session(store, "s", utc_now())
+    assert sessions.hand_over(store, utc_now()) == 0
     assert new_input(store) == 0
 
 
 @pytest.mark.parametrize("text", ["The safe's number is on the back of the clock", f"The token {SECRET} is old"])
 def test_what_was_forgotten_for_good_is_learnt_from_nobody(store: Store, text: str) -> None:
     said(store, text)
-    sessions.forget(store, "s", "oldest", clock(), "hard", confirm=True)
+    sessions.forget(store, "s", "oldest", utc_now(), "hard", confirm=True)
     turns = [{"role": "user", "content": f" {text}\n"}, {"role": "assistant", "content": "The cat is called Miez."}]
     folder = store.workspace.root / "transcripts"
     folder.mkdir()
     (folder / "chat.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns), encoding="utf-8")
-    absorb_transcripts(store, transcript_files(store), clock())
+    absorb_transcripts(store, transcript_files(store), utc_now())
     noted(store, text, "The dog is called Rex")
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
     said(store, text, "again", importance=0.9)
-    assert all(text != one.text for one in sessions.on_mind(store, clock(), 10))
-    sessions.close_session(store, "again", clock())
+    assert all(text != one.text for one in sessions.on_mind(store, utc_now(), 10))
+    sessions.close_session(store, "again", utc_now())
     dreamt(store)
     texts = [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals")]
     assert sorted(texts) == ["The cat is called Miez.", "The dog is called Rex"]
@@ -263,14 +265,14 @@ def test_what_was_forgotten_for_good_is_learnt_from_nobody(store: Store, text: s
 
 def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: Store) -> None:
     said(store, "never again")
-    sessions.forget(store, "s", "oldest", clock(), "hard", confirm=True)
+    sessions.forget(store, "s", "oldest", utc_now(), "hard", confirm=True)
     for number in range(120):
         said(store, "never again", f"s{number}", importance=0.9)
-        sessions.close_session(store, f"s{number}", clock())
+        sessions.close_session(store, f"s{number}", utc_now())
     said(store, "but this", "last", importance=0.7)
-    sessions.close_session(store, "last", clock())
+    sessions.close_session(store, "last", utc_now())
     assert sessions.left_over(store) == 100  # beyond that they are not counted
-    assert sessions.hand_over(store, clock()) == 1
+    assert sessions.hand_over(store, utc_now()) == 1
     assert found(store, "but this")[0][0] == "but this"
 
 
@@ -278,7 +280,7 @@ def test_a_note_that_was_forgotten_alone_makes_a_dream_of_nothing(store: Store) 
     noted(store, "The cat is called Miez")
     dreamt(store)
     said(store, "never again")
-    sessions.forget(store, "s", "oldest", clock(), "hard", confirm=True)
+    sessions.forget(store, "s", "oldest", utc_now(), "hard", confirm=True)
     noted(store, "never again")
     outcome = dreamt(store)
     assert (outcome.dream.births, outcome.pending) == ((), 0)  # the note is retired like every other one
@@ -288,19 +290,19 @@ def test_a_note_that_was_forgotten_alone_makes_a_dream_of_nothing(store: Store) 
 
 def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> None:
     said(store, "forget me", priority="high"), said(store, "keep me", priority="high")
-    sessions.forget(store, "s", "oldest", clock())
-    sessions.close_session(store, "s", clock())
-    assert sessions.left_over(store) == sessions.hand_over(store, clock()) == 1
+    sessions.forget(store, "s", "oldest", utc_now())
+    sessions.close_session(store, "s", utc_now())
+    assert sessions.left_over(store) == sessions.hand_over(store, utc_now()) == 1
     assert found(store, "forget me keep me")[0][0] == "keep me"
-    assert contents(sessions.recall(store, "s", "forget", clock())) == ["forget me"]  # it is not lost
+    assert contents(sessions.recall(store, "s", "forget", utc_now())) == ["forget me"]  # it is not lost
 
 
 def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_its_session(store: Store) -> None:
     with unredacted(store):  # the id of a new session may hold none
         said(store, "from a page", f"of {SECRET}", source="web", priority="high")
-    assert [one.trust for one in sessions.on_mind(store, clock(), 9)] == [Trust.WEB]
-    sessions.clear_session(store, f"of {SECRET}", clock())
-    sessions.hand_over(store, clock())
+    assert [one.trust for one in sessions.on_mind(store, utc_now(), 9)] == [Trust.WEB]
+    sessions.clear_session(store, f"of {SECRET}", utc_now())
+    sessions.hand_over(store, utc_now())
     (crystal,) = store.crystals.undreamt()
     assert (crystal.origin, crystal.trust) == (Origin.WORKING, Trust.WEB)
     assert crystal.session == "of [redacted: github token]"
@@ -313,9 +315,9 @@ def test_a_secret_that_left_reaches_neither_crystal_nor_model(
     with asking(tmp_path / "w", model) as store:
         with unredacted(store):
             id_ = said(store, f"The token is {SECRET}", priority="critical")
-        assert sessions.get(store, "s", id_, clock()).promoted_to_id is None
+        assert sessions.get(store, "s", id_, utc_now()).promoted_to_id is None
         assert ("refused", "it holds a secret (github token)") in deeds(store)
-        sessions.close_session(store, "s", clock())
+        sessions.close_session(store, "s", utc_now())
         dreamt(store)
         assert [crystal.text for crystal in store.crystals.by_keys(range(99)).values()] == [
             "The token is [redacted: github token]"
@@ -329,10 +331,10 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
     text = "The vault opens to the left at midnight"
     with working(tmp_path / "w") as store:
         id_ = said(store, text, importance=0.9)
-        record = sessions.promote(store, "s", id_, clock())
+        record = sessions.promote(store, "s", id_, utc_now())
         dreamt(store)
         assert text in document(store)
-    with OwnDesk(store.workspace, Config(), "test") as desk:
+    with LocalAccess(store.workspace, Config(), "test") as desk:
         asked = forget_memory.request(session_id="s", instruction=f"id:{id_}", mode="hard", confirm=True)
         done = forget_memory.run(desk, asked)
     assert done.left["MEMORY.md"] == 1
@@ -340,25 +342,25 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
     assert "dreamd forget" in done.message
     with working(tmp_path / "w") as store:
         assert store.crystals.get([record.crystal_id]) == []
-        assert store.search(text, clock()).hits == ()
+        assert store.search(text, utc_now()).hits == ()
         assert [event.reason for event in sessions.session_events(store, "s") if event.action == "purged"] == ["id"]
-        forget(store, Wish(text), clock())
+        forget(store, ForgetRequest(text), utc_now())
         assert text not in document(store)
 
 
 @pytest.mark.parametrize("leaving", [sessions.clear_session, sessions.close_session])
 def test_what_has_left_is_forgotten_hard_by_its_id(store: Store, leaving: Any) -> None:
     id_ = said(store, "The safe's number is on the back of the clock", importance=0.9)
-    leaving(store, "s", clock())
-    sessions.hand_over(store, clock())
+    leaving(store, "s", utc_now())
+    sessions.hand_over(store, utc_now())
     assert store.crystals.count() == 1
     with pytest.raises(NotFoundError, match="memory_recall"):
-        sessions.forget(store, "s", f"id:{id_}", clock())  # softly is for the set
-    assert sessions.forget(store, "s", f"id:{id_}", clock(), "hard", confirm=True).forgotten == (id_,)
-    assert sessions.recall(store, "s", "", clock()).count == 0
+        sessions.forget(store, "s", f"id:{id_}", utc_now())  # softly is for the set
+    assert sessions.forget(store, "s", f"id:{id_}", utc_now(), "hard", confirm=True).forgotten == (id_,)
+    assert sessions.recall(store, "s", "", utc_now()).count == 0
     assert store.crystals.count() == 0
     with pytest.raises(NotFoundError):
-        sessions.restore(store, "s", id_, clock())
+        sessions.restore(store, "s", id_, utc_now())
 
 
 def test_what_nobody_needed_stays_in_the_archive_and_is_found_there_when_it_is_asked_for(store: Store) -> None:
@@ -366,14 +368,14 @@ def test_what_nobody_needed_stays_in_the_archive_and_is_found_there_when_it_is_a
     said(store, "The kettle is due for descaling", priority="high")
     used = said(store, "The kettle was read of often")
     for _ in range(4):
-        sessions.get(store, "s", used, clock())
+        sessions.get(store, "s", used, utc_now())
     hidden = said(store, "The kettle is forgotten", priority="critical")
-    sessions.forget(store, "s", f"id:{hidden}", clock())
-    sessions.close_session(store, "s", clock())
-    assert sessions.left_over(store) == sessions.hand_over(store, clock()) == 2
-    hits = {hit.crystal.text for hit in store.search("kettle", clock()).hits}
+    sessions.forget(store, "s", f"id:{hidden}", utc_now())
+    sessions.close_session(store, "s", utc_now())
+    assert sessions.left_over(store) == sessions.hand_over(store, utc_now()) == 2
+    hits = {hit.crystal.text for hit in store.search("kettle", utc_now()).hits}
     assert hits == {"The kettle is due for descaling", "The kettle was read of often"}
-    assert sessions.recall(store, "s", "kettle", clock()).count == 4
+    assert sessions.recall(store, "s", "kettle", utc_now()).count == 4
 
 
 def test_a_search_asks_the_archive_only_when_it_is_told_to(tmp_path: Path) -> None:
@@ -382,11 +384,11 @@ def test_a_search_asks_the_archive_only_when_it_is_told_to(tmp_path: Path) -> No
         said(store, "The kettle whistles, says a page", "web", priority="low", source="web")
         said(store, "The kettle is mine", "kept", priority="high")
         for session in ("chat", "web", "kept"):
-            sessions.close_session(store, session, clock())
-        sessions.hand_over(store, clock())
+            sessions.close_session(store, session, utc_now())
+        sessions.hand_over(store, utc_now())
 
     def archived(**more: Any) -> list[str]:
-        with OwnDesk(store.workspace, Config(), "test") as desk:
+        with LocalAccess(store.workspace, Config(), "test") as desk:
             found = SEARCH.run(desk, SEARCH.request(query="kettle", **more))
         assert [hit.text for hit in found.hits] in (["The kettle is mine"], [])
         return sorted(one.text for one in found.archived)

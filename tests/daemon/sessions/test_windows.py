@@ -15,14 +15,14 @@ import pytest
 from mcp import Client
 
 from daemon import sessions
-from daemon.api.access import OwnDesk
+from daemon.api.access import LocalAccess
 from daemon.api.operations import OPERATIONS
 from daemon.api.operations.session_items import SESSION_ITEMS
 from daemon.api.operations.session_memory import SESSION_MINDS
 from daemon.config.settings import Config, McpSection
 from daemon.mcp.tools import TOOLSETS
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.codec import plain
 from state.errors import DreamdError
 from state.sessions.page import Wanted
@@ -71,7 +71,7 @@ def refusal(error: DreamdError) -> Any:
 def called(store: Store, tool: str, fields: dict[str, Any]) -> Any:
     """The plain function of a tool."""
     function = FUNCTIONS[tool]
-    now = {"now": clock()} if "now" in signature(function).parameters else {}
+    now = {"now": utc_now()} if "now" in signature(function).parameters else {}
     if tool != "session_events" and (part := {"limit", "cursor"} & fields.keys()):
         wanted = Wanted(**{name: fields[name] for name in part})
         fields = {**{name: value for name, value in fields.items() if name not in part}, "wanted": wanted}
@@ -91,7 +91,7 @@ def functions(workspace: Workspace) -> Iterator[Window]:
 def operations(workspace: Workspace) -> Iterator[Window]:
     def call(tool: str, fields: dict[str, Any]) -> Any:
         operation = OPERATIONS[tool]
-        with OwnDesk(workspace, Config(), "a test") as desk:
+        with LocalAccess(workspace, Config(), "a test") as desk:
             try:
                 return plain(operation.run(desk, operation.request(**fields)))
             except DreamdError as error:

@@ -19,7 +19,7 @@ from daemon.config.registry import known
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.formats.turn import Watermark
 from daemon.upkeep.export import export
-from daemon.upkeep.forget import Wish, forget
+from daemon.upkeep.forget import ForgetRequest, forget
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import recover
@@ -198,9 +198,9 @@ def test_a_dream_under_way_begins_anew(dreamd: Caller, here: Path, tmp_path: Pat
 
 
 def _now() -> Any:
-    from daemon.workspace.stores import clock
+    from daemon.workspace.stores import utc_now
 
-    return clock()
+    return utc_now()
 
 
 def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
@@ -262,21 +262,21 @@ def test_a_file_of_the_machine_that_an_archive_names_is_never_opened(
         known = " ".join(one.text for one in store.crystals.by_keys(range(1_000)).values())
         assert "Camels" in known
         assert "Zebras" not in known
-        receipt = forget(store, Wish("zebras whisper"), _now())
+        receipt = forget(store, ForgetRequest("zebras whisper"), _now())
         assert [(one.place, one.count) for one in receipt.left] == [("files outside the workspace", 3)]
         assert receipt.clean
-        assert forget(store, Wish("camels hum"), _now()).left[-1].place == "chats/one.md"
+        assert forget(store, ForgetRequest("camels hum"), _now()).left[-1].place == "chats/one.md"
 
 
 def test_a_dream_is_waited_for(dreamd: Caller, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from daemon.workspace.stores import clock
+    from daemon.workspace.stores import utc_now
     from state.stores.disk.lock import acquire
 
     monkeypatch.setattr(command, "_PATIENCE_SECONDS", 0.3)
     with acquire(Workspace(here), "dreamd dream"):
-        began = clock()
+        began = utc_now()
         ended = dreamd("export", here, "-o", tmp_path / "x.zip")
-        assert (clock() - began).total_seconds() > 0.3
+        assert (utc_now() - began).total_seconds() > 0.3
         assert ended.status == 5
         assert ended.err.count("waiting: ") == 1
     assert not (tmp_path / "x.zip").exists()

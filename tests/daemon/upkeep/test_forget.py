@@ -11,9 +11,9 @@ from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_transcripts
 from daemon.upkeep.examine import Level, look_into
-from daemon.upkeep.forget import Receipt, Wish, forget, lift, rehearse
+from daemon.upkeep.forget import ForgetRequest, Receipt, forget, lift, rehearse
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.document.document import parse
 from state.dream import Reason
 from state.errors import UsageError
@@ -54,7 +54,7 @@ def plain_one(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def forget_quickly(workspace: Workspace, text: str, cut: Cut = Cut.SENTENCES, *, derived: bool = False) -> Receipt:
     with quick(workspace) as store:
-        return forget(store, Wish(text, cut, derived), clock())
+        return forget(store, ForgetRequest(text, cut, derived), utc_now())
 
 
 def content(workspace: Workspace) -> dict[str, bytes]:
@@ -118,7 +118,9 @@ def test_what_stands_in_the_same_note_or_turn_is_kept(rich: Workspace, tmp_path:
         pending = [one.text for one in store.segments.pending_notes()]
         assert f"{KEPT[0]}. The lamp of house 2 is new." in pending
         assert "The ladder of house 5 is broken" in pending
-        assert [one.content for one in sessions.list_memories(store, "s", clock()).memories if "clock" in one.content]
+        assert [
+            one.content for one in sessions.list_memories(store, "s", utc_now()).memories if "clock" in one.content
+        ]
         held = store.crystals.connection.execute("SELECT key, tokens, held FROM sessions").fetchall()
         for session in held:
             count, tokens = store.crystals.connection.execute(
@@ -135,7 +137,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_p
         pass
     before, told = content(workspace), rows(workspace)
     with opened(workspace) as store:
-        receipt = rehearse(store, Wish(SECRET), clock())
+        receipt = rehearse(store, ForgetRequest(SECRET), utc_now())
     assert (content(workspace), rows(workspace)) == (before, told)
     assert f"Also {SECRET}" in receipt.would_go
     done = forgotten(workspace)
@@ -189,9 +191,9 @@ def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Pat
     talk = workspace.root / "talk.md"
     talk.write_text(f"# Talk\n\n{KEPT[1]}.\n\n{LONG}\n\n{KEPT[2]}.\n", encoding="utf-8")
     with quick(workspace) as store:
-        absorb_transcripts(store, [talk], clock())
+        absorb_transcripts(store, [talk], utc_now())
         assert store.crystals.count() > 10
-        sessions.add(store, "s", f"{KEPT[5]}.\n{LONG}", "high", clock())
+        sessions.add(store, "s", f"{KEPT[5]}.\n{LONG}", "high", utc_now())
         note(store, f"{KEPT[0]}.\n\nA part of it: {LONG[2_000:4_000]}")
     receipt = forget_quickly(workspace, LONG)
     assert (receipt.clean, receipt.words) == (True, 2_000)
@@ -201,7 +203,7 @@ def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Pat
         assert KEPT[1] in texts
         assert KEPT[2] in texts
         assert "falcon" not in texts
-        assert [one.content for one in sessions.list_memories(store, "s", clock()).memories] == [f"{KEPT[5]}."]
+        assert [one.content for one in sessions.list_memories(store, "s", utc_now()).memories] == [f"{KEPT[5]}."]
         assert [one.text.strip() for one in store.segments.pending_notes()] == [f"{KEPT[0]}."]
 
 
@@ -245,7 +247,7 @@ class Saving(System):
 def test_a_save_in_the_instant_of_the_swap_is_kept(plain_one: Workspace, tmp_path: Path) -> None:
     workspace = copied(plain_one, tmp_path / "w")
     with quick(workspace, Saving(workspace.document)) as store:
-        forget(store, Wish(SECRET), clock())
+        forget(store, ForgetRequest(SECRET), utc_now())
     assert "Saved just now" in workspace.document.read_text(encoding="utf-8")
     assert_gone(workspace, SECRET)
 
@@ -307,8 +309,8 @@ def test_a_forgotten_text_can_be_learnt_again_when_the_owner_says_so(tmp_path: P
         note(store, SECRET, "The bicycle of house 2 was sold")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert finds(store, SECRET) == ["The bicycle of house 2 was sold"] or finds(store, "falconer") == []
-        assert lift(store, SECRET, clock()).lifted
-        assert not lift(store, SECRET, clock()).lifted
+        assert lift(store, SECRET, utc_now()).lifted
+        assert not lift(store, SECRET, utc_now()).lifted
         note(store, SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert SECRET in finds(store, "falconer")

@@ -12,10 +12,10 @@ from daemon.dream.run import Mode, dream_now
 from daemon.http.workers import Limits
 from daemon.ingest.agent_hooks import link
 from daemon.upkeep.export import export
-from daemon.upkeep.forget import Receipt, Wish, forget
+from daemon.upkeep.forget import ForgetRequest, Receipt, forget
 from daemon.upkeep.forget_proof import searched
 from daemon.workspace.adoption import init_workspace, own_folder, vouched
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
 from prompts.replies import read_synthesis
 from state.codec import decode, encode
@@ -24,7 +24,7 @@ from state.document.operations import Action, Operation, Refusal
 from state.dream import Reason
 from state.errors import NothingToDoError
 from state.forgetting.matching import Cut, Target
-from state.forgetting.tombstones import Buried
+from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_database
 from state.stores.database.tombstones import Forgotten
 from state.stores.disk.workspace import Workspace
@@ -41,7 +41,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def forgotten(store: Store, text: str = SECRET) -> Receipt:
-    return forget(store, Wish(text, Cut.SENTENCES), clock())
+    return forget(store, ForgetRequest(text, Cut.SENTENCES), utc_now())
 
 
 _CARELESS = json.dumps(
@@ -65,7 +65,7 @@ def test_where_a_model_puts_it_it_is_found(workspace: Workspace) -> None:
         note(store, "Ada likes tea in Oslo")
         dream = dream_now(store, Reason.MANUAL, Mode.AUTO).dream
         store.ledger.record_call(
-            dream.id, Call("digest", "scripted-1", reply, usable=False, tokens=1, usd=0.0), clock()
+            dream.id, Call("digest", "scripted-1", reply, usable=False, tokens=1, usd=0.0), utc_now()
         )
         assert any(place.startswith(".dreamd/state.db") for place in bytes_with(workspace, SECRET))
         assert forgotten(store).clean
@@ -97,7 +97,7 @@ def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Work
 
 def test_a_relation_goes_as_a_whole(workspace: Workspace) -> None:
     with quick(workspace) as store:
-        now = clock()
+        now = utc_now()
         one = sessions.add(store, "s", "Ada likes tea in Oslo", "high", now)
         other = sessions.add(store, "s", "Bo likes coffee", "high", now)
         sessions.relation_add(store, "s", one.id, SECRET, other.id, now, {})
@@ -112,7 +112,7 @@ def test_a_relation_goes_as_a_whole(workspace: Workspace) -> None:
 def test_nothing_is_related_to_an_item_that_is_gone(workspace: Workspace) -> None:
     said = "xylophonist99q lives here"
     with quick(workspace) as store:
-        now = clock()
+        now = utc_now()
         gone = sessions.add(store, "s", said, "high", now)
         kept = sessions.add(store, "s", "Ada likes tea in Oslo", "high", now)
         sessions.relation_add(store, "s", kept.id, "about", gone.id, now, {})
@@ -123,7 +123,7 @@ def test_nothing_is_related_to_an_item_that_is_gone(workspace: Workspace) -> Non
 
 def test_a_forgetting_reads_what_was_promoted_once_and_no_table_to_rename_a_crystal(workspace: Workspace) -> None:
     with quick(workspace) as store:
-        now, connection = clock(), store.crystals.connection
+        now, connection = utc_now(), store.crystals.connection
         for number in range(5):
             item = sessions.add(store, "s", f"{SECRET}. Number {number} likes tea", "high", now)
             sessions.promote(store, "s", item.id, now)
@@ -163,7 +163,7 @@ def test_an_archive_that_was_being_written_is_deleted(workspace: Workspace) -> N
     with quick(workspace) as store:
         note(store, "Ada likes tea in Oslo", SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        export(store, clock())
+        export(store, utc_now())
         left = workspace.state / ".export-1-abc.zip.dreamd-tmp"
         left.write_bytes(b"PK\3\4 packed")
         assert forgotten(store).clean
@@ -205,7 +205,7 @@ def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Wor
     with quick(workspace) as store:
         note(store, SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        Path(export(store, clock()).path).rename(archive)
+        Path(export(store, utc_now()).path).rename(archive)
         (workspace.root / "photos.zip").write_bytes(b"PK\3\4 of the owner's")
         receipt = forgotten(store)
     assert [(one.place, one.owners) for one in receipt.left] == [("backup.zip", True)]
@@ -260,7 +260,7 @@ def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(works
     with quick(workspace) as store:
         note(store, "Ada likes tea in Oslo")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        Forgotten(store.crystals.connection).bury_target(Target.of(SECRET), clock())
+        Forgotten(store.crystals.connection).bury_target(Target.of(SECRET), utc_now())
         with workspace.scratch.open("a", encoding="utf-8") as log:
             log.write(f"- {SECRET}")  # its end is not written yet
         with pytest.raises(NothingToDoError):
@@ -275,8 +275,8 @@ def test_the_longest_text_fits_into_a_request() -> None:
 
 def test_the_value_of_what_is_buried_survives_json(tmp_path: Path) -> None:
     connection = open_database(tmp_path / "state.db")
-    Forgotten(connection).bury_target(Target.of(" ".join(f"w{number}" for number in range(20))), clock())
+    Forgotten(connection).bury_target(Target.of(" ".join(f"w{number}" for number in range(20))), utc_now())
     buried = Forgotten(connection).buried()
     assert buried.parts is not None
-    assert decode(Buried, encode(buried)) == buried
+    assert decode(Tombstones, encode(buried)) == buried
     connection.close()

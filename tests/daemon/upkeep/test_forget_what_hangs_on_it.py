@@ -10,11 +10,11 @@ from daemon import sessions
 from daemon.api.operations.forget import FORGET, Forget
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
-from daemon.service.keeper_access import KeeperDesk
+from daemon.service.keeper_access import DaemonAccess
 from daemon.upkeep.examine import Level, look_into
-from daemon.upkeep.forget import Receipt, Wish, forget
+from daemon.upkeep.forget import ForgetRequest, Receipt, forget
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import Edit, SectionName
 from state.document.merge import merged
@@ -35,7 +35,7 @@ def plain_one(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def forget_quickly(workspace: Workspace, text: str, *, derived: bool = False) -> Receipt:
     with quick(workspace) as store:
-        return forget(store, Wish(text, Cut.SENTENCES, derived), clock())
+        return forget(store, ForgetRequest(text, Cut.SENTENCES, derived), utc_now())
 
 
 def remembered(store: Store, crystal: Crystal, line: str, pointer: PointerLine | None = None) -> None:
@@ -48,7 +48,7 @@ def remembered(store: Store, crystal: Crystal, line: str, pointer: PointerLine |
         text = render_pointer(pointer.topic, pointer.keywords)
         edits.append(Edit(SectionName.POINTERS, (), text))
         births.append(Birth(f"L{number + 1}", SectionName.POINTERS, text, 0.5, Trust.AGENT, (crystal.id,)))
-    now = clock()
+    now = utc_now()
     after, _ = merged(before.decode(), before.decode(), edits, now, "calm")
     store.journal.commit(
         Dream(
@@ -61,7 +61,7 @@ def remembered(store: Store, crystal: Crystal, line: str, pointer: PointerLine |
 
 
 def crystal(text: str) -> Crystal:
-    return Crystal(text, Origin.EVICTED, clock(), Kind.FACT, lifecycle=Lifecycle.CONSOLIDATED)
+    return Crystal(text, Origin.EVICTED, utc_now(), Kind.FACT, lifecycle=Lifecycle.CONSOLIDATED)
 
 
 def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
 
 def test_what_was_made_of_it_in_other_words_is_listed_and_erased_when_asked(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
-    source = Crystal("Zebulon rides the falcon", Origin.SESSION, clock())
-    insight = Crystal("He has a large bird", Origin.DREAM, clock(), parents=(source.id,))
+    source = Crystal("Zebulon rides the falcon", Origin.SESSION, utc_now())
+    insight = Crystal("He has a large bird", Origin.DREAM, utc_now(), parents=(source.id,))
     with quick(workspace) as store:
         remembered(store, source, "Someone flies at night")
         remembered(store, insight, "The weather is fine")
@@ -113,8 +113,8 @@ def test_an_id_stands_for_its_text(plain_one: Workspace, tmp_path: Path) -> None
     workspace = copied(plain_one, tmp_path / "w")
     with quick(workspace) as store:
         line = next(one for one in store.lineage.standing() if KEPT[1] in one.text)
-        id_ = next(hit.crystal for hit in store.search(KEPT[2], clock()).hits if hit.crystal.text == KEPT[2]).id
-        item = sessions.list_memories(store, "s", clock()).memories[0]
+        id_ = next(hit.crystal for hit in store.search(KEPT[2], utc_now()).hits if hit.crystal.text == KEPT[2]).id
+        item = sessions.list_memories(store, "s", utc_now()).memories[0]
     forget_quickly(workspace, line.id)
     forget_quickly(workspace, id_)
     forget_quickly(workspace, item.id)
@@ -131,11 +131,11 @@ def keeper(plain_one: Workspace, tmp_path: Path) -> Iterator[Keeper]:
     made.leave()
 
 
-def desk_at(keeper: Keeper) -> KeeperDesk:
+def desk_at(keeper: Keeper) -> DaemonAccess:
     def never(*_: object) -> Any:
         raise AssertionError("nobody dreams here")
 
-    return KeeperDesk(keeper, Config(), lambda _: None, never, lambda _: None, never)
+    return DaemonAccess(keeper, Config(), lambda _: None, never, lambda _: None, never)
 
 
 def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:

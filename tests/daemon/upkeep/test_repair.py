@@ -13,7 +13,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.upkeep.examine import Level
 from daemon.upkeep.repair.run import Repair, survey
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from state.errors import StorageError
 from state.scratch import Note
 from state.stores.database.connection import open_database
@@ -151,7 +151,7 @@ def broken_everywhere(workspace: Workspace) -> None:
     os.truncate(workspace.database, workspace.database.stat().st_size // 2)
     (workspace.history / "000002.json").write_bytes(b"{")
     workspace.document.write_bytes(bytes(300))
-    Segments(workspace).append(Note("The oars are new", clock()))
+    Segments(workspace).append(Note("The oars are new", utc_now()))
     with workspace.scratch.open("ab") as scratch:
         scratch.write(bytes(50) + b"\n")
     (workspace.checkpoints / "dreams.db").write_bytes(b"\xff" * 5_000)

@@ -17,7 +17,7 @@ from daemon.config.settings import Config
 from daemon.upkeep.examine import Finding, Level, look_into
 from daemon.upkeep.repair.indexes import _wrong
 from daemon.upkeep.repair.run import Repair
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.document import parse
 from state.errors import StorageError
 from state.stores.database.connection import open_database
@@ -112,7 +112,7 @@ def examined(workspace: Workspace) -> list[Finding]:
     """What `dreamd doctor` finds."""
 
     def look() -> list[Finding]:
-        with owned(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
+        with open_exclusive(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
             return list(look_into(store))
 
     return list(examine(workspace, None, {"HOME": "/nonexistent"}, look))
@@ -243,7 +243,7 @@ def test_of_a_database_that_is_gone_and_records_that_are_torn_what_is_left_is_on
     repaired(here)
     assert repaired(here).mends == ()
     assert (lost(here).notes, lost(here).said) == ((), ())
-    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
         assert [version.number for version in store.lineage.versions(9)] == [2]
         assert store.journal.text(2)
     assert_works(here)
@@ -277,17 +277,20 @@ def test_a_commit_that_was_cut_off_is_finished_although_the_database_is_gone(her
     text = here.document.read_text()
     assert mine in text
     assert NOTED[100] in text
-    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
         assert store.lineage.last_version() == 3
         assert mine in store.journal.text(3)
     assert lost(here).notes == ()
 
 
 def test_notes_of_a_torn_commit_are_input_again(here: Workspace) -> None:
-    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
         assert store.segments.take() is not None
     (here.history / "000004.json").write_text('{"number": 4, "id": "half')
-    with pytest.raises(StorageError, match="cannot be read"), owned(here, Config(), "test", embedding=WORDS_ONLY):
+    with (
+        pytest.raises(StorageError, match="cannot be read"),
+        open_exclusive(here, Config(), "test", embedding=WORDS_ONLY),
+    ):
         pass
     repaired(here)
     assert {breaking.UNREAD, *PENDING} <= {note.text for note in Segments(here).pending_notes()}
@@ -333,15 +336,15 @@ class _Usage:
 
 
 def test_what_was_forgotten_for_good_does_not_come_back_from_the_journal(here: Workspace) -> None:
-    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
-        store.crystals.forgotten.bury([NOTED[3]], clock())
+    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
+        store.crystals.forgotten.bury([NOTED[3]], utc_now())
         (crystal,) = [one for one in store.crystals.by_keys(range(1, 200)).values() if one.text == NOTED[3]]
         store.crystals.remove([crystal.id])
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with closing(open_database(here.database)) as connection:
         connection.execute("DROP INDEX crystals_by_kind")
     repaired(here)
-    with owned(here, Config(), "test", embedding=WORDS_ONLY) as store:
+    with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
         texts = {one.text for one in store.crystals.by_keys(range(1, 400)).values()}
     assert NOTED[3] not in texts
     assert NOTED[4] in texts

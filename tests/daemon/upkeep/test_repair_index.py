@@ -14,7 +14,7 @@ from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.upkeep.repair.run import Repair
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.dream import Reason
@@ -42,8 +42,8 @@ class Lengths:
 
 def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_built_of_the_vectors(tmp_path: Path) -> None:
     workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
-    with owned(workspace, Config(), "test", embedding=embedding) as store:
-        store.remember([Crystal(text, Origin.SESSION, clock()) for text in NOTED])
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+        store.remember([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
         assert store.embed() == len(NOTED)
     assert repaired(workspace, embedding=embedding).mends == ()
 
@@ -62,14 +62,14 @@ def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_built_of_the
         spoil()
         assert about(repaired(workspace, embedding=embedding)) & {"vector index", "folders"}
         assert repaired(workspace, embedding=embedding).mends == ()
-        with owned(workspace, Config(), "test", embedding=embedding) as store:
+        with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
             index = store.index()
             assert index is not None
             assert index.count() == store.crystals.vectors.vector_count() == len(NOTED)
     breaking.zeroed(workspace.database, random.Random(8))
     done = repaired(workspace, embedding=embedding)
     assert {"state.db", "vector index"} <= about(done), done
-    with owned(workspace, Config(), "test", embedding=embedding) as store:
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         assert store.crystals.vectors.vector_count() == store.crystals.count()
         index = store.index()
         assert index is not None
@@ -82,16 +82,16 @@ def test_a_search_beside_no_daemon_builds_no_index_and_the_next_dream_does(
     for module in ("compose", "indexing"):
         monkeypatch.setattr(f"daemon.{module}.EXACT_SEARCH_UP_TO", 2)
     workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
-    with owned(workspace, Config(), "test", embedding=embedding) as store:
-        store.remember([Crystal(text, Origin.SESSION, clock()) for text in NOTED])
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+        store.remember([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
         store.embed()
         store.index()
     (workspace.crystals / "clean.json").unlink()  # as after a kill, or a copy
-    with owned(workspace, Config(), "test", embedding=embedding) as store:
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         assert look(store, NOTED[0]).hits[0].crystal.text == NOTED[0]
         assert store.embed() == 0
         assert store.indexing.open_index is None
         assert any("the next dream" in notice for notice in store.notices)
-    with owned(workspace, Config(), "test", embedding=embedding) as store:
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert store.indexing.open_index is not None

@@ -13,9 +13,9 @@ from daemon.cli import main
 from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
 from daemon.ingest.notes import absorb_notes, absorb_transcripts, feel, transcript_files
-from daemon.upkeep.forget import Wish, forget, lift
+from daemon.upkeep.forget import ForgetRequest, forget, lift
 from daemon.workspace.status import status
-from daemon.workspace.stores import Store, clock
+from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
 from state.errors import NothingToDoError, UsageError
 from state.forgetting.matching import Target, spans
@@ -40,12 +40,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def bury(store: Store) -> None:
-    Forgotten(store.crystals.connection).bury_target(Target.of(SECRET), clock())
+    Forgotten(store.crystals.connection).bury_target(Target.of(SECRET), utc_now())
 
 
 def noted(store: Store, *texts: str, importance: float = 0.8) -> None:
     for text in texts:
-        store.segments.append(Note(text, clock(), importance))
+        store.segments.append(Note(text, utc_now(), importance))
 
 
 def transcript(store: Store, name: str, *texts: str) -> None:
@@ -56,7 +56,7 @@ def transcript(store: Store, name: str, *texts: str) -> None:
 
 
 def ingested(store: Store) -> int:
-    return absorb_transcripts(store, transcript_files(store), clock()).turns
+    return absorb_transcripts(store, transcript_files(store), utc_now()).turns
 
 
 def dreamt(store: Store, mode: Mode = Mode.AUTO) -> Outcome:
@@ -106,31 +106,31 @@ def by_transcript(store: Store, turn: int) -> None:
 
 def by_note(store: Store, turn: int) -> None:
     noted(store, f"{SAID} {turn}")
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
 
 
 def by_session(store: Store, turn: int) -> None:
-    add(store, SAID, f"s{turn}", now=clock(), importance=0.9)
-    sessions.close_session(store, f"s{turn}", clock())
-    sessions.hand_over(store, clock())
+    add(store, SAID, f"s{turn}", now=utc_now(), importance=0.9)
+    sessions.close_session(store, f"s{turn}", utc_now())
+    sessions.hand_over(store, utc_now())
 
 
 def by_pass(store: Store, turn: int) -> None:
     transcript(store, f"pass{turn}.jsonl", SAID)
     noted(store, SAID)
-    consolidate(store, clock())
+    consolidate(store, utc_now())
 
 
 def by_feeling(store: Store, turn: int) -> None:
     del turn
     for _ in range(4):
-        feel(store, [Feeling.ACHIEVEMENT, Feeling.SOCIAL], f"Well done. {SECRET}.", clock(), clock())
-    absorb_notes(store, clock())
+        feel(store, [Feeling.ACHIEVEMENT, Feeling.SOCIAL], f"Well done. {SECRET}.", utc_now(), utc_now())
+    absorb_notes(store, utc_now())
 
 
 def by_question(store: Store, turn: int) -> None:
     noted(store, f"Is it true that {SECRET}? {turn}")
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
 
 
 def by_search(store: Store, turn: int) -> None:
@@ -153,13 +153,13 @@ WAYS: list[Callable[[Store, int], None]] = [
 def test_by_no_way_is_it_learnt_again_until_it_is_lifted(store: Store, way: Callable[[Store, int], None]) -> None:
     way(store, 1)
     assert told_anywhere(store)  # the way leads somewhere
-    assert forget(store, Wish(SECRET), clock()).clean
+    assert forget(store, ForgetRequest(SECRET), utc_now()).clean
     assert told_anywhere(store) == []
     way(store, 2)
-    consolidate(store, clock())
+    consolidate(store, utc_now())
     assert told_anywhere(store) == []
     assert store.crystals.forgotten.withheld() >= 1
-    assert lift(store, SECRET, clock()).lifted
+    assert lift(store, SECRET, utc_now()).lifted
     store.feelings._connection.execute("DELETE FROM hormones")  # it may spike again
     way(store, 3)
     assert told_anywhere(store)
@@ -190,15 +190,15 @@ def test_a_note_is_blanked_in_its_file_and_later_writes_land_behind_it(store: St
     noted(store, SECRET, "Bello", SAID)
     size = store.workspace.scratch.stat().st_size
     with store.workspace.scratch.open("ab", buffering=0) as agent:
-        assert absorb_notes(store, clock()) == 2
+        assert absorb_notes(store, utc_now()) == 2
         agent.write(b"- late\n")
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     assert crystals(store) == ["Bello", REST, "late"]
     assert store.workspace.scratch.stat().st_size == size + len(b"- late\n")
     assert "4711" not in store.workspace.scratch.read_text()
     assert [note.text for note in store.segments.pending_notes()] == ["Bello", REST, "late"]
     before = store.crystals.connection.total_changes
-    assert absorb_notes(store, clock()) == 0
+    assert absorb_notes(store, utc_now()) == 0
     assert store.crystals.connection.total_changes == before
     assert store.crystals.forgotten.withheld() == 2
 
@@ -208,11 +208,11 @@ def test_a_note_that_comes_while_a_dream_begins_is_blanked_too(store: Store) -> 
 
     bury(store)
     noted(store, SECRET, SAID)
-    dry = DryMemory(store).read("dream", Reason.MANUAL, clock())
+    dry = DryMemory(store).read("dream", Reason.MANUAL, utc_now())
     assert [crystal.text for crystal in dry.notes] == [REST]
     assert "4711" in store.workspace.scratch.read_text().lower()  # a dry run writes nothing
     assert store.crystals.forgotten.withheld() == 0
-    read = WorkspaceMemory(store).read("dream", Reason.MANUAL, clock())
+    read = WorkspaceMemory(store).read("dream", Reason.MANUAL, utc_now())
     assert [crystal.text for crystal in read.notes] == [REST]
     assert told_anywhere(store) == []
     assert store.crystals.forgotten.withheld() == 2
@@ -229,7 +229,7 @@ def test_a_log_that_cannot_be_written_keeps_nothing_from_being_withheld(
         raise OSError(28, "no space")
 
     monkeypatch.setattr(system, "pwrite", full)
-    assert absorb_notes(store, clock()) == 1
+    assert absorb_notes(store, utc_now()) == 1
     assert crystals(store) == [REST]
     assert "still stands there" in store.notices[0]
     assert "4711" not in store.notices[0]
@@ -261,7 +261,7 @@ def test_a_model_that_writes_it_is_refused_that_line_alone_and_its_answer_is_kep
     with ScriptedModel(writing(f"Bello guards it: {SECRET}.")) as model, asking(tmp_path / "w", model) as store:
         noted(store, "Bello guards the harbour, and it has a crane.")
         assert "4711" in str(dreamt(store).refused) or "4711" in document(store)  # the other side: it gets somewhere
-        assert forget(store, Wish(SECRET), clock()).clean
+        assert forget(store, ForgetRequest(SECRET), utc_now()).clean
         noted(store, "Bello sleeps all day.", SAID)
         outcome = dreamt(store)
         assert "Bello sleeps all day." in document(store)
@@ -269,7 +269,7 @@ def test_a_model_that_writes_it_is_refused_that_line_alone_and_its_answer_is_kep
         assert told_anywhere(store) == []
         assert all(not spans(prompt_of(request), LEARNT) for request in model.requests[1:])
         assert detail(store) == "2 texts withheld: forgotten"  # the note and the line
-        value = status(store.workspace, store.config, clock())
+        value = status(store.workspace, store.config, utc_now())
         assert value.withheld == 1
         assert ("human veto", "the owner had this forgotten") in [(r.guard, r.figures) for r in value.rejections]
 
@@ -277,7 +277,7 @@ def test_a_model_that_writes_it_is_refused_that_line_alone_and_its_answer_is_kep
 def test_the_figures_are_told_by_status(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     bury(store)
     noted(store, SECRET, SAID)
-    absorb_notes(store, clock())
+    absorb_notes(store, utc_now())
     assert main(["status", "--workspace", str(store.workspace.root)]) == 0
     assert "withheld     2 texts: forgotten" in capsys.readouterr().out
     noted(store, "Bello")
@@ -289,27 +289,27 @@ def test_the_figures_are_told_by_status(store: Store, capsys: pytest.CaptureFixt
 
 
 def test_an_item_that_holds_it_is_not_promoted(store: Store) -> None:
-    id_ = add(store, SAID, now=clock())
+    id_ = add(store, SAID, now=utc_now())
     bury(store)
     with pytest.raises(UsageError, match="forgotten"):
-        sessions.promote(store, "s", id_, clock())
-    other = add(store, "Bello", now=clock(), metadata={"why": SECRET})
+        sessions.promote(store, "s", id_, utc_now())
+    other = add(store, "Bello", now=utc_now(), metadata={"why": SECRET})
     with pytest.raises(UsageError, match="forgotten"):
-        sessions.promote(store, "s", other, clock())
+        sessions.promote(store, "s", other, utc_now())
     assert crystals(store) == []
-    assert all("4711" not in one.text for one in sessions.on_mind(store, clock(), 9))
+    assert all("4711" not in one.text for one in sessions.on_mind(store, utc_now(), 9))
     Forgotten(store.crystals.connection).lift(Target.of(SECRET))
-    assert sessions.promote(store, "s", id_, clock()).content == SAID
+    assert sessions.promote(store, "s", id_, utc_now()).content == SAID
 
 
 def test_one_that_was_promoted_before_is_not_delivered(store: Store) -> None:
     from tests.daemon.sessions.test_promotion import crystals_failing, waiting
 
-    sessions.session_open(store, "s", clock(), "budget", {"soft_limit": 1, "hard_limit": 9})
+    sessions.session_open(store, "s", utc_now(), "budget", {"soft_limit": 1, "hard_limit": 9})
     with crystals_failing(store):
-        add(store, SAID, now=clock())
+        add(store, SAID, now=utc_now())
         assert waiting(store) == 1
     bury(store)
-    assert sessions.deliver(store, clock()) == 0
+    assert sessions.deliver(store, utc_now()) == 0
     assert (waiting(store), crystals(store)) == (0, [])
-    assert [memory.content for memory in sessions.recall(store, "s", "", clock()).memories] == [REST]
+    assert [memory.content for memory in sessions.recall(store, "s", "", utc_now()).memories] == [REST]

@@ -17,7 +17,7 @@ from daemon.ingest.agent_hooks import link
 from daemon.ingest.notes import absorb_transcripts, transcript_files
 from daemon.upkeep.takeover import brought, take_over_workspace
 from daemon.workspace.adoption import adopt, init_workspace, open_workspace, own_folder, vouch, vouched
-from daemon.workspace.stores import clock, owned, visited
+from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
 from state.dream import Reason
 from state.errors import DreamdError, ForeignError, StorageError
 from state.scratch import Note
@@ -35,8 +35,8 @@ FACT = "Ada prefers tea over coffee"
 def made(folder: Path) -> Workspace:
     """A workspace of this user's with one dream."""
     workspace = init_workspace(folder)
-    Segments(workspace).append(Note(FACT, clock(), 0.8))
-    with owned(workspace, Config(), "a test") as store:
+    Segments(workspace).append(Note(FACT, utc_now(), 0.8))
+    with open_exclusive(workspace, Config(), "a test") as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     return workspace
 
@@ -93,22 +93,22 @@ def test_nothing_is_written_in_a_foreign_workspace_and_it_can_be_read(tmp_path: 
     chat.write_text("a chat", encoding="utf-8")
     for attempt in (
         lambda: acquire(copy, "a test"),
-        lambda: Segments(copy).append(Note("a note", clock())),
+        lambda: Segments(copy).append(Note("a note", utc_now())),
         lambda: link(copy, chat, ["transcripts/**/*"]),
         lambda: vouch(copy, chat),
-        lambda: owned(copy, Config(), "a test").__enter__(),
+        lambda: open_exclusive(copy, Config(), "a test").__enter__(),
     ):
         with pytest.raises(ForeignError):
             attempt()
-    with visited(copy, Config()) as store:
+    with open_readonly(copy, Config()) as store:
         assert [hit.crystal.text for hit in look(store, "tea").hits] == [FACT]
     assert contents(copy.root) == before
 
 
 def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_path: Path) -> None:
     mine = made(tmp_path / "mine")
-    with owned(mine, Config(), "a test") as store:
-        store.ledger.begin("20260101T000000000000Z", "manual", clock())
+    with open_exclusive(mine, Config(), "a test") as store:
+        store.ledger.begin("20260101T000000000000Z", "manual", utc_now())
         _answer(store)
     (mine.state / "vouched").write_text("/etc/passwd\n", encoding="utf-8")
     (mine.checkpoints / "dreams.db").write_bytes(b"whatever")
@@ -120,7 +120,7 @@ def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_
     assert not open_workspace(copy.root).foreign
     assert not (own.state / "vouched").exists()
     assert list(own.checkpoints.iterdir()) == []
-    with owned(own, Config(), "a test") as store:
+    with open_exclusive(own, Config(), "a test") as store:
         assert store.ledger.unfinished() is None
         assert store.ledger.replay("20260101T000000000000Z", "d") is None
         assert [hit.crystal.text for hit in look(store, "tea").hits] == [FACT]
@@ -152,12 +152,12 @@ def test_an_adoption_that_was_cut_off_anywhere_is_done_by_doing_it_again(tmp_pat
 def test_a_new_database_that_came_with_the_workspace_is_not_taken_for_one_of_an_adoption(tmp_path: Path) -> None:
     copy = cloned(made(tmp_path / "mine"), tmp_path / "copy")
     other = made(tmp_path / "other")
-    with owned(other, Config(), "a test") as store:
+    with open_exclusive(other, Config(), "a test") as store:
         store.crystals.connection.execute("UPDATE crystals SET trust = 'owner'")
     shutil.copy(other.database, copy.state / "state.db.adopted")
     assert brought(copy).crystals == {"agent": 1}
     own = take_over_workspace(copy)
-    with owned(own, Config(), "a test") as store:
+    with open_exclusive(own, Config(), "a test") as store:
         assert [row[0] for row in store.crystals.connection.execute("SELECT trust FROM crystals")] == ["agent"]
 
 
@@ -165,7 +165,7 @@ def _answer(store: Any) -> None:
     connection = store.crystals.connection
     connection.execute(
         "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        ("20260101T000000000000Z", "d", clock().isoformat(), "m", 1, "{}", 1, 0.0),
+        ("20260101T000000000000Z", "d", utc_now().isoformat(), "m", 1, "{}", 1, 0.0),
     )
 
 
@@ -180,10 +180,10 @@ def _answer(store: Any) -> None:
 )
 def test_a_database_of_another_shape_is_neither_read_nor_taken_over(tmp_path: Path, statement: str) -> None:
     mine = made(tmp_path / "mine")
-    with owned(mine, Config(), "a test") as store:
+    with open_exclusive(mine, Config(), "a test") as store:
         store.crystals.connection.execute(statement)
     copy = cloned(mine, tmp_path / "copy")
-    with pytest.raises(StorageError, match="its tables are not those"), visited(copy, Config()):
+    with pytest.raises(StorageError, match="its tables are not those"), open_readonly(copy, Config()):
         pass
     with pytest.raises(StorageError, match="its tables are not those"):
         take_over_workspace(copy)
@@ -213,11 +213,11 @@ def test_a_link_to_a_file_outside_is_followed_when_the_users_own_list_has_it_and
         (mine.root / "transcripts" / f"{name}.md").symlink_to(tmp_path / f"{name}.md")
     vouch(mine, tmp_path / "named.md")
     (mine.state / "vouched").write_text(str(tmp_path / "listed.md") + "\n", encoding="utf-8")
-    with owned(mine, Config(), "a test") as store:
+    with open_exclusive(mine, Config(), "a test") as store:
         store.crystals.connection.execute(
             "INSERT INTO watermarks VALUES (?, -1, 0, '{}')", (str(tmp_path / "marked.md"),)
         )
-        found = absorb_transcripts(store, transcript_files(store), clock())
+        found = absorb_transcripts(store, transcript_files(store), utc_now())
         texts = [text for (text,) in store.crystals.connection.execute("SELECT text FROM crystals")]
     assert vouched(mine) == {str(tmp_path / "named.md")}
     assert [text for text in texts if "zebra" in text] == ["The named zebra sleeps"]
@@ -231,7 +231,7 @@ def test_a_fifo_is_never_waited_for(tmp_path: Path, name: str) -> None:
     os.mkfifo(copy.state / name)
     assert open_workspace(copy.root).foreign
     own = take_over_workspace(copy)
-    with owned(own, Config(), "a test") as store:
+    with open_exclusive(own, Config(), "a test") as store:
         assert store.lineage.last_version() == 1
 
 

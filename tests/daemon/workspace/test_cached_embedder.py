@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from daemon.workspace.cached_embedder import Remembering
+from daemon.workspace.cached_embedder import CachedEmbedder
 
 TEXTS = st.lists(st.sampled_from("abcdefgh"), max_size=6)
 
@@ -29,14 +29,14 @@ class Counting:
 
 @given(st.lists(TEXTS, max_size=8), st.integers(1, 10))
 def test_the_vectors_are_those_of_the_embedder_below(calls: list[list[str]], most: int) -> None:
-    remembering = Remembering(Counting(), most)
+    remembering = CachedEmbedder(Counting(), most)
     for texts in calls:
         assert remembering.embed(texts).tolist() == Counting().embed(texts).tolist()
 
 
 def test_a_text_is_embedded_once() -> None:
     below = Counting()
-    remembering = Remembering(below)
+    remembering = CachedEmbedder(below)
     remembering.embed(["a", "b", "a"])
     remembering.embed(["b", "c"])
     assert below.asked == ["a", "b", "c"]
@@ -44,7 +44,7 @@ def test_a_text_is_embedded_once() -> None:
 
 def test_only_the_last_texts_are_remembered() -> None:
     below = Counting()
-    remembering = Remembering(below, texts=2)
+    remembering = CachedEmbedder(below, texts=2)
     remembering.embed(["a", "b", "c"])
     remembering.embed(["c"])
     remembering.embed(["a"])
@@ -52,10 +52,10 @@ def test_only_the_last_texts_are_remembered() -> None:
 
 
 def test_a_remembered_vector_is_not_changed_through_an_answer() -> None:
-    remembering = Remembering(Counting())
+    remembering = CachedEmbedder(Counting())
     remembering.embed(["a"])[0, 0] = 0.0
     assert remembering.embed(["a"])[0, 0] == pytest.approx(ord("a"))
 
 
 def test_it_has_the_name_of_the_embedder_below() -> None:
-    assert Remembering(Counting()).name == "counting"
+    assert CachedEmbedder(Counting()).name == "counting"

@@ -15,7 +15,7 @@ from daemon.config.settings import Config, LimitsSection
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import NO_DAEMON, Problem, Status, status
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.operations import Refusal
 from state.dream import Reason
 from state.errors import StorageError
@@ -68,7 +68,7 @@ def test_a_workspace_that_has_never_dreamt_has_a_status_and_still_no_database(he
 
 def test_after_a_dream_it_names_version_and_author_and_counts_crystals(here: Workspace) -> None:
     noted(here, "Ada prefers tea")
-    with owned(here, Config(), "test") as store:
+    with open_exclusive(here, Config(), "test") as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     noted(here, "and Ben coffee")
     value = now(here)
@@ -123,10 +123,10 @@ def test_a_dream_that_runs_is_shown_with_its_owner_and_one_that_was_killed_as_a_
 
 
 def test_spend_is_counted_since_midnight_and_opens_the_breaker(here: Workspace) -> None:
-    with owned(here, Config(), "test") as store:
-        store.ledger.record_call("d1", Call("x", "openai/m", "{}", usable=True, tokens=900, usd=0.25), clock())
+    with open_exclusive(here, Config(), "test") as store:
+        store.ledger.record_call("d1", Call("x", "openai/m", "{}", usable=True, tokens=900, usd=0.25), utc_now())
         store.ledger.record_call(
-            "d0", Call("x", "openai/m", "{}", usable=True, tokens=9, usd=9.0), clock() - timedelta(days=1)
+            "d0", Call("x", "openai/m", "{}", usable=True, tokens=9, usd=9.0), utc_now() - timedelta(days=1)
         )
     calm = now(here).spending
     assert (calm.calls, calm.tokens, calm.usd, calm.breaker) == (1, 900, 0.25, "")
@@ -135,23 +135,23 @@ def test_spend_is_counted_since_midnight_and_opens_the_breaker(here: Workspace) 
 
 
 def test_a_dream_that_stopped_at_a_ceiling_has_opened_the_breaker(here: Workspace) -> None:
-    with owned(here, Config(), "test") as store:
-        store.ledger.begin("d1", "manual", clock())
-        store.ledger.end("d1", "failed", "CEILING: limits.usd_per_dream: too dear", clock())
+    with open_exclusive(here, Config(), "test") as store:
+        store.ledger.begin("d1", "manual", utc_now())
+        store.ledger.end("d1", "failed", "CEILING: limits.usd_per_dream: too dear", utc_now())
     assert now(here).spending.breaker == "limits.usd_per_dream: too dear"
 
 
 def test_the_last_rejections_come_with_their_figures(here: Workspace) -> None:
-    with owned(here, Config(), "test") as store:
-        store.ledger.begin("d1", "manual", clock())
-        store.ledger.reject("d1", [Refusal("mass drop", "dream", "40 % of 2,100 characters")], clock())
-        store.ledger.end("d1", "rejected", "mass drop", clock())
+    with open_exclusive(here, Config(), "test") as store:
+        store.ledger.begin("d1", "manual", utc_now())
+        store.ledger.reject("d1", [Refusal("mass drop", "dream", "40 % of 2,100 characters")], utc_now())
+        store.ledger.end("d1", "rejected", "mass drop", utc_now())
     assert now(here).rejections == (Refusal("mass drop", "dream", "40 % of 2,100 characters"),)
 
 
 def test_a_proposal_holds_the_next_dream_up(here: Workspace) -> None:
     noted(here, "Ada prefers tea")
-    with owned(here, Config(), "test") as store:
+    with open_exclusive(here, Config(), "test") as store:
         outcome = dream_now(store, Reason.MANUAL, Mode.PROPOSE)
     value = now(here)
     assert value.proposals == (outcome.dream.id,)
@@ -160,7 +160,7 @@ def test_a_proposal_holds_the_next_dream_up(here: Workspace) -> None:
 
 def test_problems_say_what_to_do(here: Workspace) -> None:
     noted(here, "Ada prefers tea")
-    with owned(here, Config(), "test") as store:
+    with open_exclusive(here, Config(), "test") as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     noted(here, "an old one", timedelta(hours=30))
     here.document.unlink()

@@ -8,7 +8,7 @@ import pytest
 
 from daemon.workspace import vector_index as indexing
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import clock
+from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Indexing
 from state.crystals.crystal import Crystal, Origin
 from state.stores.crystals.crystals import Crystals
@@ -27,7 +27,7 @@ def test_an_index_that_is_being_built_is_given_up_before_its_folder_is(
     with closing(open_database(workspace.database)) as connection:
         crystals = Crystals(connection)
         crystals.upsert(
-            [Crystal(f"House {number} was repaired", Origin.SCRATCH, clock()) for number in range(VECTORS)]
+            [Crystal(f"House {number} was repaired", Origin.SCRATCH, utc_now()) for number in range(VECTORS)]
         )
         keys = [int(row[0]) for row in connection.execute("SELECT key FROM crystals")]
         vectors = np.random.default_rng(7).standard_normal((VECTORS, 384)).astype(np.float32)

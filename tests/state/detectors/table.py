@@ -14,7 +14,7 @@ from state.document.pointer import candidates, parse_pointer, topic_of
 from state.forgetting.digests import digest_of_part, digest_of_run, mark_of_run
 from state.forgetting.in_place import blanked
 from state.forgetting.matching import RUN_WORDS, Cut, Target, sentences, spans, without
-from state.forgetting.tombstones import Buried, Runs
+from state.forgetting.tombstones import Runs, Tombstones
 from state.injection.decoding import decoded, folded
 from state.injection.defang import defang, is_quoted, quote, reads_as_instruction
 from state.scratch import parse_notes, plain_text
@@ -47,7 +47,7 @@ def _runs(*runs: tuple[str, ...]) -> Runs:
 
 
 _PART = _WHOLE.words[:RUN_WORDS]
-_BURIED = Buried(
+_BURIED = Tombstones(
     _SALT,
     runs=(_runs(("a",), ("the",)), _runs(_PHRASE.words)),
     parts=Runs(RUN_WORDS, frozenset({mark_of_run(_SALT, _PART)}), frozenset({digest_of_part(_SALT, _PART)})),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from state.forgetting.matching import Target, spans
-from state.forgetting.tombstones import Buried
+from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_database
 from state.stores.database.tombstones import Forgotten
 from tests.support.in_memory import trial
@@ -126,7 +126,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Con
     connection.close()
 
 
-def buried(connection: sqlite3.Connection, *texts: str) -> Buried:
+def buried(connection: sqlite3.Connection, *texts: str) -> Tombstones:
     with trial(connection):
         forgotten = Forgotten(connection)
         for text in texts:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from state.crystals.crystal import Crystal, Origin
 from state.forgetting.matching import RUN_WORDS, Target, spans
 from state.forgetting.placed_words import worded
-from state.forgetting.tombstones import Buried
+from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_database
 from state.stores.database.tombstones import Forgotten
 from tests.support.in_memory import trial
@@ -161,13 +161,13 @@ def test_the_same_text_has_other_digests_in_another_workspace(
         other = forgotten.buried()
     assert one.salt != other.salt
     assert not any(set(a.digests) & set(b.digests) for a, b in zip(one.runs, other.runs, strict=True))
-    assert not Buried(other.salt, frozenset(), one.runs).found(telling[0])
+    assert not Tombstones(other.salt, frozenset(), one.runs).found(telling[0])
 
 
 @given(st.text(max_size=40))
 def test_while_nothing_is_buried_every_text_is_what_it_is(text: str) -> None:
     crystal = Crystal(text, Origin.SESSION, NOW)
-    assert not Buried()
-    assert Buried().found(text) == ()
-    assert Buried().without(text) is text
-    assert Buried().spared(crystal) is crystal
+    assert not Tombstones()
+    assert Tombstones().found(text) == ()
+    assert Tombstones().without(text) is text
+    assert Tombstones().spared(crystal) is crystal

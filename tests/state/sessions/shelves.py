@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from state.sessions.item import Item, Priority
-from state.sessions.policies.policy import EVERYTHING, Only, Order
+from state.sessions.policies.policy import EVERYTHING, Order, Range
 
 START = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -44,7 +44,7 @@ class ListShelf:
         highest = max((one.step_index for one in self.content), default=0)
         return highest if self.current_step is None else self.current_step
 
-    def items(self, order: Order, only: Only = EVERYTHING) -> Iterator[Item]:
+    def items(self, order: Order, only: Range = EVERYTHING) -> Iterator[Item]:
         found = [item for item in self.content if _asked(item, only)]
         if order is Order.EXPIRES_FIRST:
             found = [item for item in found if item.expires_at is not None]
@@ -75,7 +75,7 @@ def seqs(items: Iterable[Item]) -> list[int]:
     return [one.seq for one in items]
 
 
-def _asked(one: Item, only: Only) -> bool:
+def _asked(one: Item, only: Range) -> bool:
     return all(
         (
             only.state is None or one.state is only.state,

@@ -11,7 +11,7 @@ from daemon.dream.run import Mode, dream_now
 from daemon.service.keeper import Keeper
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
-from daemon.workspace.stores import clock, owned
+from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.budget import DayLimits, Spend, check_day
 from state.dream import Reason
@@ -25,7 +25,7 @@ from tests.support.scripted_model import ScriptedModel
 
 
 def test_what_is_spent_is_known_to_whoever_comes_later(tmp_path: Path) -> None:
-    now = clock()
+    now = utc_now()
     writer, reader = DailySpend(tmp_path / "spent"), DailySpend(tmp_path / "spent")
     assert reader.of(now) == Spend()
     writer.add(Spend(1, 1_000, 0.25), now - timedelta(days=1))
@@ -39,7 +39,7 @@ def test_what_is_spent_is_known_to_whoever_comes_later(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_torn_costs_no_other_one(tmp_path: Path) -> None:
-    now = clock()
+    now = utc_now()
     spent = DailySpend(tmp_path)
     spent.add(Spend(1, 10, 0.5), now)
     with (tmp_path / f"{now:%Y-%m-%d}").open("ab") as file:
@@ -65,22 +65,25 @@ def test_what_one_workspace_spent_another_one_cannot(tmp_path: Path, monkeypatch
         model = ModelSection(name="openai/gpt-4o-mini", api_base=server.url)
         config = Config(model=model)
         for workspace in (first, second):
-            Segments(workspace).append(Note("The cat is called Miez", clock(), 0.5))
-        with owned(first, config, "test") as store:  # no daemon has to run for it to count
+            Segments(workspace).append(Note("The cat is called Miez", utc_now(), 0.5))
+        with open_exclusive(first, config, "test") as store:  # no daemon has to run for it to count
             dream_now(store, Reason.MANUAL, Mode.AUTO)
-        spending = status(second, config, clock()).spending
+        spending = status(second, config, utc_now()).spending
         assert spending.tokens == 0
-        assert spending.all_tokens == status(first, config, clock()).spending.tokens > 0
+        assert spending.all_tokens == status(first, config, utc_now()).spending.tokens > 0
         assert spending.breaker == ""
 
         config = Config(model=model, daemon=DaemonSection(tokens_per_day=spending.all_tokens))
         asked = len(server.requests)
-        with owned(second, config, "test") as store, pytest.raises(CeilingError, match=r"daemon\.tokens_per_day"):
+        with (
+            open_exclusive(second, config, "test") as store,
+            pytest.raises(CeilingError, match=r"daemon\.tokens_per_day"),
+        ):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert len(server.requests) == asked
-    assert "over all workspaces" in status(second, config, clock()).spending.breaker
+    assert "over all workspaces" in status(second, config, utc_now()).spending.breaker
     unavailable = Embedding.given(Unavailable("no model in this test"))
     keeper = Keeper(second, "second", lambda: config, unavailable, lambda _, __: None)
-    until = keeper.history(clock(), 0.0, clock()).ceiling_until
+    until = keeper.history(utc_now(), 0.0, utc_now()).ceiling_until
     assert until is not None
-    assert timedelta() < until - clock() <= timedelta(days=1)
+    assert timedelta() < until - utc_now() <= timedelta(days=1)

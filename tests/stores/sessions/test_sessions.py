@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from state.sessions.item import Item, State
-from state.sessions.policies.policy import EVERYTHING, HIDDEN, LIVE, Only, Order
+from state.sessions.policies.policy import EVERYTHING, HIDDEN, LIVE, Order, Range
 from state.stores.database.connection import open_database, transaction
-from state.stores.sessions.events import Deed
+from state.stores.sessions.events import EventKind
 from state.stores.sessions.relations import Relation
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
@@ -46,7 +46,7 @@ bounds = st.none() | st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0])
 moments = st.none() | st.integers(0, 4).map(lambda hours: START + timedelta(hours=hours))
 steps = st.none() | st.integers(0, 5)
 ranges = st.builds(
-    Only,
+    Range,
     state=st.none() | st.sampled_from([State.LIVE, State.HIDDEN]),
     importance_from=bounds,
     importance_below=bounds,
@@ -69,7 +69,7 @@ drafts = st.lists(
 
 @settings(max_examples=60)
 @given(drafts, ranges)
-def test_the_shelf_hands_out_what_a_sorted_list_would(given_: list[tuple[Any, ...]], only: Only) -> None:
+def test_the_shelf_hands_out_what_a_sorted_list_would(given_: list[tuple[Any, ...]], only: Range) -> None:
     with TemporaryDirectory() as folder, closing(open_database(Path(folder) / "state.db")) as connection:
         sessions = Sessions(connection)
         session, other = sessions.open("s", "ttl", {}, START), sessions.open("other", "ttl", {}, START)
@@ -293,5 +293,5 @@ def test_a_withdrawn_promotion_can_be_made_anew(sessions: Sessions) -> None:
     assert sessions.outbox.delivered(key, START)
     assert not sessions.outbox.delivered(key, START)
     assert sessions.outbox.counts() == (0, 1)
-    sessions.events.add(session, Deed.DELIVERED, START, [(made.seq, "", {})])
+    sessions.events.add(session, EventKind.DELIVERED, START, [(made.seq, "", {})])
     assert [event.action for event in sessions.events.of_item(session, made.seq)] == ["added", "delivered"]
