@@ -7,7 +7,7 @@
     answering   one operation: read what is asked, work in a thread, answer in one piece or line by line
     openapi     the document that says all this, made of the same table
 
-One application per door, over a `DaemonApi`. The core is synchronous and is called in threads (`workers`); the event loop
-only moves bytes. Refused: a framework that makes routes of type hints, because the table of operations has them
+One application per door, over a `DaemonApi`. The core is synchronous and is called in threads (`workers`); the event
+loop only moves bytes. Refused: a framework that makes routes of type hints, because the table of operations has them
 already; CORS, because no page of another origin has any business here.
 """
