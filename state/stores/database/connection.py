@@ -69,6 +69,15 @@ def open_database(path: Path) -> sqlite3.Connection:
         return connection
 
 
+def memory_database() -> sqlite3.Connection:
+    """A database of the current schema in memory, which goes with its connection."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA foreign_keys = ON")
+    _migrate(connection, 0)
+    return connection
+
+
 def make_private(path: Path) -> None:
     """The file of a database, made if it is missing, open to its owner alone; SQLite's files beside it get its mode.
 

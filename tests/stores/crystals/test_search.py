@@ -14,7 +14,7 @@ from state.search.ranking import Filters, Findings
 from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Beside, Searcher
-from state.stores.database.connection import open_database
+from state.stores.database.connection import memory_database, open_database
 from state.stores.vectors.chroma import open_index
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
@@ -371,7 +371,7 @@ def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
     stored: list[str], new: list[str], *, dense: bool
 ) -> None:
     embedder = BagOfWords() if dense else None
-    with closing(open_database(Path(":memory:"))) as connection:
+    with closing(memory_database()) as connection:
         crystals = Crystals(connection)
         crystals.upsert(map(_note, stored))
         leaving = [_note(text, origin=Origin.EVICTED) for text in new]

@@ -1,17 +1,16 @@
 """The table of columns says of every text of the schema what it is."""
 
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from state.stores.database.columns import COLUMNS, Kind, kind_of
-from state.stores.database.connection import open_database
+from state.stores.database.connection import memory_database
 from state.stores.erasing.tables import tables
 
 
 def test_every_text_of_the_schema_is_told_and_nothing_else() -> None:
-    with closing(open_database(Path(":memory:"))) as connection:
+    with closing(memory_database()) as connection:
         asked = "SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'"
         found = {table: {row["name"] for row in connection.execute(asked, (table,))} for table in tables(connection)}
     assert {table: set(columns) for table, columns in COLUMNS.items()} == {

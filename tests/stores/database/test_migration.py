@@ -18,7 +18,15 @@ from state.signals.hormones import Baselines
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import Twins
 from state.stores.crystals.hormones import Feelings, Questions
-from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, from_text, open_database, things, to_text
+from state.stores.database.connection import (
+    MIGRATIONS,
+    SCHEMA_VERSION,
+    from_text,
+    memory_database,
+    open_database,
+    things,
+    to_text,
+)
 
 HERE = Path(__file__).parent
 SCHEMA = (HERE / "version_1.sql").read_text(encoding="utf-8")
@@ -159,5 +167,7 @@ def test_a_database_that_is_refused_is_closed(tmp_path: Path) -> None:
 
 def test_a_database_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    open_database(Path(":memory:")).close()
+    memory_database().close()
+    with pytest.raises(ValueError, match="names no file"):
+        open_database(Path(":memory:"))
     assert list(tmp_path.iterdir()) == []
