@@ -8,10 +8,26 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.support import forked
+
+_FORKING = pytest.StashKey[str]()
+
 # A busy machine is no defect; what must stay quick is measured in benchmarks/, and a test that hangs runs into its
 # timeout.
 settings.register_profile("dreamd", deadline=None)
 settings.load_profile("dreamd")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One server of forked processes for all workers of a run."""
+    if not hasattr(config, "workerinput"):
+        config.stash[_FORKING] = forked.begin()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """No server outlives its run."""
+    if folder := config.stash.get(_FORKING, None):
+        forked.end(folder)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +33,7 @@ from state.stores.segments import Segments
 from state.stores.workspace import Workspace
 from tests.daemon.running import ROOT, Ended
 from tests.scripted_model import ScriptedModel
+from tests.support import forked
 
 Asked = TypeVar("Asked", bound=Request)
 Answer = TypeVar("Answer")
@@ -124,22 +124,14 @@ class Home:
 
     def dreamd(self, *words: str | Path, **environment: str) -> Ended:
         """The real command."""
-        run = subprocess.run(
-            self._command(*words),
-            capture_output=True,
-            cwd=ROOT,
-            env=self.environment(**environment),
-            check=False,
-            timeout=2 * PATIENCE_SECONDS,
-            text=True,
-        )
-        return Ended(run.returncode, run.stdout, run.stderr)
+        ended = forked.run(words, environment=self.environment(**environment), seconds=2 * PATIENCE_SECONDS)
+        return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
     @contextmanager
     def beginning(self, *words: str | Path, **environment: str) -> "Iterator[subprocess.Popen[str]]":
         """The real command, to be watched while it lives."""
-        process = subprocess.Popen(
-            self._command(*words),
+        process: forked.Forked[str] = forked.Forked(
+            words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -153,15 +145,12 @@ class Home:
             finally:
                 process.kill()
 
-    def _command(self, *words: str | Path) -> list[str]:
-        return [sys.executable, "-m", "daemon", *map(str, words)]
-
     def start(self, *folders: Path, **environment: str) -> "Daemon":
         """`dreamd serve`, which is about to start."""
         said = self.folder / "said"
         with said.open("ab") as log:
-            process = subprocess.Popen(
-                self._command("serve", *folders),
+            process: forked.Forked[bytes] = forked.Forked(
+                ["serve", *folders],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

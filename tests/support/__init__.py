@@ -1,0 +1,1 @@
+"""What tests share: processes, models that are scripted, worlds that are built and broken."""
