@@ -20,6 +20,7 @@ from state.stores.workspace import Workspace
 from tests.crash.faults import Fault, FaultySystem, PowerCut, every_fault
 from tests.daemon.forgettable import BY_HAND, KEPT, SECRET, assert_gone, copied, finds, little, quick
 from tests.long_variants import variants
+from tests.support.folders import PLACE
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir="/tmp"))
+    made = Path(tempfile.mkdtemp(dir=PLACE))
     yield made
     shutil.rmtree(made)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,11 @@ def alone(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "no-config"))
 
 
-def process(*words: str, stdin: bytes = b"", **environment: str) -> Ended:
-    """A real process, with these variables and next to no others."""
+def process(
+    *words: str | Path, stdin: bytes = b"", before: tuple[str, Sequence[Any]] | None = None, **environment: str
+) -> Ended:
+    """A real process, with these variables and next to no others; `before` is that of `Forked`."""
     places = {"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "PATH": "/usr/bin:/bin"}
     state = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
-    ended = forked.run(words, stdin=stdin, environment={**places, **state, **environment})
+    ended = forked.run(words, stdin=stdin, environment={**places, **state, **environment}, before=before)
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())

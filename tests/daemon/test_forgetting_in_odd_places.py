@@ -254,8 +254,8 @@ def test_the_longest_text_fits_into_a_request() -> None:
     assert len(json.dumps(asked).encode()) < Limits().body_bytes
 
 
-def test_the_value_of_what_is_buried_survives_json() -> None:
-    connection = open_database(Path(":memory:"))
+def test_the_value_of_what_is_buried_survives_json(tmp_path: Path) -> None:
+    connection = open_database(tmp_path / "state.db")
     Forgotten(connection).bury_target(Target.of(" ".join(f"w{number}" for number in range(20))), clock())
     buried = Forgotten(connection).buried()
     assert buried.parts is not None

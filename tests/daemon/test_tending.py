@@ -19,6 +19,7 @@ from state.errors import BusyError, UsageError
 from state.stores.lock import acquire
 from state.stores.segments import Segments
 from state.stores.workspace import Workspace
+from tests.support.folders import PLACE
 
 PATIENCE_SECONDS = 60.0
 # An interval of a second: looks come often.
@@ -27,7 +28,7 @@ BUSTLING = Config(dream=DreamSection(interval_minutes=1 / 60))
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="dreamd-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="dreamd-", dir=PLACE))
     (path / "run").mkdir()
     for name, where in (("XDG_STATE_HOME", "state"), ("XDG_RUNTIME_DIR", "run"), ("XDG_CONFIG_HOME", "config")):
         monkeypatch.setenv(name, str(path / where))

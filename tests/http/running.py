@@ -18,6 +18,7 @@ from daemon.http.listening import Entrance, open_port, open_socket
 from daemon.http.serving import serve
 from daemon.http.workers import Limits
 from tests.http.house import OwnHouse
+from tests.support.folders import PLACE
 
 TOKEN = "a-token-of-the-tests-0123456789"
 JSON = {"Content-Type": "application/json"}
@@ -118,7 +119,7 @@ class Running:
 @contextmanager
 def running(house: OwnHouse, limits: Limits | None = None, mcp: Any = None) -> Iterator[Running]:
     """A server over this house at both doors, stopped at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
     try:
         entrances = [open_socket(folder / "run" / "dreamd.sock"), open_port("127.0.0.1", 0, TOKEN)]
         server = Running(house, entrances, limits, mcp)

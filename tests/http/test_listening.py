@@ -16,12 +16,13 @@ import pytest
 from daemon.http.listening import open_port, open_socket
 from state.errors import BusyError, ConfigError, StorageError
 from tests.http.running import TOKEN
+from tests.support.folders import PLACE
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """One with a short path."""
-    path = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
     yield path
     shutil.rmtree(path)
 

@@ -20,6 +20,7 @@ from daemon.operations.notes import NOTE
 from daemon.peer import user_of
 from state.errors import StorageError
 from tests.daemon.running import alone
+from tests.support.folders import PLACE
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 20\r\nConnection: close\r\n\r\n{"status": "alive"}\n'
@@ -76,7 +77,7 @@ def listen(here: Stranger, listens: int) -> None:
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """One with a short path that everybody may enter, in a place where everybody may make folders."""
-    path = Path(tempfile.mkdtemp(prefix="dreamd-peer-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="dreamd-peer-", dir=PLACE))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)

@@ -24,6 +24,7 @@ from daemon.operations import OPERATIONS
 from state.errors import OverloadedError
 from tests.http.house import GatedHouse, OwnHouse
 from tests.http.running import TOKEN, Answer, Running, running, spoken
+from tests.support.folders import PLACE
 
 LINE = b"POST /v1/workspaces/a-000000/notes HTTP/1.1\r\n"
 HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n".encode()
@@ -309,7 +310,7 @@ def test_what_does_not_end_does_not_hold_up_the_end(house: GatedHouse) -> None:
 
 
 def test_signals_are_left_to_the_daemon() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
 
     async def main() -> None:
         before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)

@@ -34,6 +34,7 @@ from state.stores.workspace import Workspace
 from tests.daemon.running import ROOT, Ended
 from tests.scripted_model import ScriptedModel
 from tests.support import forked
+from tests.support.folders import PLACE
 
 Asked = TypeVar("Asked", bound=Request)
 Answer = TypeVar("Answer")
@@ -175,7 +176,7 @@ class Daemon:
     """A process of `dreamd serve`; `said` has the log of all of this home's, one after the other."""
 
     home: Home
-    process: "subprocess.Popen[bytes]"
+    process: forked.Forked[bytes]
     said: Path
 
     @property
@@ -230,8 +231,7 @@ class Daemon:
 
     def is_stopped(self) -> bool:
         """Whether it is stopped (SIGSTOP)."""
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
-        return stat.rpartition(") ")[2][0] == "T"
+        return self.process.is_stopped
 
     def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Its exit status, once it has ended."""
@@ -264,7 +264,7 @@ def over_tcp(port: int, path: str, token: str = "") -> tuple[int, str]:
 @contextmanager
 def at_home() -> Iterator[Home]:
     """A home, until the end of the block. Its path is short: a socket's must be."""
-    folder = Path(tempfile.mkdtemp(prefix="dreamd-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-", dir=PLACE))
     for name in ("run", "config/dreamd"):
         (folder / name).mkdir(parents=True, mode=0o700)
     home = Home(folder)

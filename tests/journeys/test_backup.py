@@ -40,6 +40,7 @@ from tests.journeys.serving import Home
 from tests.journeys.test_full_disk import filled, limited
 from tests.long_variants import variants
 from tests.stores import archives
+from tests.support import forked
 
 _WRITERS = 8
 _WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
@@ -149,13 +150,8 @@ def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home,
         ended = home.dreamd("export", workspace.root, "-o", home.folder / "x.zip", "--json")
         assert ended.status == 0, ended
         assert not left.exists()  # nobody is there who would move it away
-        piped = subprocess.run(
-            home._command("export", workspace.root, "-o", "-"),
-            cwd=Path(__file__).parents[2],
-            env=home.environment(),
-            capture_output=True,
-            check=True,
-        )
+        piped = forked.run(["export", workspace.root, "-o", "-"], environment=home.environment())
+        assert piped.returncode == 0, piped.stderr
         (home.folder / "piped.zip").write_bytes(piped.stdout)
         assert archives.members(home.folder / "piped.zip") == archives.members(home.folder / "x.zip")
         assert hashlib.sha256((home.folder / "x.zip").read_bytes()).hexdigest() == ended.json["sha256"]

@@ -3,9 +3,6 @@
 import json
 import os
 import random
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from daemon.adoption import open_workspace
 from daemon.compose import clock, owned
 from daemon.config import Config
 from state.scratch import HEADER, decode, parse_notes
-from tests.daemon.running import ROOT, Caller, Ended, alone
+from tests.daemon.running import Caller, Ended, alone, process
 from tests.journeys.keeping import (
     KNOWN,
     PENDING,
@@ -54,20 +51,7 @@ def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
 
 def unprivileged(*words: str | Path) -> Ended:
     """A real process that permissions bind: without the capabilities by which root reads everything."""
-    command = [sys.executable, "-m", "daemon", *map(str, words)]
-    if os.geteuid() == 0:
-        drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
-        if not shutil.which("setpriv") or subprocess.run([*drop, "true"], check=False).returncode:
-            pytest.skip("permissions do not bind root, and this one cannot give its capabilities away (setpriv)")
-        command = drop + command
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": "/nonexistent",
-        "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
-        "XDG_CACHE_HOME": str(Path.home() / ".cache"),
-    }
-    run = subprocess.run(command, capture_output=True, cwd=ROOT, env=environment, check=False, timeout=60)
-    return Ended(run.returncode, run.stdout.decode(), run.stderr.decode())
+    return process(*words, before=("tests.support.forked:unprivileged", []))
 
 
 # ------------------------------------------------------------------ MEMORY.md

@@ -162,14 +162,14 @@ def test_a_dream_that_is_stopped_and_displaced_commits_nothing_when_it_goes_on(
     notes = noted(workspace, [f"The {thing} was repaired by Ada" for thing in THINGS])
     environment = with_model(served)
     with running("dream", workspace.root, said=tmp_path / "first", at=place, environment=environment) as first:
-        until(lambda: first.stopped)
+        until(lambda: first.process.is_stopped)
         second = dreamd("dream", workspace.root, said=tmp_path / "second", environment=environment)
         finished = "had committed version" in second.said
         assert second.status == (3 if finished else 0), second
         more = noted(workspace, ["The cat is called Miez"])
         assert dreamd("dream", workspace.root, said=tmp_path / "third", environment=environment).status == 0
         text = lived.document(workspace)
-        os.kill(first.pid, signal.SIGCONT)
+        first.process.send_signal(signal.SIGCONT)
         life = first.ended()
     assert life.status == 5, life
     assert "taken over" in life.said

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -14,6 +13,7 @@ from state.sessions.policies import policy_of, settings_of
 from state.sessions.policy import Policy
 from state.sessions.ttl import Ttl
 from tests.laws.simulated_session import Session
+from tests.long_variants import examples
 
 TAGS = st.lists(st.sampled_from([*PROTECTED_TAGS[:2], "todo", "Insight"]), max_size=2).map(tuple)
 WAITS = st.one_of(st.just(0.0), st.floats(0, 60), st.floats(0, 7_200), st.floats(0, 100_000), st.floats(-600, 0))
@@ -183,7 +183,7 @@ class BoundedLife(Life):
         return not any(policy.outlived(one, self.session.step, self.session.now) for one in self.session.held)
 
 
-LIVES = settings(max_examples=60, stateful_step_count=40)
+LIVES = examples(60, stateful_step_count=40)
 TestTtlLife = TtlLife.TestCase
 TestTtlLife.settings = LIVES
 TestBudgetLife = BudgetLife.TestCase

@@ -32,6 +32,7 @@ from tests.mcp.agents import (
     shown,
     told,
 )
+from tests.support.folders import PLACE
 
 HEAVY = ("litellm", "chromadb", "langgraph", "onnxruntime", "numpy")
 CALL = (
@@ -66,7 +67,7 @@ def here(tmp_path: Path) -> Workspace:
 @pytest.fixture
 def short() -> Iterator[Path]:
     """A folder whose path is short enough for a socket."""
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(dir=PLACE))
     yield folder
     shutil.rmtree(folder)
 

@@ -10,12 +10,13 @@ from daemon.registry import add
 from state.stores.workspace import Workspace
 from tests.journeys.recipes import free_port
 from tests.journeys.serving import Home, at_home, over_tcp, port_of
+from tests.long_variants import IS_LONG
 from tests.redteam.house import OUTSIDE, Watch, changes, everything, house, put
-from tests.redteam.trying import LONG, kinds
+from tests.redteam.trying import kinds
 
 pytestmark = pytest.mark.timeout(600)
 # Each in its own workspace; the folders that a builder makes beside its workspace are the house's.
-_NAMES = [name for name in kinds() if "git" not in name and "without end" not in name][:: 1 if LONG else 7]
+_NAMES = [name for name in kinds() if "git" not in name and "without end" not in name][:: 1 if IS_LONG else 7]
 
 
 def _own(home: Home, root: Path) -> Workspace:

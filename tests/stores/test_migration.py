@@ -6,7 +6,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystal import FADED_STRENGTH, Lifecycle, strength
@@ -16,6 +16,7 @@ from state.stores.crystals import Crystals
 from state.stores.database import MIGRATIONS, SCHEMA_VERSION, from_text, open_database, to_text
 from state.stores.feelings import Questions
 from state.stores.twins import Twins
+from tests.long_variants import examples
 
 SCHEMA = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -62,7 +63,7 @@ def test_the_first_migration_is_what_the_first_release_wrote() -> None:
     assert len(MIGRATIONS) == SCHEMA_VERSION
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(stored)
 def test_a_database_of_version_1_keeps_everything_and_knows_when_its_crystals_fade(
     rows: list[Row],

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from state.crystal import Crystal, Kind, Lifecycle, Origin, Trust
@@ -15,6 +15,7 @@ from state.stores.crystals import Crystals
 from state.stores.database import open_database, trial
 from state.stores.search import Searcher
 from state.stores.vectors import open_index
+from tests.long_variants import examples
 from tests.stores.in_memory import BagOfWords, ListIndex
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
@@ -107,7 +108,7 @@ def test_hostile_queries_are_text(crystals: Crystals, query: str) -> None:
 
 
 @given(query=st.text())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_string_is_a_query(crystals: Crystals, query: str) -> None:
     crystals.upsert([_note("the canary and the cluster", session="s")])
     _searcher(crystals).search(query, NOW)

@@ -6,10 +6,11 @@ from contextlib import closing
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.sessions.item import Item, State
@@ -19,7 +20,9 @@ from state.stores.session_events import Deed
 from state.stores.session_relations import Relation
 from state.stores.session_rows import Session
 from state.stores.sessions import Sessions
+from tests.long_variants import examples
 from tests.sessions.shelves import START, ListShelf, item
+from tests.support.folders import PLACE
 
 
 @pytest.fixture
@@ -66,10 +69,13 @@ drafts = st.lists(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(drafts, ranges)
 def test_the_shelf_hands_out_what_a_sorted_list_would(given_: list[tuple[Any, ...]], only: Only) -> None:
-    with closing(open_database(Path(":memory:"))) as connection:
+    with (
+        TemporaryDirectory(dir=PLACE) as folder,
+        closing(open_database(Path(folder, "state.db"))) as connection,
+    ):
         sessions = Sessions(connection)
         session, other = sessions.open("s", "ttl", {}, START), sessions.open("other", "ttl", {}, START)
         kept = []

@@ -2,31 +2,39 @@
 
 `Forked` is a `subprocess.Popen` of `dreamd WORDS`: it has its own memory, its own limits and its own end, and may be
 killed. What it does not show is the import of modules: the tests of cold starts, exit statuses and recipes start an
-interpreter of their own. One server is there for all workers of a run; who needs it first starts it.
+interpreter of their own. One server is there for all workers of a run; who needs it first starts it, and it ends with
+the run, however that ends, and all that it has forked with it.
 """
 
+import ctypes
 import fcntl
 import json
 import os
 import resource
 import select
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, AnyStr
 
+from tests.support.folders import PLACE
+
 ROOT = Path(__file__).parents[2]
 # The folder of this run's server: set by whoever begins the run, inherited by its workers.
-FOLDER = "DREAMD_TESTS_FORKING"
+FOLDER = "TESTS_FORKING"
 _PATIENCE_SECONDS = 120.0
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+# linux/capability.h: root without these obeys the permissions of files as everybody does.
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
 _EXECUTED = (  # the parameters of Popen._execute_child
     "args executable preexec_fn close_fds pass_fds cwd env startupinfo creationflags shell p2cread p2cwrite c2pread"
     " c2pwrite errread errwrite restore_signals gid gids uid umask start_new_session process_group"
@@ -44,8 +52,11 @@ _HEAVY = (
 class Forked(subprocess.Popen[AnyStr]):
     """`dreamd` with these words; the parameters are those of Popen.
 
-    `before`: "module:function" and its arguments, called in the process before the command begins.
+    `before`: "module:function" and its arguments (of JSON), called in the process before the command begins. `kib`:
+    by how much its memory had grown when it ended.
     """
+
+    kib = 0
 
     def __init__(
         self,
@@ -59,11 +70,11 @@ class Forked(subprocess.Popen[AnyStr]):
         super().__init__([str(word) for word in words], **parameters)
 
     def _execute_child(self, *given: Any) -> None:
-        child = dict(zip(_EXECUTED, given, strict=False))
+        child: dict[str, Any] = dict(zip(_EXECUTED, given, strict=False))
         self._status, told = os.pipe()
-        standard = [child["p2cread"], child["c2pwrite"], child["errwrite"]]
+        standard: list[int] = [child["p2cread"], child["c2pwrite"], child["errwrite"]]
         nothing = os.open(os.devnull, os.O_RDONLY)
-        fds = [fd if fd != -1 else number or nothing for number, fd in enumerate(standard)]
+        fds: list[int] = [fd if fd != -1 else number or nothing for number, fd in enumerate(standard)]
         request = {
             "words": child["args"],
             "environment": dict(os.environ if child["env"] is None else child["env"]),
@@ -72,9 +83,9 @@ class Forked(subprocess.Popen[AnyStr]):
             "umask": child["umask"],
             "before": self._before,
         }
-        devnull = getattr(self, "_devnull", None)
+        devnull: int | None = getattr(self, "_devnull", None)
         pairs = zip(standard, (child["p2cwrite"], child["c2pread"], child["errread"]), strict=True)
-        ours = [fd for fd, other in pairs if -1 not in (fd, other) and fd != devnull]
+        ours: list[int] = [fd for fd, other in pairs if -1 not in (fd, other) and fd != devnull]
         try:
             self.pid = _asked(json.dumps(request).encode(), [*fds, told])
         finally:
@@ -82,13 +93,24 @@ class Forked(subprocess.Popen[AnyStr]):
                 os.close(fd)
         self._child_created = True
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is stopped (SIGSTOP)."""
+        with suppress(FileNotFoundError):
+            stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
+            return stat.rpartition(") ")[2][0] == "T"
+        return False
+
     def _try_wait(self, flags: int) -> tuple[int, int]:
         ready, _, _ = select.select([self._status], [], [], 0 if flags & os.WNOHANG else None)
         if not ready:
             return 0, 0
-        said = os.read(self._status, 16)
+        said = os.read(self._status, 64).split()
         os.close(self._status)
-        return self.pid, int(said) if said else signal.SIGKILL
+        if not said:  # the server has gone, and everybody with it
+            return self.pid, signal.SIGKILL
+        self.kib = int(said[1])
+        return self.pid, int(said[0])
 
     def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
         if self.returncode is None:
@@ -127,27 +149,54 @@ def run(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def limited(kind: int, most: int) -> None:
-    """For `before`: a limit of setrlimit(2)."""
-    resource.setrlimit(kind, (most, most))
+def limited(*limits: tuple[int, int]) -> None:
+    """For `before`: limits of setrlimit(2), each its kind and the most that is allowed."""
+    for kind, most in limits:
+        resource.setrlimit(kind, (most, most))
+
+
+def unprivileged() -> None:
+    """For `before`: permissions bind this process, also where root runs the tests."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # two times: effective, permitted, inheritable
+    if libc.capget(header, sets):
+        raise OSError(ctypes.get_errno(), "capget")
+    sets[0] &= ~(1 << _CAP_DAC_OVERRIDE | 1 << _CAP_DAC_READ_SEARCH) & 0xFFFFFFFF
+    if libc.capset(header, sets):
+        raise OSError(ctypes.get_errno(), "capset")
 
 
 def begin() -> str:
-    """Begin a run: returns the folder of a server that nobody has started yet."""
-    folder = tempfile.mkdtemp(prefix="dreamd-forking-", dir="/tmp")
+    """Begin a run, of this process: returns the folder of a server that nobody has started yet."""
+    folder = tempfile.mkdtemp(prefix="dreamd-forking-", dir=PLACE)
+    Path(folder, "run").write_text(str(os.getpid()), encoding="ascii")
     os.environ[FOLDER] = folder
     return folder
 
 
 def end(folder: str) -> None:
     """End the server of a run, if there is one."""
-    for name in ("pid", "socket", "lock", "said"):
-        path = Path(folder, name)
-        with suppress(FileNotFoundError):
-            if name == "pid":
-                os.killpg(int(path.read_text(encoding="ascii")), signal.SIGKILL)
-            path.unlink()
-    Path(folder).rmdir()
+    with suppress(FileNotFoundError):
+        os.kill(int(Path(folder, "pid").read_text(encoding="ascii")), signal.SIGKILL)
+    shutil.rmtree(folder)
+    del os.environ[FOLDER]
+
+
+@contextmanager
+def server() -> Iterator[None]:
+    """For a program of its own: a run until the end of the block, unless it is part of one."""
+    folder = None if FOLDER in os.environ else begin()
+    try:
+        yield
+    finally:
+        if folder:
+            end(folder)
+
+
+def die_with_parent() -> None:
+    """This process is killed when the one that started it ends, so that nothing is left of a run that was stopped."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _asked(request: bytes, fds: list[int]) -> int:
@@ -170,7 +219,7 @@ def _server() -> str:
         if not path.exists():
             with Path(folder, "said").open("wb") as said:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", __name__, str(path)],
+                    [sys.executable, "-m", __name__, folder],
                     cwd=ROOT,
                     env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "NO_PROXY": "127.0.0.1"},
                     stdin=subprocess.DEVNULL,
@@ -191,7 +240,7 @@ def _server() -> str:
 # ------------------------------------------------------------------- the server
 
 
-def _serve(path: str) -> None:
+def _serve(folder: str) -> None:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     os.environ["ANONYMIZED_TELEMETRY"] = "False"
     for name in _HEAVY:
@@ -207,31 +256,39 @@ def _serve(path: str) -> None:
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     children: dict[int, int] = {}
+    run = os.pidfd_open(int(Path(folder, "run").read_text(encoding="ascii")))
     with socket.socket(socket.AF_UNIX) as listening, selectors.DefaultSelector() as selector:
-        listening.bind(path + ".new")
+        path = Path(folder, "socket")
+        listening.bind(f"{path}.new")
         listening.listen(64)
-        Path(path + ".new").rename(path)
-        selector.register(listening, selectors.EVENT_READ)
-        selector.register(waking, selectors.EVENT_READ)
+        Path(f"{path}.new").rename(path)
+
+        def accept() -> None:
+            line, _ = listening.accept()
+            with line:
+                _fork(line, children, (listening.fileno(), waking, woken, run, selector.fileno()))
+
+        def reap() -> None:
+            os.read(waking, 4096)
+            _reap(children)
+
+        does: dict[int, Callable[[], None]] = {listening.fileno(): accept, waking: reap, run: sys.exit}
+        for fd, do in does.items():
+            selector.register(fd, selectors.EVENT_READ, do)
         while True:
             for key, _ in selector.select():
-                if key.fileobj is listening:
-                    line, _ = listening.accept()
-                    with line:
-                        _fork(line, children, (listening.fileno(), waking, woken))
-                else:
-                    os.read(waking, 4096)
-                    _reap(children)
+                key.data()
 
 
 def _reap(children: dict[int, int]) -> None:
+    own = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() // 1024
     while children:
-        pid, status = os.waitpid(-1, os.WNOHANG)
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
         if not pid:
             return
         told = children.pop(pid)
         with suppress(BrokenPipeError):  # nobody waits for it any more
-            os.write(told, str(status).encode())
+            os.write(told, f"{status} {usage.ru_maxrss - own}".encode())
         os.close(told)
 
 
@@ -257,8 +314,10 @@ def _become(asked: dict[str, Any], standard: list[int]) -> None:
     """The command, in the child; does not return."""
     status = 70
     try:
+        die_with_parent()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the run is in the background
         if asked["session"]:
             os.setsid()
         if asked["umask"] >= 0:
