@@ -17,7 +17,7 @@ from tests.chaos.harm import NONE, Blow, Harm
 from tests.daemon.running import ROOT
 from tests.support.forked import Forked
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)

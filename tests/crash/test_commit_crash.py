@@ -176,6 +176,6 @@ def test_a_reader_never_sees_a_part_of_a_version(ready: Prepared, tmp_path: Path
             store.journal.commit(last)
             document = after
         end.touch()
-        seen = reader.communicate(timeout=60)[0]
+        seen = reader.communicate(timeout=300)[0]
     assert reader.returncode == 0, seen
     assert int(seen) > 10

@@ -75,7 +75,7 @@ class Running:
         token: bool = True,
     ) -> Answer:
         """At the port, with the token."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         return asked(connection, method, path, fields, body, {**(BEARER if token else {}), **(headers or {})})
 
     def ask_socket(
@@ -88,7 +88,7 @@ class Running:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """At the Unix socket."""
-        connection = http.client.HTTPConnection("localhost", timeout=60)
+        connection = http.client.HTTPConnection("localhost", timeout=300)
         connection.sock = self.connected()
         return asked(connection, method, path, fields, body, headers or {})
 
@@ -101,7 +101,7 @@ class Running:
 
     def connected_to_port(self) -> socket.socket:
         """A connection to the port."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=300)
 
     def tell_to_stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)

@@ -17,7 +17,7 @@ from typing import Any
 from tests.daemon.running import ROOT
 from tests.support.forked import Forked
 
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,7 +296,7 @@ def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) ->
     thread = threading.Thread(target=dreams)
     thread.start()
     try:
-        assert began.wait(60)
+        assert began.wait(300)
         desk = KeeperDesk(keeper, Config(), lambda _: None, None, lambda _: None, None)  # type: ignore[arg-type]
         done = EXPORT.run(desk, Export())
     finally:

@@ -26,12 +26,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, AnyStr
 
-from tests.support.folders import PLACE
-
 ROOT = Path(__file__).parents[2]
+_MODULE = "tests.support.forked"
+_SERVE, _STAND_IN = "serve", "dreamd"
 # The folder of this run's server: set by whoever begins the run, inherited by its workers.
 FOLDER = "TESTS_FORKING"
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 300.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 # linux/capability.h: root without these obeys the permissions of files as everybody does.
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
@@ -46,6 +46,7 @@ _HEAVY = (
     " daemon.cli.why daemon.compose daemon.dreaming daemon.repairing daemon.takeover daemon.mcp_stdio daemon.running"
     " daemon.checkpoints daemon.operations daemon.http.app graphs.dream state.stores.vectors chromadb uvicorn"
     " langgraph.checkpoint.sqlite daemon.model re2 state.secrets.redaction openai httpx tiktoken onnxruntime"
+    " tokenizers daemon.mcp_server daemon.mcp_http mcp.server watchfiles"
 ).split()
 
 
@@ -113,12 +114,14 @@ class Forked(subprocess.Popen[AnyStr]):
         return self.pid, int(said[0])
 
     def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
-        if self.returncode is None:
-            with self._waitpid_lock:  # type: ignore[attr-defined]
-                if self.returncode is None:
-                    pid, status = self._try_wait(os.WNOHANG)
-                    if pid:
-                        self.returncode = os.waitstatus_to_exitcode(status)
+        lock = self._waitpid_lock  # type: ignore[attr-defined]
+        if self.returncode is None and lock.acquire(blocking=False):  # else somebody waits for it
+            try:
+                pid, status = self._try_wait(os.WNOHANG) if self.returncode is None else (0, 0)
+                if pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+            finally:
+                lock.release()
         return self.returncode
 
 
@@ -149,6 +152,15 @@ def run(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
+def stand_in() -> tuple[list[str], dict[str, str]]:
+    """A command in place of `dreamd`, and a variable that it needs: for programs that start one themselves.
+
+    It forks `dreamd` with its own stdin, stdout and stderr, hands signals on to it, and ends as it does.
+    """
+    folder = os.environ.get(FOLDER) or begin()
+    return [sys.executable, "-I", "-S", str(Path(__file__)), _STAND_IN], {FOLDER: folder}
+
+
 def limited(*limits: tuple[int, int]) -> None:
     """For `before`: limits of setrlimit(2), each its kind and the most that is allowed."""
     for kind, most in limits:
@@ -169,6 +181,8 @@ def unprivileged() -> None:
 
 def begin() -> str:
     """Begin a run, of this process: returns the folder of a server that nobody has started yet."""
+    from tests.support.folders import PLACE  # late: the stand-in finds nothing of ours
+
     folder = tempfile.mkdtemp(prefix="dreamd-forking-", dir=PLACE)
     Path(folder, "run").write_text(str(os.getpid()), encoding="ascii")
     os.environ[FOLDER] = folder
@@ -219,7 +233,7 @@ def _server() -> str:
         if not path.exists():
             with Path(folder, "said").open("wb") as said:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", __name__, folder],
+                    [sys.executable, "-m", _MODULE, _SERVE, folder],
                     cwd=ROOT,
                     env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "NO_PROXY": "127.0.0.1"},
                     stdin=subprocess.DEVNULL,
@@ -358,5 +372,16 @@ def _stream(fd: int, mode: str) -> IO[str]:
     return open(fd, mode, encoding="utf-8", errors=errors, buffering=1 if fd == 2 else -1, closefd=False)
 
 
+def _stand_in(words: Sequence[str]) -> None:
+    process: Forked[bytes] = Forked(words, stdin=0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: process.send_signal(number))
+    status = process.wait()
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    sys.exit(status)
+
+
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(sys.argv[2]) if sys.argv[1] == _SERVE else _stand_in(sys.argv[2:])
