@@ -41,7 +41,8 @@ dream: install
 	    echo "----- dreamd search \"$$keywords\" (the first crystal pointer) -----"; \
 	    $(BIN)/dreamd search --workspace $(EXAMPLE) --limit 2 "$$keywords"
 
-# More workers than cores, for half of a journey is waiting.
+# More workers than cores, for a part of a journey is waiting. What is compiled is kept, or each of them compiles all.
+test test-all: export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
 
 test: install

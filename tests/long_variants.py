@@ -18,6 +18,11 @@ _LONG = (
 )
 
 
+def is_whole() -> bool:
+    """Whether this is `make test-all`."""
+    return settings().max_examples >= ALL_EXAMPLES
+
+
 def variants(short: object, long: object) -> list[Any]:
     """Both, for `pytest.mark.parametrize`: the long one takes an hour or so in sum, and runs with DREAMD_LONG=1."""
     return [pytest.param(short, id="short"), pytest.param(long, id="long", marks=_LONG)]

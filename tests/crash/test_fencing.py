@@ -27,7 +27,7 @@ from tests.crash.committing import (
     places,
     prepared,
 )
-from tests.crash.faults import Fault, FaultySystem, every_fault
+from tests.crash.faults import Fault, FaultySystem, every_fault, share
 
 LAST = "The cat is called Miez"
 
@@ -121,7 +121,7 @@ def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothin
         return system
 
     runs = every_fault((Fault.CRASH,), scenario)
-    assert runs > 20
+    assert runs > share(20)
     assert fenced > runs / 2
 
 

@@ -17,7 +17,7 @@ from daemon.status import status
 from state.document import parse
 from state.errors import StorageError
 from state.stores.workspace import Workspace
-from tests.crash.faults import Fault, FaultySystem, PowerCut, every_fault
+from tests.crash.faults import Fault, FaultySystem, PowerCut, every_fault, share
 from tests.daemon.forgettable import BY_HAND, KEPT, SECRET, assert_gone, copied, finds, little, quick
 from tests.long_variants import variants
 from tests.support.folders import PLACE
@@ -88,7 +88,7 @@ def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
         return system
 
     runs = every_fault((Fault.CRASH,) if every > 1 else (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR), scenario)
-    assert counted["cut off"] * every > 20
+    assert counted["cut off"] * every > share(20)
     assert runs > counted["cut off"]
 
 
