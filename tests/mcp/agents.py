@@ -169,7 +169,7 @@ class Raw:
                 pipe.close()
 
 
-def raw(root: Path, *program: str) -> Raw:
+def raw(root: Path, *program: str, **variables: str) -> Raw:
     """A process; without a program of Python's it is `dreamd mcp` for this workspace."""
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Raw
     start: type[subprocess.Popen[bytes]] = subprocess.Popen if program else forked.Forked
@@ -179,7 +179,7 @@ def raw(root: Path, *program: str) -> Raw:
         stdout=subprocess.PIPE,
         stderr=errors,
         cwd=ROOT,
-        env=environment(),
+        env=environment(**variables),
     )
     return Raw(process, errors)
 

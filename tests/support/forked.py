@@ -167,6 +167,11 @@ def limited(*limits: tuple[int, int]) -> None:
         resource.setrlimit(kind, (most, most))
 
 
+def ticking(seconds: float) -> None:
+    """For `before`: a daemon that looks after its workspaces so often, and not twice a minute."""
+    import_module("daemon.tending").TICK_SECONDS = seconds  # type: ignore[attr-defined]
+
+
 def unprivileged() -> None:
     """For `before`: permissions bind this process, also where root runs the tests."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -174,7 +179,8 @@ def unprivileged() -> None:
     sets = (ctypes.c_uint32 * 6)()  # two times: effective, permitted, inheritable
     if libc.capget(header, sets):
         raise OSError(ctypes.get_errno(), "capget")
-    sets[0] &= ~(1 << _CAP_DAC_OVERRIDE | 1 << _CAP_DAC_READ_SEARCH) & 0xFFFFFFFF
+    for number in (0, 1):  # access(2) asks for what is permitted
+        sets[number] &= ~(1 << _CAP_DAC_OVERRIDE | 1 << _CAP_DAC_READ_SEARCH) & 0xFFFFFFFF
     if libc.capset(header, sets):
         raise OSError(ctypes.get_errno(), "capset")
 
