@@ -28,11 +28,6 @@ def variants(short: object, long: object) -> list[Any]:
     return [pytest.param(short, id="short"), pytest.param(long, id="long", marks=_LONG)]
 
 
-def forms(some: object, whole: object, long: object) -> list[Any]:
-    """For `pytest.mark.parametrize`: one for `make test`, one for `make test-all`, and the long one of `variants`."""
-    return [*variants(some, long), pytest.param(whole, id="whole", marks=pytest.mark.full)]
-
-
 def spread(cases: Iterable[Any], every_nth: int) -> list[Any]:
     """All of them, for `pytest.mark.parametrize`: `make test` runs every n-th, `make test-all` the others too."""
     return sample(cases, lambda number, _: number % every_nth == 0)

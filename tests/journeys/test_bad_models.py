@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ import pytest
 from state.stores.workspace import Workspace
 from tests import model_characters as character
 from tests.daemon.running import Caller, alone
-from tests.gallery import KINDS, Kind, failing, living, name_of
+from tests.gallery import KINDS, failing, living, name_of
 from tests.journeys import lived
 from tests.journeys.planted import LINES, NEWS, altered, copied, lost, planted
-from tests.long_variants import forms
+from tests.long_variants import variants
 from tests.scripted_model import Reply, Script, ScriptedModel, error, in_turn
 
 Serve = Callable[[Script], ScriptedModel]
@@ -226,27 +226,23 @@ def test_a_cost_of_less_than_nothing_is_no_credit(workspace: Workspace, dreamd: 
     assert lived.rows(workspace, "SELECT min(tokens) AS paid FROM calls")[0]["paid"] > 0
 
 
-@pytest.mark.parametrize("order", forms((KINDS[1::4], 1), (KINDS, 1), (KINDS, 3)))
+@pytest.mark.full
+@pytest.mark.parametrize("rounds", variants(1, 3))
 def test_bad_models_of_every_kind_in_a_row_lose_no_fact(
-    workspace: Workspace,
-    dreamd: Caller,
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    order: tuple[Sequence[Kind], int],
+    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
-    """In the long form each dream, in the others each call is of the next kind."""
-    kinds, rounds = order
+    """In the short variant each call, in the long one each dream is of the next kind."""
     for limit in ("TOKENS_PER_DAY", "TOKENS_PER_DREAM"):
         monkeypatch.setenv(f"DREAMD_LIMITS__{limit}", "1000000000")
     seed = int(os.environ.get("DREAMD_SEED", "20260312"))
     print(f"DREAMD_SEED={seed}")
     rng = random.Random(seed)
-    turn = living.Turn(living.order(kinds, rounds, rng), by_call=rounds == 1)
+    turn = living.Turn(living.order(KINDS, rounds, rng), by_call=rounds == 1)
     serve(turn)
     planted_here = [*LINES, *living.by_hand(workspace)]
     facts = [*planted_here, *NEWS]
     lives = list(living.live(workspace, turn, lambda: dreamd("dream", workspace.root).status, facts, rng))
-    assert Counter(turn.asked) >= Counter([*kinds] * rounds)
+    assert Counter(turn.asked) >= Counter([*KINDS] * rounds)
     assert {one.outcome for one in lives} == {"committed", "rejected", "failed"}
     assert {one.status for one in lives} == {0, 1, 4}
     assert lost(workspace, facts) == []
