@@ -7,11 +7,12 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install lock dream test check format bench chaos redteam clean
+.PHONY: help install lock dream test test-all check format bench chaos redteam clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
-	@echo "make test     install, run the tests"
+	@echo "make test     install, run the tests (minutes)"
+	@echo "make test-all the same with every case of them (a quarter of an hour)"
 	@echo "make check    format, lint, types, import contracts"
 	@echo "make bench    the figures of the README"
 	@echo "make redteam  what strangers have thrown at it: workspaces, texts, secrets, shapes, fuzzers (20 minutes)"
@@ -40,9 +41,15 @@ dream: install
 	    echo "----- dreamd search \"$$keywords\" (the first crystal pointer) -----"; \
 	    $(BIN)/dreamd search --workspace $(EXAMPLE) --limit 2 "$$keywords"
 
-# Twice as many workers as cores, for half of a journey is waiting; in order, for the longest files have few tests.
+# More workers than cores, for a part of a journey is waiting. What is compiled is kept, or each of them compiles all.
+test test-all: export PYTHONDONTWRITEBYTECODE =
+PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
+
 test: install
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
+
+test-all: install
+	$(PYTEST) -m '' --hypothesis-profile=all
 
 check: install
 	$(BIN)/ruff format --check .

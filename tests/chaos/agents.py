@@ -1,7 +1,6 @@
 """Agents: `dreamd mcp` over stdio, killed as it answers; the working memory of sessions, killed at any statement."""
 
 import json
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +10,6 @@ from typing import IO, Any
 
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.invariants import demand
-from tests.chaos.lives import Running
 from tests.chaos.trial import Trial
 from tests.journeys.test_sessions_killed import killed_and_opened
 from tests.support import lived
@@ -27,7 +25,6 @@ class GoneError(Exception):
 class Wire:
     """The two ends of `dreamd mcp` that an agent has."""
 
-    process: Running
     to: IO[bytes]
     of: IO[bytes]
     ids: Iterator[int] = field(default_factory=lambda: count(1))
@@ -57,18 +54,15 @@ class Wire:
 @contextmanager
 def agent(trial: Trial, harm: Harm) -> Iterator[Wire]:
     """An agent with a `dreamd mcp` of its own, initialized unless it was killed before."""
-    pipes = (trial.folder / f"in-{trial.tally.lives}", trial.folder / f"out-{trial.tally.lives}")
-    for pipe in pipes:
-        os.mkfifo(pipe)
-    with trial.living("mcp", "-w", trial.workspace.root, harm=harm, pipes=pipes) as process:
-        # In the order in which the process opens them: each waits for the other side.
-        with suppress(BrokenPipeError), pipes[0].open("wb", buffering=0) as to, pipes[1].open("rb") as of:
-            wire = Wire(process, to, of)
-            with suppress(GoneError):
-                wire.call("initialize", **_INITIALIZE)
-                wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-            yield wire
-            process.send(signal.SIGKILL)
+    with trial.living("mcp", "-w", trial.workspace.root, harm=harm, piped=True) as process:
+        assert process.process.stdin
+        assert process.process.stdout
+        wire = Wire(process.process.stdin, process.process.stdout)
+        with suppress(GoneError):
+            wire.call("initialize", **_INITIALIZE)
+            wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        yield wire
+        process.send(signal.SIGKILL)
         trial.ended(process)
 
 

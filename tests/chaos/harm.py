@@ -1,6 +1,5 @@
 """What befalls one process, from inside it: death, a stop, a failing disk, a wrong clock, poverty."""
 
-import ctypes
 import errno
 import importlib
 import os
@@ -10,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from tests.chaos import sqlite_disk
+from tests.support.forked import unprivileged
 
 NODES = ("gather", "reflect", "synthesize", "guard", "evict", "commit")
 _CALLS = ("open", "write", "pwrite", "fsync", "rename", "exchange", "link", "rename_new", "unlink", "mkdir")
@@ -25,9 +24,6 @@ _CLOCKS = (
     "daemon.api.operations.search",
     "state.stores.disk.lock",
 )
-# linux/capability.h: root without these obeys the permissions of files as everybody does.
-_PR_SET_PDEATHSIG = 1
-_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
 
 
 class Blow(StrEnum):
@@ -73,17 +69,17 @@ class Harm:
 NONE = Harm()
 
 
-def suffer(harm: Harm, counted: Path | None = None) -> None:
-    """Arrange for it in this process. `counted` is told how many changes of the disk there were, at the end."""
+def suffer(harm: Harm) -> None:
+    """Arrange for it in this process."""
     if harm.file_kib is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (harm.file_kib * 1024, harm.file_kib * 1024))
-    if harm.poor and os.geteuid() == 0:
-        _impoverish()
+    if harm.poor:
+        unprivileged()
     if harm.shift_seconds:
         _shift_clock(timedelta(seconds=harm.shift_seconds))
-    if harm.call is not None or counted is not None:
-        disk = _Disk(harm, counted)
+    if harm.call is not None:
+        disk = _Disk(harm)
         disk.wrap()
         if harm.node:
             _at_node(harm.node, entering=disk.begin)
@@ -92,11 +88,6 @@ def suffer(harm: Harm, counted: Path | None = None) -> None:
     elif harm.node and harm.blow is not None:
         strike = _striking(harm.blow)
         _at_node(harm.node, **{"leaving" if harm.leaving else "entering": strike})
-
-
-def die_with_parent() -> None:
-    """This process is killed when the one that started it ends, so that nothing is left of a run that was stopped."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _striking(blow: Blow) -> Callable[[], None]:
@@ -126,7 +117,6 @@ class _Disk:
     """Counts the changes of the disk, those of SQLite among them, and lets the chosen one meet its harm."""
 
     harm: Harm
-    counted: Path | None
     calls: int = 0
     counting: bool = False
 
@@ -169,8 +159,6 @@ class _Disk:
         if not self.counting:
             return False
         number, self.calls = self.calls, self.calls + 1
-        if self.counted is not None:
-            self.counted.write_text(str(self.calls))
         harm = self.harm
         if harm.call is None or harm.blow is None or number < harm.call or (number > harm.call and not harm.lasting):
             return False
@@ -193,15 +181,3 @@ def _shift_clock(by: timedelta) -> None:
 
     for name in _CLOCKS:
         vars(importlib.import_module(name))["datetime"] = Shifted
-
-
-def _impoverish() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    sets = (ctypes.c_uint32 * 6)()  # two times: effective, permitted, inheritable
-    if libc.capget(header, sets):
-        raise OSError(ctypes.get_errno(), "capget")
-    keep = ~(1 << _CAP_DAC_OVERRIDE | 1 << _CAP_DAC_READ_SEARCH) & 0xFFFFFFFF
-    sets[0] &= keep
-    if libc.capset(header, sets):
-        raise OSError(ctypes.get_errno(), "capset")

@@ -115,7 +115,7 @@ def _load(trial: Trial) -> None:
 def _ends_well(trial: Trial, daemon: Running) -> None:
     """As systemd ends it."""
     daemon.send(signal.SIGTERM)
-    life = daemon.ended(60)
+    life = daemon.ended(300)
     demand(life.status in (0, -signal.SIGKILL), f"the daemon does not end well: {life}")
 
 

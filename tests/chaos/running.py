@@ -6,7 +6,6 @@ import os
 import random
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,16 +17,18 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from daemon.workspace.adoption import init_workspace
-from tests.chaos.harm import die_with_parent
 from tests.chaos.invariants import check
 from tests.chaos.ordeals import ORDEALS, TURNS
-from tests.chaos.trial import Tally, Trial, prepared
+from tests.chaos.trial import WORDS_ONLY, LostError, Tally, Trial, prepared
+from tests.support import forked
+from tests.support.folders import PLACE
 from tests.support.planted import LINES
 
 FACTS = LINES[:40]
 
 DEFAULT_RUNS = 1_000
 _TELL_EVERY = 50
+_NOBODYS = {"XDG_CONFIG_HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def run(seed: int, number: int, kind: str, origin: Path) -> Ran:
     """One run, in a folder of its own whose path is short: a socket's must be."""
     began = time.monotonic()
     rng = random.Random(f"{seed} {number} {kind}")
-    folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="chaos-", dir=PLACE))
     trial: Trial | None = None
     try:
         trial = prepared(origin, folder, rng, FACTS)
@@ -71,33 +72,39 @@ def run(seed: int, number: int, kind: str, origin: Path) -> Ran:
 def plant(folder: Path) -> Path:
     """The workspace that every run begins with: two versions, forty facts, some of them behind pointers."""
     workspace = init_workspace(folder / "agent")
-    environment = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent"}
     scratch = workspace.scratch
     for part, window in ((FACTS[:20], "200000"), (FACTS[20:], "8000")):
         with scratch.open("a", encoding="utf-8") as log:
             log.writelines(f"- {line}\n" for line in part)
         scratch.chmod(0o600)
-        words = [sys.executable, "-m", "daemon", "dream", str(workspace.root)]
-        subprocess.run(
-            words, check=True, capture_output=True, env={**environment, "DREAMD_DREAM__CONTEXT_WINDOW": window}
-        )
+        environment = {**os.environ, **_NOBODYS, "DREAMD_DREAM__CONTEXT_WINDOW": window}
+        ended = forked.run(["dream", workspace.root], environment=environment)
+        if ended.returncode:
+            raise LostError(ended.stderr.decode())
     return workspace.root
 
 
+def words_alone() -> dict[str, str]:
+    """The environment of a run: what is searched in it is searched by words, and nothing is of who runs it."""
+    return {**_NOBODYS, **WORDS_ONLY}
+
+
+def again(seed: int, one: Ran) -> str:
+    """How a run is repeated."""
+    return f"again: python -m tests.chaos --seed {seed} --run {one.number} --only {one.kind}"
+
+
 def _begin() -> None:
-    """In a worker: what is searched here is searched by words."""
-    die_with_parent()
-    os.environ["XDG_CACHE_HOME"] = "/proc/nowhere"
-    os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
-    os.environ["XDG_RUNTIME_DIR"] = "/nonexistent"
+    """In a worker."""
+    forked.die_with_parent()
+    os.environ.update(words_alone())
 
 
 def runs(seed: int, numbers: Iterable[int], kinds: Sequence[str], jobs: int, deadline: float) -> Iterator[Ran]:
     """So many at a time, as they end."""
-    home = Path(tempfile.mkdtemp(prefix="chaos-origin-", dir="/tmp"))
     spawning = multiprocessing.get_context("spawn")
-    try:
-        origin = plant(home)
+    with forked.server(), tempfile.TemporaryDirectory(prefix="chaos-origin-", dir=PLACE) as home:
+        origin = plant(Path(home))
         with ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_begin) as pool:
             going: set[Future[Ran]] = set()
             waiting = iter(numbers)
@@ -111,8 +118,6 @@ def runs(seed: int, numbers: Iterable[int], kinds: Sequence[str], jobs: int, dea
                     return
                 done, going = wait(going, return_when=FIRST_COMPLETED)
                 yield from (one.result() for one in done)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def table(ran: Sequence[Ran]) -> str:
@@ -159,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(
                 f"\nLOST in run {one.number} ({one.kind}), kept in {one.folder}\n{one.lost}\nwhat happened:\n{diary}"
             )
-            print(f"again: python -m tests.chaos --seed {seed} --run {one.number} --only {one.kind}\n", flush=True)
+            print(f"{again(seed, one)}\n", flush=True)
         elif options.run is not None:
             print(f"what happened:\n{diary}")
         if len(ran) % _TELL_EVERY == 0:

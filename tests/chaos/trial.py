@@ -3,10 +3,11 @@
 import random
 import shutil
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -128,14 +129,14 @@ class Trial:
         self,
         *words: str | Path,
         harm: Harm = NONE,
-        pipes: tuple[Path, Path] | None = None,
+        piped: bool = False,
         variables: Variables | None = None,
     ) -> Iterator[Running]:
         """The same, to be watched while it lives."""
         self.tally.lives += 1
         said = self.folder / "said" / f"{self.tally.lives:03d}"
         environment = self.home.environment(**self.environment, **(variables or {}))
-        with living(*words, said=said, environment=environment, harm=harm, pipes=pipes) as one:
+        with living(*words, said=said, environment=environment, harm=harm, piped=piped) as one:
             yield one
 
     def ended(self, one: Running) -> Life:
@@ -155,7 +156,8 @@ class Trial:
     def killed_at_random(self, *words: str | Path, seconds: float) -> Life:
         """A life that is killed after some time, or ends before."""
         with self.living(*words) as one:
-            one.process.join(self.rng.uniform(0.0, seconds))
+            with suppress(subprocess.TimeoutExpired):
+                one.process.wait(self.rng.uniform(0.0, seconds))
             one.send(signal.SIGKILL)
             return self.ended(one)
 

@@ -17,7 +17,8 @@ from daemon.workspace.stores import utc_now
 from state.document.document import parse
 from state.errors import StorageError
 from state.stores.disk.workspace import Workspace
-from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
+from tests.support.folders import PLACE
 from tests.support.forgettable import BY_HAND, KEPT, SECRET, assert_gone, copied, finds, little, quick
 from tests.support.long_variants import variants
 
@@ -29,7 +30,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir="/tmp"))
+    made = Path(tempfile.mkdtemp(dir=PLACE))
     yield made
     shutil.rmtree(made)
 
@@ -87,7 +88,7 @@ def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
         return system
 
     runs = every_fault((Fault.CRASH,) if every > 1 else (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR), scenario)
-    assert counted["cut off"] * every > 20
+    assert counted["cut off"] * every > share(20)
     assert runs > counted["cut off"]
 
 

@@ -35,7 +35,8 @@ from tests.support.committing import (
     without,
     write,
 )
-from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault
+from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, share
+from tests.support.long_variants import spread
 
 PORT, TEA, LEDGER = OLD_NOTES
 NEW_PORT, GOAL, FAILED = NEW_NOTES
@@ -182,7 +183,7 @@ def test_a_dream_says_so_when_the_file_never_stands_still(ready: Prepared, tmp_p
         assert_wins(store, Edit(str, stays=typed))
 
 
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", spread(EDITS, 3))
 def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path: Path, name: str) -> None:
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
         workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
@@ -199,7 +200,7 @@ def test_an_edit_between_a_crash_and_its_recovery_wins(ready: Prepared, tmp_path
         shutil.rmtree(workspace.root)
         return system
 
-    assert every_fault((Fault.TORN_CRASH,), scenario) > 20
+    assert every_fault((Fault.TORN_CRASH,), scenario) > share(20)
 
 
 def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
@@ -226,10 +227,10 @@ def test_a_line_of_the_dream_that_is_deleted_before_recovery_does_not_come_back(
         return system
 
     every_fault((Fault.TORN_CRASH,), scenario)
-    assert deletions > 5
+    assert deletions > share(5)
 
 
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", spread(EDITS, 3))
 def test_an_edit_before_the_swap_survives_a_crash_at_any_call(ready: Prepared, tmp_path: Path, name: str) -> None:
     """And one more that follows it, between the crash and recovery."""
     typed = Edit(str, stays=(LATER,))
@@ -246,7 +247,7 @@ def test_an_edit_before_the_swap_survives_a_crash_at_any_call(ready: Prepared, t
         shutil.rmtree(workspace.root)
         return system
 
-    assert every_fault((Fault.TORN_CRASH, Fault.CRASH), scenario) > 50
+    assert every_fault((Fault.TORN_CRASH, Fault.CRASH), scenario) > share(50)
 
 
 def test_a_second_crash_while_recovering_an_edit_loses_nothing(ready: Prepared, tmp_path: Path) -> None:
@@ -279,4 +280,4 @@ def test_a_second_crash_while_recovering_an_edit_loses_nothing(ready: Prepared, 
         shutil.rmtree(workspace.root)
         return system
 
-    assert every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario) > 20
+    assert every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario) > share(20)

@@ -19,7 +19,7 @@ from state.scratch import Note, render_note
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, init_workspace
 from state.stores.history.segments import Segment, Segments
-from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images
+from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images, share
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 TEXTS = ("alpha", "bravo\nsecond line", "charlie", "delta", "echo")
@@ -114,7 +114,7 @@ def test_a_call_that_fails_loses_nothing_and_the_next_ones_go_on(tmp_path: Path)
         assert_recovers(consumer, root)
         return system
 
-    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > 60
+    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(60)
 
 
 def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(tmp_pat
         return system
 
     every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
-    assert worlds > 400
+    assert worlds > share(400)
 
 
 def test_the_harness_notices_an_append_that_is_not_synced(tmp_path: Path) -> None:

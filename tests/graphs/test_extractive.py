@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs.extractive import (
@@ -25,6 +25,7 @@ from state.signals.hormones import Hormones
 from state.text.words import content_terms
 from state.trust import Trust
 from tests.graphs.world import BOND, CONTEXT, GAPS, NICHE, NOW, PHENOTYPE, SKILLS, add, memory, note, snapshot, texts
+from tests.support.long_variants import examples
 
 SAID = (
     "Anna prefers short answers",
@@ -47,7 +48,7 @@ def evidence(kind: Kind, text: str, about: str = "", importance: float = 0.5) ->
     return Evidence(f"{kind.value}1", kind, text, importance, Trust.AGENT, NOW, "c1", about)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(notes, st.lists(sentences, max_size=3, unique=True), importances)
 def test_it_writes_nothing_that_was_not_said_and_the_guards_have_nothing_to_say(
     said: list[str], standing: list[str], importance: float

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs.guards import apply, judge
@@ -18,6 +18,7 @@ from state.text.words import normalise
 from state.trust import Trust
 from tests.graphs.world import BOND, GAPS, NOW, POINTERS, add, memory, note, said, snapshot, texts
 from tests.support.documents import any_text, memories
+from tests.support.long_variants import examples
 
 BEFORE = {
     "phenotype": ["The agent works in small, tested steps."],
@@ -167,7 +168,7 @@ def test_an_answer_of_ten_thousand_lines_is_read_as_far_as_two_hundred() -> None
     assert len(drafted(text).operations) <= 200 + len(SNAPSHOT.lines)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.one_of(memories(), any_text))
 def test_no_document_makes_a_line_unfindable(text: str) -> None:
     """Whatever the answer is: a line is kept, revised, merged or evicted, once."""

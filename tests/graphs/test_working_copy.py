@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs.eviction import evict as fade
@@ -36,6 +36,7 @@ from tests.graphs.world import (
     standing,
     texts,
 )
+from tests.support.long_variants import examples
 
 VOCABULARY = (
     "anna chess importer postgres release friday berlin kubernetes eigentrust latency volcano rust migration 8080 "
@@ -91,7 +92,7 @@ def dreamt(read: Snapshot, draft: Draft, world: World | None = None) -> tuple[Wo
     return sheet, sheet.dream(verdict.refused, draft.author, Usage(), 0.0)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(proposals())
 def test_the_lines_of_the_ledger_are_the_lines_of_the_file(case: tuple[Snapshot, Draft]) -> None:
     read, draft = case
@@ -107,7 +108,7 @@ def test_the_lines_of_the_ledger_are_the_lines_of_the_file(case: tuple[Snapshot,
     assert not set(born) & stood
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(proposals())
 def test_the_edits_of_a_dream_make_the_new_version_out_of_the_old_one(case: tuple[Snapshot, Draft]) -> None:
     read, draft = case
@@ -120,7 +121,7 @@ def test_the_edits_of_a_dream_make_the_new_version_out_of_the_old_one(case: tupl
     assert decode(Dream, encode(dream)) == dream
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(proposals())
 def test_what_leaves_is_a_crystal_and_what_is_pinned_stays(case: tuple[Snapshot, Draft]) -> None:
     read, draft = case
@@ -137,7 +138,7 @@ def test_what_leaves_is_a_crystal_and_what_is_pinned_stays(case: tuple[Snapshot,
         assert crystal.id in kept
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(proposals())
 def test_the_file_fits_or_says_why_not_and_every_pointer_in_it_resolves(case: tuple[Snapshot, Draft]) -> None:
     read, draft = case
@@ -178,7 +179,7 @@ FORGED = (
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.lists(
         st.tuples(

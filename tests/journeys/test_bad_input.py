@@ -3,9 +3,6 @@
 import json
 import os
 import random
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +24,7 @@ from tests.support.keeping import (
     remembering,
     works_again,
 )
-from tests.support.running import ROOT, Caller, Ended, alone
+from tests.support.running import Caller, Ended, alone, process
 
 NOISE = random.Random(7).randbytes(4_000) + b"\n"
 
@@ -54,20 +51,7 @@ def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
 
 def unprivileged(*words: str | Path) -> Ended:
     """A real process that permissions bind: without the capabilities by which root reads everything."""
-    command = [sys.executable, "-m", "daemon", *map(str, words)]
-    if os.geteuid() == 0:
-        drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
-        if not shutil.which("setpriv") or subprocess.run([*drop, "true"], check=False).returncode:
-            pytest.skip("permissions do not bind root, and this one cannot give its capabilities away (setpriv)")
-        command = drop + command
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": "/nonexistent",
-        "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
-        "XDG_CACHE_HOME": str(Path.home() / ".cache"),
-    }
-    run = subprocess.run(command, capture_output=True, cwd=ROOT, env=environment, check=False, timeout=60)
-    return Ended(run.returncode, run.stdout.decode(), run.stderr.decode())
+    return process(*words, before=("tests.support.forked:unprivileged", []))
 
 
 # ------------------------------------------------------------------ MEMORY.md

@@ -226,6 +226,7 @@ def test_a_cost_of_less_than_nothing_is_no_credit(workspace: Workspace, dreamd: 
     assert lived.rows(workspace, "SELECT min(tokens) AS paid FROM calls")[0]["paid"] > 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rounds", variants(1, 3))
 def test_bad_models_of_every_kind_in_a_row_lose_no_fact(
     workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch, rounds: int

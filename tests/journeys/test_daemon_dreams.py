@@ -187,7 +187,7 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
     answered = threading.Event()
 
     def when_told(request: dict[str, Any], number: int) -> Reply:
-        assert answered.wait(60)
+        assert answered.wait(300)
         return Reply(good(request, number), usage=(100_000, 10_000))
 
     workspace = home.workspace()

@@ -113,7 +113,7 @@ def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_i
     done = threading.Event()
 
     def when_told(request: dict[str, Any], number: int) -> str:
-        assert done.wait(60)
+        assert done.wait(300)
         return good(request, number)
 
     workspace, other = home.workspace(), home.workspace("other")
@@ -135,7 +135,7 @@ def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_i
                 assert refused.status == 5
                 assert f"process {person.pid}" in refused.err
                 done.set()
-                assert person.wait(60) == 0
+                assert person.wait(300) == 0
                 # Whoever asks for it has it taken up; else it is at the daemon's next round.
                 daemon.until(lambda: daemon.status(workspace).problems == ())
                 assert owner(workspace) == DAEMON
@@ -168,11 +168,12 @@ def test_what_a_killed_daemon_leaves_is_taken_over_at_once(home: Home) -> None:
 
 def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_workspace_back(home: Home) -> None:
     """Its dream waits for an answer; that comes when the dream has been dreamt by hand."""
+    home.tick_seconds = 2.0
     late, workspace, other = threading.Event(), home.workspace(), home.workspace("other")
     notes = noted(workspace, repairs(2))
 
     def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
-        assert number > 1 or late.wait(100)
+        assert number > 1 or late.wait(300)
         return Reply(good(request, number))
 
     with ScriptedModel(late_the_first_time) as model:
@@ -192,7 +193,7 @@ def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_w
             noted(other, repairs(5))
             daemon.until(lambda: lived.document(other))
             late.set()
-            assert person.wait(100) != 0
+            assert person.wait(300) != 0
             daemon.until(lambda: owner(workspace) == DAEMON and daemon.kept(workspace)["problem"] is None)
             assert lived.document(workspace) == text
             lived.assert_once(workspace, notes)
@@ -208,6 +209,7 @@ def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_w
 
 
 def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -> None:
+    home.tick_seconds = 2.0
     workspace = home.workspace()
     with home.serving() as daemon:
         daemon.ask(workspace, FEEL, Feel(event=Feeling.REWARD))  # its stores are open from now on
@@ -227,6 +229,7 @@ def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -
 
 
 def test_a_daemon_that_is_idle_when_it_loses_its_workspace_takes_it_back(home: Home) -> None:
+    home.tick_seconds = 2.0
     workspace = home.workspace()
     with home.serving() as daemon:
         daemon.send(signal.SIGSTOP)

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
-from tests.support.running import ROOT, Caller, Ended, alone
+from tests.support.running import Caller, Ended, alone, process
 
 FULL = "the disk is full; free some space and try again"
 SIZE = 8 * 1024**2
@@ -152,22 +151,8 @@ def test_an_ingestion_that_runs_out_of_space_goes_on_where_it_was(dreamd: Caller
 
 def limited(kibibytes: int, *words: str | Path) -> Ended:
     """A real process that may write no file past so many KiB: the nearest to a full disk without mounting one."""
-    most = kibibytes * 1024
-    run = subprocess.run(
-        [sys.executable, "-m", "daemon", *map(str, words)],
-        capture_output=True,
-        cwd=ROOT,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "HOME": "/nonexistent",
-            "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
-            "XDG_CACHE_HOME": str(Path.home() / ".cache"),
-        },
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
-        check=False,
-        timeout=60,
-    )
-    return Ended(run.returncode, run.stdout.decode(), run.stderr.decode())
+    limit = (resource.RLIMIT_FSIZE, kibibytes * 1024)
+    return process(*words, before=("tests.support.forked:limited", [limit]))
 
 
 def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(dreamd: Caller, origin: Path, tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -96,24 +94,22 @@ def test_a_dream_that_is_killed_in_any_node_is_finished_by_the_next_one(
 def test_a_dream_that_is_killed_while_the_model_thinks_asks_again_and_keeps_what_was_answered(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    """The real command, killed from outside: the reflection was answered, the synthesis was not."""
+    """Killed from outside: the reflection was answered, the synthesis was not."""
 
     def slow_the_first_time(request: dict[str, object], number: int) -> Reply:
         return Reply(good(request, number), wait_seconds=600 if number == 2 else 0)
 
     notes = noted(workspace, [f"The {thing} was repaired by Ada" for thing in THINGS])
-    command = [sys.executable, "-m", "daemon", "dream", str(workspace.root)]
+    said = tmp_path / "said"
     with ScriptedModel(slow_the_first_time) as server:
-        environment = {**os.environ, **with_model(server)}
-        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            until(lambda: server.count == 2 or process.poll() is not None)
-            process.kill()
-            process.communicate()
+        environment = with_model(server)
+        with running("dream", workspace.root, said=said, environment=environment) as first:
+            until(lambda: server.count == 2 or first.process.poll() is not None)
         assert sorted(lived.pending(workspace)) == sorted(notes)
         assert lived.outcomes(workspace) == ["running"]
-        again = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=100, text=True)
-        assert again.returncode == 0, again.stderr
-        assert "was interrupted; it goes on" in again.stderr
+        again = dreamd("dream", workspace.root, said=said, environment=environment)
+        assert again.status == 0, again
+        assert "was interrupted; it goes on" in again.said
         asked = ["insights" in str(request["messages"]) for request in server.requests]
         assert server.count == 3, asked
         assert server.requests[1] == server.requests[2]
@@ -162,14 +158,14 @@ def test_a_dream_that_is_stopped_and_displaced_commits_nothing_when_it_goes_on(
     notes = noted(workspace, [f"The {thing} was repaired by Ada" for thing in THINGS])
     environment = with_model(served)
     with running("dream", workspace.root, said=tmp_path / "first", at=place, environment=environment) as first:
-        until(lambda: first.stopped)
+        until(lambda: first.process.is_stopped)
         second = dreamd("dream", workspace.root, said=tmp_path / "second", environment=environment)
         finished = "had committed version" in second.said
         assert second.status == (3 if finished else 0), second
         more = noted(workspace, ["The cat is called Miez"])
         assert dreamd("dream", workspace.root, said=tmp_path / "third", environment=environment).status == 0
         text = lived.document(workspace)
-        os.kill(first.pid, signal.SIGCONT)
+        first.process.send_signal(signal.SIGCONT)
         life = first.ended()
     assert life.status == 5, life
     assert "taken over" in life.said

@@ -23,7 +23,7 @@ from tests.daemon.mcp.agents import notes, run, shown, told
 from tests.support.recipes import Follower, blocks, commands, follower, function_call, transcript
 from tests.support.running import ROOT, Ended
 from tests.support.scripted_model import ScriptedModel, in_turn
-from tests.support.serving import Daemon, Home, noted
+from tests.support.serving import PATIENCE_SECONDS, Daemon, Home, noted
 
 SESSION = "00893aaf-19fa-41d2-8238-13269b9b3ca0"
 TEA = "I prefer tea over coffee in the morning"
@@ -37,6 +37,11 @@ CLAUDE, CODEX = "claude-settings.json", "codex-config.toml"
 @pytest.fixture
 def me(home: Home) -> Follower:
     return follower(home)
+
+
+@pytest.fixture
+def cold(home: Home) -> Follower:
+    return follower(home, cold=True)
 
 
 def settings(me: Follower, name: str) -> Any:
@@ -143,15 +148,15 @@ def test_at_the_end_of_a_session_its_transcript_is_read_and_dreamt_of(me: Follow
     assert links(me.workspace) == [spoken(me)]
 
 
-def test_without_a_daemon_the_hook_dreams(me: Follower) -> None:
-    spoken(me, TEA)
-    noted(me.workspace, [NOTE])
-    ended = hook(me, "SessionEnd", reason="prompt_input_exit")
+def test_without_a_daemon_the_hook_dreams(cold: Follower) -> None:
+    spoken(cold, TEA)
+    noted(cold.workspace, [NOTE])
+    ended = hook(cold, "SessionEnd", reason="prompt_input_exit")
     assert (ended.status, ended.out) == (0, ""), ended.err
-    assert NOTE in me.workspace.document.read_text()
-    assert TEA in me.shell("dreamd search 'tea or coffee'").out
+    assert NOTE in cold.workspace.document.read_text()
+    assert TEA in cold.shell("dreamd search 'tea or coffee'").out
     # Nothing new: nothing to do, and nothing wrong.
-    assert hook(me, "SessionEnd", reason="clear").status == 0
+    assert hook(cold, "SessionEnd", reason="clear").status == 0
 
 
 def test_before_a_compaction_the_transcript_is_read_and_nothing_is_dreamt(me: Follower) -> None:
@@ -183,11 +188,11 @@ def test_the_shorter_hook_only_asks_for_the_dream(me: Follower) -> None:
 # ---------------------------------------------------------------- MCP servers
 
 
-def test_the_server_of_claude_code_starts_as_it_is_written(me: Follower) -> None:
+def test_the_server_of_claude_code_starts_as_it_is_written(cold: Follower) -> None:
     """With nothing in its environment but what the file and the SDK's client give it."""
-    server = _server_of(me)["mcpServers"]["dreamd"]
+    server = _server_of(cold)["mcpServers"]["dreamd"]
     assert server.pop("type") == "stdio"
-    _remembers(me, StdioServerParameters(**server))
+    _remembers(cold, StdioServerParameters(**server))
 
 
 def test_the_server_of_codex_starts_as_it_is_written(me: Follower) -> None:
@@ -211,7 +216,9 @@ def _remembers(me: Follower, server: StdioServerParameters) -> None:
     with me.served() as daemon:
         run(body)
         assert notes(me.workspace) == [NOTE]
-        figures = httpx2.get(f"http://127.0.0.1:{me.port}/metrics", headers=_bearer(me)).text
+        figures = httpx2.get(
+            f"http://127.0.0.1:{me.port}/metrics", headers=_bearer(me), timeout=PATIENCE_SECONDS
+        ).text
         assert 'dreamd_requests_total{code="OK",operation="memory_search"} 1.0' in figures
         assert daemon.events("request_failed") == []
 
@@ -228,7 +235,7 @@ def test_the_server_over_http_is_asked_as_it_is_written(me: Follower) -> None:
 
         async def body() -> None:
             async with (
-                httpx2.AsyncClient(headers=headers) as http,
+                httpx2.AsyncClient(headers=headers, timeout=PATIENCE_SECONDS) as http,
                 Client(streamable_http_client(server["url"], http_client=http)) as client,
             ):
                 await told(client, "working_memory_note", note=NOTE)

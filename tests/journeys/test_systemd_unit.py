@@ -29,7 +29,7 @@ def analyzed(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
         text=True,
         env=environment,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prompts.replies import (
@@ -22,6 +22,7 @@ from state.document.document import SectionName, blank, render
 from state.document.operations import Action, Operation
 from state.errors import ReplyError
 from tests.support.documents import any_text, memories
+from tests.support.long_variants import examples
 
 BOND, CONTEXT = SectionName.BOND, SectionName.CONTEXT
 SECTIONS = {"L1": BOND, "L2": CONTEXT, "L3": CONTEXT}
@@ -279,7 +280,7 @@ def damaged(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["{}", "```json\n{}\n```", "Well: {}", "{}, that is it"])).replace("{}", answer)
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(damaged())
 @example('{"operations": [{"op": "add", "section": "\\ud800", "text": "\\udfff", "cites": ["\\ud83d"]}]}')
 @example('{"operations": [], "consumed": ["\\ud800"]}')

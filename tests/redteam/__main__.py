@@ -55,7 +55,7 @@ def _run(module: str, *words: str, seconds: float, **environment: str) -> bool:
 
 
 def _tests(*words: str, minutes: float) -> bool:
-    return _run("pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *words, seconds=60 * minutes)
+    return _run("pytest", "-m", "", "-n", "2", *words, seconds=60 * minutes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

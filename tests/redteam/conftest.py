@@ -1,11 +1,10 @@
-"""The good workspace that is spoiled, and the server of commands: each made once."""
+"""The good workspace that is spoiled, and a model: each made once."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.redteam.forking import Commands, commands
 from tests.redteam.house import grown
 from tests.support.scripted_model import ScriptedModel, in_turn
 
@@ -14,12 +13,6 @@ from tests.support.scripted_model import ScriptedModel, in_turn
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace that nobody of these tests has adopted under another path."""
     return grown(tmp_path_factory.mktemp("good") / "w").root
-
-
-@pytest.fixture(scope="session")
-def forking() -> Iterator[Commands]:
-    with commands() as one:
-        yield one
 
 
 @pytest.fixture(scope="session")

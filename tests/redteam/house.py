@@ -6,12 +6,14 @@ outside (or in a foreign workspace) has changed, a command did not end or ate th
 
 import os
 import re
+import resource
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,15 +31,32 @@ from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.stores.vectors.embedder import Unavailable
-from tests.redteam.forking import Done
+from tests.support.folders import PLACE
+from tests.support.forked import Forked
 
 OUTSIDE = "zebra-of-the-other-house-7731"
 MOST_KIB = 400 * 1024
+# A command ends within so much of the processor's time, and does not wait for ever for something.
+MOST_CPU_SECONDS, MOST_SECONDS = 12, 100.0
+# Should it escape its watcher, it cannot eat the machine.
+_LIMITS = ((resource.RLIMIT_FSIZE, 1 << 30), (resource.RLIMIT_DATA, 4 << 30), (resource.RLIMIT_CPU, MOST_CPU_SECONDS))
 _LONG = 16 << 20
 # Names with mode, size, time and content.
 Found = dict[str, tuple[int, int, int, bytes]]
 _ADVICE = re.compile(r"\bkill\b(?! -CONT)[^\n]*\d")
 _WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended. `killed`: it did not end within its time. `kib`: by how much its memory grew."""
+
+    words: tuple[str, ...]
+    status: int
+    out: str
+    err: str
+    kib: int
+    killed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +108,35 @@ class House:
         }
 
 
+def command(*words: str, environment: Mapping[str, str], stdin: str = "") -> Done:
+    """`dreamd` with these words in a process of its own, to its end."""
+    process: Forked[bytes] = Forked(
+        words,
+        before=("tests.support.forked:limited", _LIMITS),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=environment["HOME"],
+        env=environment,
+        start_new_session=True,
+    )
+    killed = False
+    with process:
+        try:
+            out, err = process.communicate(stdin.encode("utf-8", "surrogateescape"), timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            killed = True
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+    killed = killed or process.returncode == -signal.SIGKILL
+    said, told = (text.decode("utf-8", "backslashreplace") for text in (out, err))
+    return Done(words, process.returncode, said, told, process.kib, killed)
+
+
 @contextmanager
 def house() -> Iterator[House]:
     """A new one, until the end of the block."""
-    one = House(Path(tempfile.mkdtemp(prefix="dreamd-house-", dir="/tmp")))
+    one = House(Path(tempfile.mkdtemp(prefix="dreamd-house-", dir=PLACE)))
     for path in (one.home / ".ssh", one.outside / "folder", one.home / "another", one.folder / "run"):
         path.mkdir(parents=True, mode=0o700)
     one.secret.write_text(f"- {OUTSIDE} of a file\n\n- Another line of the {OUTSIDE}\n", encoding="utf-8")

@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.redteam.forking import Commands
 from tests.redteam.house import Watch, changes, everything, house, put
 from tests.redteam.trying import READING, chosen, kinds, run
+from tests.support.long_variants import spread
 
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.parametrize("kind", kinds())
-def test_a_foreign_workspace_is_read_at_most(forking: Commands, good: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", spread(kinds(), 8))
+def test_a_foreign_workspace_is_read_at_most(good: Path, kind: str) -> None:
     with house() as one:
         root = put(good, one)
         kinds()[kind](one, root)
         watch, before = Watch(one), everything(root)
         faults = []
         for words in chosen(kind, READING):
-            faults += run(forking, one, watch, words)
+            faults += run(one, watch, words)
         assert faults == []
         assert changes(before, root) == []

@@ -9,13 +9,14 @@ from daemon.config.registry import add
 from daemon.workspace.adoption import adopt, own_folder
 from state.stores.disk.workspace import Workspace
 from tests.redteam.house import OUTSIDE, Watch, changes, everything, house, put
-from tests.redteam.trying import LONG, kinds
+from tests.redteam.trying import kinds
+from tests.support.long_variants import IS_LONG
 from tests.support.recipes import free_port
 from tests.support.serving import Home, at_home, over_tcp, port_of
 
 pytestmark = pytest.mark.timeout(600)
 # Each in its own workspace; the folders that a builder makes beside its workspace are the house's.
-_NAMES = [name for name in kinds() if "git" not in name and "without end" not in name][:: 1 if LONG else 7]
+_NAMES = [name for name in kinds() if "git" not in name and "without end" not in name][:: 1 if IS_LONG else 7]
 
 
 def _own(home: Home, root: Path) -> Workspace:

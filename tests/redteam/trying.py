@@ -1,18 +1,16 @@
-"""Which hostile workspaces are tried with which commands: a good share of both, or all of both (DREAMD_LONG=1)."""
+"""Which hostile workspaces are tried with which commands: a share of both, or with DREAMD_LONG=1 all of both."""
 
 import json
-import os
 import zlib
 from collections.abc import Sequence
 
 from tests.redteam.databases import DATABASES
-from tests.redteam.forking import Commands
-from tests.redteam.house import House, Watch
+from tests.redteam.house import House, Watch, command
 from tests.redteam.places import Build, every, some
 from tests.redteam.records import RECORDS
+from tests.support.long_variants import IS_LONG
 
 Words = tuple[str, ...]
-LONG = bool(os.environ.get("DREAMD_LONG"))
 
 # Of each command; {w} is the workspace, {o} a folder outside.
 READING: tuple[Words, ...] = (
@@ -57,24 +55,24 @@ OTHERS: tuple[Words, ...] = (
 
 def kinds(every_nth: int = 1, start: int = 0) -> dict[str, Build]:
     """The hostile workspaces by their names; some of them, unless all are wanted."""
-    found = {**RECORDS, **DATABASES, **(every() if LONG else some())}
-    return found if LONG else dict([*found.items()][start::every_nth])
+    found = {**RECORDS, **DATABASES, **(every() if IS_LONG else some())}
+    return found if IS_LONG else dict([*found.items()][start::every_nth])
 
 
 def chosen(kind: str, always: Sequence[Words], others: int = 4) -> list[Words]:
     """The commands for this workspace: these, then some of the others, for each workspace other ones."""
-    if LONG:
+    if IS_LONG:
         return [*always, *OTHERS]
     start = zlib.crc32(kind.encode())
     return [*always, *(OTHERS[(start + number * 5) % len(OTHERS)] for number in range(others))]
 
 
-def run(forking: Commands, house: House, watch: Watch, words: Words, **environment: str) -> list[str]:
+def run(house: House, watch: Watch, words: Words, **environment: str) -> list[str]:
     """Run the command in this house; what has happened that must not."""
     backups = house.folder / "backups"
     backups.mkdir(exist_ok=True)
     given = [word.format(w=house.workspace, o=backups) for word in words]
-    done = forking(*given, environment=house.environment(**environment), stdin=_stdin(house, words))
+    done = command(*given, environment=house.environment(**environment), stdin=_stdin(house, words))
     for path in backups.iterdir():
         path.unlink()
     return watch.after(done)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs.guards import Verdict
@@ -29,6 +29,7 @@ from state.dream import Kind as EvidenceKind
 from state.errors import StorageError
 from state.signals.hormones import Hormones
 from state.trust import Trust
+from tests.support.long_variants import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 names = st.text("LNC0123456789", max_size=4)
@@ -115,7 +116,7 @@ dreams = st.builds(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.one_of(snapshots, dreams, drafts, verdicts, crystals))
 def test_decode_undoes_encode(value: object) -> None:
     assert decode(type(value), encode(value)) == value

@@ -40,7 +40,7 @@ def never(seconds: float) -> None:
 
 def requests_of(url: str) -> list[dict[str, Any]]:
     """What a scripted server in another process was asked so far."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
     try:
         connection.request("GET", "/requests")
         requests: list[dict[str, Any]] = json.loads(connection.getresponse().read())

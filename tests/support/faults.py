@@ -16,6 +16,10 @@ from enum import Enum, auto
 from pathlib import Path
 
 from state.stores.disk.syscalls import System
+from tests.support.long_variants import is_whole
+
+# Of the calls of a scenario `make test` lets fail so many, then every n-th: less than a share of them all.
+_FIRST_CALLS, _EVERY_NTH, _SHARE = 8, 5, 6
 
 
 class PowerCut(BaseException):
@@ -254,11 +258,21 @@ def _kept(file: _File, content: Bytes) -> bytes:
     return file.live[: len(file.live) // 2] + file.synced[len(file.live) // 2 :]
 
 
+def share(runs: int) -> int:
+    """So many of all runs; in `make test`, of which there are fewer, a share of them."""
+    return runs if is_whole() else runs // _SHARE
+
+
 def every_fault(faults: tuple[Fault, ...], scenario: Callable[[int, Fault], FaultySystem]) -> int:
-    """Run the scenario with its call 0, 1, 2 … failing in each way, until it has no further call; count the runs."""
+    """Run the scenario with its call 0, 1, 2 … failing in each way, until it has no further call; count the runs.
+
+    In `make test` it is each of the first calls, and some of the later ones.
+    """
     runs = 0
     for fault in faults:
         for fail_at in itertools.count():
+            if not (is_whole() or fail_at < _FIRST_CALLS or fail_at % _EVERY_NTH == 0):
+                continue
             runs += 1
             if not scenario(fail_at, fault).met:
                 break

@@ -1,24 +1,23 @@
 """`dreamd` in processes of their own that kill or stop themselves at a chosen place.
 
-The processes are forked from a server that has imported what is slow, so that a life takes a second instead of eight.
 Nothing in the product knows of this: the nodes and the disk are wrapped here, in the process that is to die.
 """
 
 import importlib
-import multiprocessing
 import os
 import signal
-import sys
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-_FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload([__name__ + "_preload"])
-_PATIENCE_SECONDS = 120.0
+from tests.support.forked import Forked
+from tests.support.running import ROOT
+
+_PATIENCE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +46,13 @@ class Life:
 class Running:
     """A process that lives."""
 
-    process: Any
+    process: Forked[bytes]
     said: Path
-
-    @property
-    def pid(self) -> int:
-        return int(self.process.pid)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it is stopped (SIGSTOP)."""
-        stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
-        return stat.rpartition(") ")[2][0] == "T"
 
     def ended(self) -> Life:
         """Wait for its end."""
-        self.process.join(_PATIENCE_SECONDS)
-        assert self.process.exitcode is not None
-        return Life(self.process.exitcode, self.said.read_text(encoding="utf-8", errors="replace"))
+        status = self.process.wait(_PATIENCE_SECONDS)
+        return Life(status, self.said.read_text(encoding="utf-8", errors="replace"))
 
 
 def dreamd(
@@ -80,17 +68,21 @@ def running(
     *words: str | Path, said: Path, at: Place | None = None, environment: Mapping[str, str] | None = None
 ) -> Iterator[Running]:
     """The same, to be watched while it lives."""
-    said.touch()
-    process = _FORKING.Process(
-        target=_live, args=([str(word) for word in words], at, dict(environment or {}), str(said))
-    )
-    process.start()
-    try:
-        yield Running(process, said)
-    finally:
-        process.kill()
-        process.join()
-        process.close()
+    with said.open("wb") as out:
+        process: Forked[bytes] = Forked(
+            words,
+            before=(f"{__name__}:wrap", [asdict(at)]) if at else None,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+        )
+    with process:
+        try:
+            yield Running(process, said)
+        finally:
+            process.kill()
 
 
 def until(happened: Callable[[], bool]) -> None:
@@ -101,19 +93,9 @@ def until(happened: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def _live(words: list[str], at: Place | None, environment: dict[str, str], said: str) -> None:
-    os.environ.update(environment)
-    out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    if at is not None:
-        _wrap(at)
-    from daemon.cli import main
-
-    sys.exit(main(words))
-
-
-def _wrap(place: Place) -> None:
+def wrap(fields: Mapping[str, Any]) -> None:
+    """In the process that is to die: let it happen at the place of these fields."""
+    place = Place(**fields)
     nodes = importlib.import_module("graphs.nodes")
     node: Callable[..., Any] = getattr(nodes, place.node)
 

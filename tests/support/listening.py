@@ -14,7 +14,7 @@ from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
 
 # Far more than is needed: a test that fails waits as long.
-PATIENCE = 60.0
+PATIENCE = 300.0
 BACKENDS = ("events", "polling")
 GLOBS = ("transcripts/**/*",)
 News = tuple[Path, Change]

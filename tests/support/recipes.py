@@ -14,6 +14,7 @@ from typing import Any
 
 from daemon.config.registry import name_of
 from state.stores.disk.workspace import Workspace
+from tests.support import forked
 from tests.support.running import ROOT, Ended
 from tests.support.scripted_model import Reply
 from tests.support.serving import Daemon, Home
@@ -73,7 +74,7 @@ class Follower:
             cwd=self.workspace.root,
             env=self.environment(**variables),
             check=False,
-            timeout=120,
+            timeout=300,
             text=True,
         )
         return Ended(run.returncode, run.stdout, run.stderr)
@@ -86,7 +87,7 @@ class Follower:
             cwd=self.home.folder,
             env=self.environment(**variables),
             check=False,
-            timeout=120,
+            timeout=300,
             text=True,
         )
         return Ended(run.returncode, run.stdout, run.stderr)
@@ -99,11 +100,13 @@ class Follower:
             yield daemon
 
 
-def follower(home: Home) -> Follower:
-    """Somebody at home, with a workspace that the daemon will know."""
+def follower(home: Home, *, cold: bool = False) -> Follower:
+    """Somebody at home, with a workspace that the daemon will know. `cold`: `dreamd` imports all that it needs."""
     (home.folder / "bin").mkdir()
     program = home.folder / "bin" / "dreamd"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m daemon "$@"\n')
+    words, variable = ([sys.executable, "-m", "daemon"], {"PYTHONPATH": str(ROOT)}) if cold else forked.stand_in()
+    given = " ".join(f"{name}={value}" for name, value in variable.items())
+    program.write_text(f'#!/bin/sh\n{given} exec {" ".join(words)} "$@"\n')
     program.chmod(0o755)
     return Follower(home, home.workspace(), free_port())
 

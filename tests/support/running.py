@@ -2,8 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from daemon.cli import main
+from tests.support import forked
 
 ROOT = Path(__file__).parents[2]
 NOTES = (
@@ -56,21 +56,11 @@ def alone(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "no-config"))
 
 
-def process(*words: str, stdin: bytes = b"", **environment: str) -> Ended:
-    """A real process, with these variables and next to no others."""
-    run = subprocess.run(
-        [sys.executable, "-m", "daemon", *words],
-        input=stdin,
-        capture_output=True,
-        cwd=ROOT,
-        env={
-            "HOME": "/nonexistent",
-            "XDG_RUNTIME_DIR": "/nonexistent",
-            "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
-            "PATH": "/usr/bin:/bin",
-            **environment,
-        },
-        check=False,
-        timeout=60,
-    )
-    return Ended(run.returncode, run.stdout.decode(), run.stderr.decode())
+def process(
+    *words: str | Path, stdin: bytes = b"", before: tuple[str, Sequence[Any]] | None = None, **environment: str
+) -> Ended:
+    """A real process, with these variables and next to no others; `before` is that of `Forked`."""
+    places = {"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "PATH": "/usr/bin:/bin"}
+    state = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    ended = forked.run(words, stdin=stdin, environment={**places, **state, **environment}, before=before)
+    return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())

@@ -164,16 +164,16 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"Content-Type": reply.content_type, **reply.headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
+        # litellm keeps clients for ten minutes: a socket that stays open is laid to whatever test runs then.
+        self.send_header("Connection", "close")
         self.end_headers()
         if reply.drip_seconds:
             for byte in body:
                 self.wfile.write(bytes((byte,)))
                 if self.server.model.closing.wait(reply.drip_seconds):
                     break
-            self.close_connection = True
         elif reply.stop_after is not None:
             self.wfile.write(body[: reply.stop_after])
-            self.close_connection = True
         else:
             self.wfile.write(body)
 

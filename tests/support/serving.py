@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +31,8 @@ from state.errors import DreamdError
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
+from tests.support import forked
+from tests.support.folders import PLACE
 from tests.support.running import ROOT, Ended
 from tests.support.scripted_model import ScriptedModel
 
@@ -39,7 +40,7 @@ Asked = TypeVar("Asked", bound=Request)
 Answer = TypeVar("Answer")
 Event = dict[str, Any]
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 THINGS = tuple("kettle bicycle garden window piano ladder carpet lamp fence clock stove door".split())
 _QUIET: dict[str, dict[str, Any]] = {"http": {"port": 0}, "log": {"form": "json"}}
 
@@ -70,6 +71,7 @@ class Home:
 
     folder: Path
     sections: dict[str, dict[str, Any]] = field(default_factory=lambda: json.loads(json.dumps(_QUIET)))
+    tick_seconds: float | None = None  # so often a daemon looks after everything; None: twice a minute, as it does
 
     @property
     def socket(self) -> Path:
@@ -124,22 +126,14 @@ class Home:
 
     def dreamd(self, *words: str | Path, **environment: str) -> Ended:
         """The real command."""
-        run = subprocess.run(
-            self._command(*words),
-            capture_output=True,
-            cwd=ROOT,
-            env=self.environment(**environment),
-            check=False,
-            timeout=2 * PATIENCE_SECONDS,
-            text=True,
-        )
-        return Ended(run.returncode, run.stdout, run.stderr)
+        ended = forked.run(words, environment=self.environment(**environment), seconds=PATIENCE_SECONDS)
+        return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
     @contextmanager
     def beginning(self, *words: str | Path, **environment: str) -> "Iterator[subprocess.Popen[str]]":
         """The real command, to be watched while it lives."""
-        process = subprocess.Popen(
-            self._command(*words),
+        process: forked.Forked[str] = forked.Forked(
+            words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -153,15 +147,13 @@ class Home:
             finally:
                 process.kill()
 
-    def _command(self, *words: str | Path) -> list[str]:
-        return [sys.executable, "-m", "daemon", *map(str, words)]
-
     def start(self, *folders: Path, **environment: str) -> "Daemon":
         """`dreamd serve`, which is about to start."""
         said = self.folder / "said"
         with said.open("ab") as log:
-            process = subprocess.Popen(
-                self._command("serve", *folders),
+            process: forked.Forked[bytes] = forked.Forked(
+                ["serve", *folders],
+                before=("tests.support.forked:ticking", [self.tick_seconds]) if self.tick_seconds else None,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -186,7 +178,7 @@ class Daemon:
     """A process of `dreamd serve`; `said` has the log of all of this home's, one after the other."""
 
     home: Home
-    process: "subprocess.Popen[bytes]"
+    process: forked.Forked[bytes]
     said: Path
 
     @property
@@ -241,17 +233,16 @@ class Daemon:
 
     def is_stopped(self) -> bool:
         """Whether it is stopped (SIGSTOP)."""
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
-        return stat.rpartition(") ")[2][0] == "T"
+        return self.process.is_stopped
 
     def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Its exit status, once it has ended."""
         return self.process.wait(seconds)
 
     def terminated(self) -> None:
-        """End it as systemd does, within what it promises: ten seconds, and some for a busy machine."""
+        """End it as systemd does."""
         self.send(signal.SIGTERM)
-        assert self.ended(15.0) == 0, self.log
+        assert self.ended() == 0, self.log
 
     def kill(self) -> None:
         self.process.kill()
@@ -275,7 +266,7 @@ def over_tcp(port: int, path: str, token: str = "") -> tuple[int, str]:
 @contextmanager
 def at_home() -> Iterator[Home]:
     """A home, until the end of the block. Its path is short: a socket's must be."""
-    folder = Path(tempfile.mkdtemp(prefix="dreamd-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-", dir=PLACE))
     for name in ("run", "config/dreamd"):
         (folder / name).mkdir(parents=True, mode=0o700)
     home = Home(folder)

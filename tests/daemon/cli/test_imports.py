@@ -87,10 +87,17 @@ def test_a_note_comes_from_stdin_in_any_script_and_any_bytes(here: Path) -> None
 
 
 def test_a_terminal_of_another_charset_stops_nothing(here: Path) -> None:
-    assert process("note", "Grüße 東京 🍵", "-w", str(here), PYTHONUTF8="1").status == 0
-    ended = process("bootstrap", str(here), PYTHONIOENCODING="ascii")
-    assert ended.status == 0
-    assert "Gr\\xfc\\xdfe" in ended.out
+    """It is the interpreter that learns of the charset, as it starts."""
+    assert process("note", "Grüße 東京 🍵", "-w", str(here)).status == 0
+    environment = {"HOME": "/nonexistent", "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    run = subprocess.run(
+        [sys.executable, "-m", "daemon", "bootstrap", str(here)],
+        capture_output=True,
+        cwd=ROOT,
+        env={**environment, "PYTHONIOENCODING": "ascii"},
+        check=True,
+    )
+    assert b"Gr\\xfc\\xdfe" in run.stdout
 
 
 def test_a_workspace_that_remembers_nothing_has_an_empty_bootstrap(dreamd: Caller, here: Path) -> None:

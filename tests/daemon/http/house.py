@@ -87,7 +87,7 @@ class GatedHouse(OwnHouse):
         if name in self.shut:
             told(Step("gate", "waits"))
             self.entered.release()
-            self.gate.wait(60)
+            self.gate.wait(300)
         with OwnHouse.desk(self, name, told) as desk:
             yield desk
 

@@ -18,6 +18,7 @@ from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.http.workers import Limits
 from tests.daemon.http.house import OwnHouse
+from tests.support.folders import PLACE
 
 TOKEN = "a-token-of-the-tests-0123456789"
 JSON = {"Content-Type": "application/json"}
@@ -74,7 +75,7 @@ class Running:
         token: bool = True,
     ) -> Answer:
         """At the port, with the token."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         return asked(connection, method, path, fields, body, {**(BEARER if token else {}), **(headers or {})})
 
     def ask_socket(
@@ -87,7 +88,7 @@ class Running:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """At the Unix socket."""
-        connection = http.client.HTTPConnection("localhost", timeout=60)
+        connection = http.client.HTTPConnection("localhost", timeout=300)
         connection.sock = self.connected()
         return asked(connection, method, path, fields, body, headers or {})
 
@@ -100,7 +101,7 @@ class Running:
 
     def connected_to_port(self) -> socket.socket:
         """A connection to the port."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=300)
 
     def tell_to_stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
@@ -118,7 +119,7 @@ class Running:
 @contextmanager
 def running(house: OwnHouse, limits: Limits | None = None, mcp: Any = None) -> Iterator[Running]:
     """A server over this house at both doors, stopped at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
     try:
         entrances = [open_socket(folder / "run" / "dreamd.sock"), open_port("127.0.0.1", 0, TOKEN)]
         server = Running(house, entrances, limits, mcp)

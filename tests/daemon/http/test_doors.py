@@ -186,7 +186,7 @@ with socket.socket(socket.AF_UNIX) as connection:
 def test_another_user_is_not_heard_even_where_the_files_let_him(served: Running) -> None:
     def called(user: int) -> bytes:
         words = [sys.executable, "-c", CALLING, str(served.path), str(user)]
-        return subprocess.run(words, capture_output=True, check=True, timeout=60).stdout
+        return subprocess.run(words, capture_output=True, check=True, timeout=300).stdout
 
     folders = (served.path.parent, served.path.parent.parent)
     for folder in folders:

@@ -16,6 +16,7 @@ from state.errors import KINDS, DreamdError
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running, running
 from tests.redteam.http_fuzz import by_document, lived_in
+from tests.support.long_variants import is_whole
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def server() -> Iterator[Running]:
 
 
 def test_what_is_asked_by_the_document_is_answered_by_it(server: Running, tmp_path: Path) -> None:
-    assert by_document(server, lived_in(server, tmp_path), 1, ["--max-examples", "20"]) == ""
+    assert by_document(server, lived_in(server, tmp_path), 1, ["--max-examples", "20" if is_whole() else "4"]) == ""
 
 
 @pytest.mark.parametrize("is_local", [True, False])

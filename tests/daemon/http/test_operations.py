@@ -159,7 +159,7 @@ def test_a_client_that_goes_away_does_not_stop_a_dream(tmp_path: Path) -> None:
             with server.connected() as connection:
                 head = f"{accept}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
                 connection.sendall(head.encode() + body)
-                assert house.entered.acquire(timeout=60)
+                assert house.entered.acquire(timeout=300)
         house.shut.clear()
         house.gate.set()
         for _ in range(1_200):

@@ -19,6 +19,7 @@ from daemon.api.peer import user_of
 from daemon.cli import main
 from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
+from tests.support.folders import PLACE
 from tests.support.running import alone
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
@@ -76,7 +77,7 @@ def listen(here: Stranger, listens: int) -> None:
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """One with a short path that everybody may enter, in a place where everybody may make folders."""
-    path = Path(tempfile.mkdtemp(prefix="dreamd-peer-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="dreamd-peer-", dir=PLACE))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)

@@ -24,6 +24,7 @@ from daemon.http.workers import Limits, Workers
 from state.errors import OverloadedError
 from tests.daemon.http.house import GatedHouse, OwnHouse
 from tests.daemon.http.running import TOKEN, Answer, Running, running, spoken
+from tests.support.folders import PLACE
 
 LINE = b"POST /v1/workspaces/a-000000/notes HTTP/1.1\r\n"
 HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n".encode()
@@ -47,7 +48,7 @@ class Asking:
             self._answers.append(error)
 
     def answer(self) -> Answer | OSError:
-        self._thread.join(60)
+        self._thread.join(300)
         return self._answers[0]
 
     @property
@@ -156,7 +157,7 @@ def test_a_request_that_is_being_answered_makes_no_room(house: GatedHouse) -> No
     _, shut = names(house)
     with running(house, replace(PATIENT, waiting_of_an_address=2)) as server, ExitStack() as stack:
         asked = Asking(lambda: server.ask("GET", f"{shut}/mood"))
-        assert house.entered.acquire(timeout=60)
+        assert house.entered.acquire(timeout=300)
         for _ in range(6):
             hear_whole(stack.enter_context(server.connected_to_port()))
         house.gate.set()
@@ -165,7 +166,7 @@ def test_a_request_that_is_being_answered_makes_no_room(house: GatedHouse) -> No
 
 def from_address(server: Running, address: str) -> socket.socket:
     """A connection to the port from this address of the machine."""
-    return socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=(address, 0))
+    return socket.create_connection(("127.0.0.1", server.port), timeout=300, source_address=(address, 0))
 
 
 def test_a_slow_body_has_its_own_time(house: GatedHouse) -> None:
@@ -207,7 +208,7 @@ def test_a_workspace_that_hangs_leaves_threads_to_the_others(house: GatedHouse) 
     with running(house, Limits(short_threads=3, threads_of_a_workspace=2)) as server:
         hanging = [Asking(lambda: server.ask("GET", f"{shut}/mood")) for _ in range(8)]
         for _ in range(2):
-            assert house.entered.acquire(timeout=60)
+            assert house.entered.acquire(timeout=300)
         assert server.ask("GET", f"{free}/mood").status == 200
         assert not house.entered.acquire(blocking=False)
         house.gate.set()
@@ -219,7 +220,7 @@ def test_long_things_leave_threads_to_the_short_ones(house: GatedHouse) -> None:
     with running(house, Limits(short_threads=1, long_threads=2)) as server:
         dreams = [Asking(lambda: server.ask("POST", f"{shut}/dream", {})) for _ in range(4)]
         for _ in range(2):
-            assert house.entered.acquire(timeout=60)
+            assert house.entered.acquire(timeout=300)
         assert server.ask("POST", f"{free}/notes", {"note": "the heron fishes"}).status == 200
         assert server.ask("GET", f"{free}/mood").status == 200
         house.gate.set()
@@ -239,7 +240,7 @@ def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> No
     with running(house, Limits(requests=3)) as server:
         hanging = [Asking(lambda: server.ask("GET", f"{shut}/mood")) for _ in range(3)]
         for _ in range(3):
-            assert house.entered.acquire(timeout=60)
+            assert house.entered.acquire(timeout=300)
         refused = server.ask("GET", f"{free}/mood")
         assert (refused.status, refused.code) == (503, "OVERLOADED")
         assert int(refused.headers["Retry-After"]) > 0
@@ -282,7 +283,7 @@ def test_what_is_being_answered_is_answered_before_the_end(house: GatedHouse) ->
         whole = Asking(lambda: server.ask("GET", f"{shut}/mood"))
         lines = Asking(lambda: server.ask_socket("GET", f"{shut}/mood", headers={"Accept": "application/x-ndjson"}))
         for _ in range(2):
-            assert house.entered.acquire(timeout=60)
+            assert house.entered.acquire(timeout=300)
         server.tell_to_stop()
         gone(server.path)
         assert not server.ended(0)
@@ -298,7 +299,7 @@ def test_what_does_not_end_does_not_hold_up_the_end(house: GatedHouse) -> None:
     _, shut = names(house)
     with running(house, Limits(grace_seconds=1, long_threads=1)) as server:
         asked = [Asking(lambda: server.ask("POST", f"{shut}/dream", {})) for _ in range(3)]
-        assert house.entered.acquire(timeout=60)
+        assert house.entered.acquire(timeout=300)
         server.tell_to_stop()
         assert server.ended()
         house.gate.set()
@@ -309,7 +310,7 @@ def test_what_does_not_end_does_not_hold_up_the_end(house: GatedHouse) -> None:
 
 
 def test_signals_are_left_to_the_daemon() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
 
     async def main() -> None:
         before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)

@@ -22,6 +22,7 @@ from daemon.mcp.server import Ask, server
 from daemon.mcp.stdio import Asking
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
+from tests.support import forked
 
 ROOT = Path(__file__).parents[3]
 TEA = "Ada prefers tea over coffee in the morning"
@@ -55,8 +56,9 @@ def environment(**more: str) -> dict[str, str]:
 @asynccontextmanager
 async def over_stdio(*words: str, mode: str = "auto", **variables: str) -> AsyncIterator[Client]:
     """A client of `dreamd mcp` with these words, in a process of its own."""
+    (program, *first), variable = forked.stand_in()
     parameters = StdioServerParameters(
-        command=sys.executable, args=["-m", "daemon", "mcp", *words], env=environment(**variables), cwd=str(ROOT)
+        command=program, args=[*first, "mcp", *words], env=environment(**variable, **variables), cwd=str(ROOT)
     )
     with tempfile.TemporaryFile("w+") as said:
         async with Client(stdio_client(parameters, errlog=said), mode=mode) as client:
@@ -138,7 +140,7 @@ class Raw:
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(300)
 
     def end(self) -> int:
         """Close its stdin; its exit status. Whatever it still had to say was protocol."""
@@ -147,7 +149,7 @@ class Raw:
         self.process.stdin.close()
         for row in self.process.stdout:
             assert json.loads(row)["jsonrpc"] == "2.0"
-        return self.process.wait(30)
+        return self.process.wait(300)
 
     def said(self) -> str:
         """What it wrote to stderr."""
@@ -161,23 +163,23 @@ class Raw:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(300)
         for pipe in (self.process.stdin, self.process.stdout, self.errors):
             if pipe is not None:
                 pipe.close()
 
 
-def raw(root: Path, *program: str) -> Raw:
-    """A process; without a program it is `dreamd mcp` for this workspace."""
-    words = program or ("-m", "daemon", "mcp", "-w", str(root))
+def raw(root: Path, *program: str, **variables: str) -> Raw:
+    """A process; without a program of Python's it is `dreamd mcp` for this workspace."""
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Raw
-    process = subprocess.Popen(
-        [sys.executable, *words],
+    start: type[subprocess.Popen[bytes]] = subprocess.Popen if program else forked.Forked
+    process = start(
+        [sys.executable, *program] if program else ["mcp", "-w", str(root)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
         cwd=ROOT,
-        env=environment(),
+        env=environment(**variables),
     )
     return Raw(process, errors)
 

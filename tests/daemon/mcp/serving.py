@@ -40,5 +40,5 @@ def served(house: DaemonApi, port: int = 0) -> Iterator[str]:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
         finally:
             server.should_exit = True
-            thread.join(30)
+            thread.join(300)
             assert not thread.is_alive()

@@ -50,7 +50,7 @@ def house(*workspaces: Workspace) -> OwnHouse:
 
 def request(url: str, method: str = "POST", body: Any = CALL, **headers: str) -> tuple[int, bytes]:
     place = urlsplit(url)
-    connection = http.client.HTTPConnection(place.netloc, timeout=30)
+    connection = http.client.HTTPConnection(place.netloc, timeout=300)
     try:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, place.path, content, {**HEADERS, **headers})

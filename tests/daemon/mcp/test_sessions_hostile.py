@@ -12,6 +12,8 @@ from tests.daemon.mcp.sessions import added, agent
 from tests.support.running import alone
 from tests.support.session_talk import HOSTILE
 
+TOOLSETS = '["memory", "sessions"]'
+
 
 @pytest.fixture(autouse=True)
 def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -66,17 +68,11 @@ def test_half_a_character_is_refused(here: Workspace) -> None:
 def test_a_line_with_half_a_character_does_not_stop_the_server(here: Workspace) -> None:
     """It is no JSON that could be read, so the SDK has nobody to answer."""
     call = {"name": "working_memory_list", "arguments": {"session_id": "\ud800"}}
-    with raw(here.root, "-c", _STDIO, str(here.root)) as process:
+    with raw(here.root, DREAMD_MCP__TOOLSETS=TOOLSETS) as process:
         process.greet()
         process.send(json.dumps({"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": call}).encode())
         assert not process.call("working_memory_list", session_id="s").get("isError")
         assert process.end() == 0
-
-
-_STDIO = (
-    "import os, sys; os.environ['DREAMD_MCP__TOOLSETS'] = '[\"memory\", \"sessions\"]';"
-    " from daemon.cli import main; sys.exit(main(['mcp', '-w', sys.argv[1]]))"
-)
 
 
 def test_over_stdio_a_session_outlives_its_server(here: Workspace, tmp_path: Path) -> None:
@@ -97,7 +93,7 @@ def test_over_stdio_a_session_outlives_its_server(here: Workspace, tmp_path: Pat
 def test_a_kill_right_after_the_answer_loses_no_memory(here: Workspace) -> None:
     expected = []
     for number in range(5):
-        with raw(here.root, "-c", _STDIO, str(here.root)) as process:
+        with raw(here.root, DREAMD_MCP__TOOLSETS=TOOLSETS) as process:
             process.greet()
             for part in range(3):
                 text = f"thought {number}.{part}"

@@ -369,7 +369,7 @@ def test_a_dream_whose_caller_gave_up_is_dreamt_to_its_end(here: Workspace, mode
         if operation.name != "dream_now":
             return ask(operation, asked, *hearers)
         begun.set()
-        may_go_on.wait(30)
+        may_go_on.wait(300)
         try:
             return ask(operation, asked, *hearers)
         finally:

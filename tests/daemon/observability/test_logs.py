@@ -48,7 +48,11 @@ class Stream(io.StringIO):
 
 
 @pytest.fixture
-def stream() -> Stream:
+def stream(monkeypatch: pytest.MonkeyPatch) -> Stream:
+    for name in ("uvicorn", "uvicorn.error"):  # whatever a server of an earlier test has made of them
+        logger = logging.getLogger(name)
+        for what, value in (("disabled", False), ("propagate", True), ("level", logging.NOTSET)):
+            monkeypatch.setattr(logger, what, value)
     there = Stream()
     logs.configure("json", "info", there)
     return there

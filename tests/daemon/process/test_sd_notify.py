@@ -17,12 +17,13 @@ import pytest
 
 from daemon.process.run import guarded
 from daemon.process.sd_notify import Notifier
+from tests.support.folders import PLACE
 
 
 @pytest.fixture
 def manager() -> Iterator[socket.socket]:
     """What systemd listens on. The name is short: a socket's may have 107 bytes."""
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(dir=PLACE))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(folder / "notify"))
         listening.settimeout(10)

@@ -4,11 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.service.schedule import Action, History, Pending, Thresholds, due, phase, upcoming
 from state.dream import Reason
+from tests.support.long_variants import examples
 from tests.support.simulated_service import DAY, MINUTE, NEW, START, TICK, USUAL, World
 
 HOUR = timedelta(hours=1)
@@ -50,7 +51,7 @@ def gaps(moments: list[datetime]) -> list[timedelta]:
     return [after - before for before, after in pairwise(moments)]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(weeks(ORDINARY), st.lists(st.sampled_from(["committed", "failed"]), max_size=40), PLACE)
 def test_over_weeks_no_note_waits_longer_than_a_day_and_everything_keeps_its_distance(
     life: list[tuple[float, Event]], endings: list[str], place: float
@@ -64,7 +65,7 @@ def test_over_weeks_no_note_waits_longer_than_a_day_and_everything_keeps_its_dis
     assert not world.notes
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     life=weeks(st.one_of(ORDINARY, CLOCK)),
     endings=st.lists(st.sampled_from(ENDINGS), max_size=40),
@@ -185,7 +186,7 @@ def pendings(moment: st.SearchStrategy[datetime]) -> st.SearchStrategy[Pending]:
 ANY, PAST = moments(4000), moments(0)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(histories(ANY, ANY), pendings(ANY), st.lists(st.floats(0, 1, exclude_max=True)))
 def test_nothing_fires_before_the_moment_that_was_named(
     history: History, pending: Pending, parts: list[float]
@@ -200,7 +201,7 @@ def test_nothing_fires_before_the_moment_that_was_named(
             assert again.at >= first.at
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(histories(PAST, PAST), pendings(PAST))
 def test_at_the_moment_that_was_named_what_was_expected_is_due(history: History, pending: Pending) -> None:
     first = due(START, history, pending, USUAL)
@@ -211,7 +212,7 @@ def test_at_the_moment_that_was_named_what_was_expected_is_due(history: History,
     assert then.detail
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(histories(PAST, PAST), pendings(PAST))
 def test_the_dream_that_is_foreseen_is_the_next_and_none_comes_unforeseen(history: History, pending: Pending) -> None:
     foreseen = upcoming(START, history, pending, USUAL)
@@ -232,7 +233,7 @@ WAITS = st.timedeltas()
 COUNTS = st.integers(-(10**30), 10**30)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(
     WILD,
     histories(WILD, WILD),

@@ -36,6 +36,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
 from state.stores.history.segments import Segments
+from tests.support.folders import PLACE
 
 PATIENCE_SECONDS = 60.0
 # An interval of a second: looks come often.
@@ -44,7 +45,7 @@ BUSTLING = Config(dream=DreamSection(interval_minutes=1 / 60))
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="dreamd-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="dreamd-", dir=PLACE))
     (path / "run").mkdir()
     for name, where in (("XDG_STATE_HOME", "state"), ("XDG_RUNTIME_DIR", "run"), ("XDG_CONFIG_HOME", "config")):
         monkeypatch.setenv(name, str(path / where))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -27,6 +27,7 @@ from state.errors import DreamdError
 from state.sessions.item import Item, State
 from state.sessions.page import Wanted
 from state.stores.sessions.sessions import Sessions
+from tests.support.long_variants import examples
 from tests.support.working import AT, HOUR, SECOND, everything, working
 
 LIMITS: dict[str, dict[str, object]] = {
@@ -206,5 +207,5 @@ def test_nothing_is_ever_lost(policy: str) -> None:
     machine = type(policy, (Session,), {"policy": policy})
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=25, stateful_step_count=30, suppress_health_check=list(HealthCheck)),
+        settings=examples(25, stateful_step_count=30, suppress_health_check=list(HealthCheck)),
     )

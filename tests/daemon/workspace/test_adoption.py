@@ -27,7 +27,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
-from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 
 FACT = "Ada prefers tea over coffee"
 
@@ -146,7 +146,7 @@ def test_an_adoption_that_was_cut_off_anywhere_is_done_by_doing_it_again(tmp_pat
         assert not (own_folder(own) / "database").exists()
         return system
 
-    assert every_fault((Fault.ERROR, Fault.TORN_CRASH), cut_off) > 10
+    assert every_fault((Fault.ERROR, Fault.TORN_CRASH), cut_off) > share(10)
 
 
 def test_a_new_database_that_came_with_the_workspace_is_not_taken_for_one_of_an_adoption(tmp_path: Path) -> None:

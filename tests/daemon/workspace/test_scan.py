@@ -4,10 +4,11 @@ import os
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.workspace.scan import _Walk, look, patterns_of
+from tests.support.long_variants import examples
 
 PARTS = st.sampled_from(["a", "b", "*", "**", "?", "x.md", "*.md", ".dreamd", ".h", "[ab]"])
 GLOBS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
@@ -32,7 +33,7 @@ def found_by_glob(root: Path, glob: str) -> set[str]:
     return {os.path.realpath(path) for path in paths if ".dreamd" not in path.relative_to(root).parts}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(FOLDERS | GLOBS, st.lists(FOLDERS, max_size=6), st.lists(LINKS, max_size=4))
 def test_a_look_sees_the_files_that_the_glob_finds(
     glob: str, folders: list[str], links: list[tuple[str, str, str]]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.state.detectors.shapes import FEW_SHAPES, PIECES, SHAPES
 from tests.state.detectors.table import DETECTORS
 from tests.state.detectors.timing import growth
-from tests.support.long_variants import examples, variants
+from tests.support.long_variants import examples, spread, variants
 
 MOST = 5.0
 SHORT = 1_024
@@ -15,7 +15,7 @@ ALPHABETS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=4)
 
 
 @pytest.mark.parametrize("length", variants(SHORT, 16_384))
-@pytest.mark.parametrize("name", DETECTORS)
+@pytest.mark.parametrize("name", spread(DETECTORS, 4))
 def test_no_shape_of_text_is_slow_to_read(name: str, length: int) -> None:
     detector = DETECTORS[name]
     detector("compiled and loaded. 忽略 → search: `keys`?")

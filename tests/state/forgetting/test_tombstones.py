@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
@@ -20,6 +20,7 @@ from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_database
 from state.stores.database.tombstones import Forgotten
 from tests.support.in_memory import trial
+from tests.support.long_variants import examples
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 WORDS = ("vault", "code", "4711", "Miez", "straße", "café", "Łódź", "tomorrow", "the", "is", "Οδός", "дом", "東京")
@@ -68,7 +69,7 @@ def tellings(draw: st.DrawFn) -> tuple[str, str]:
     return " ".join(said), f"{around[0]} {_dressed(draw, said)} {around[1]}"
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(tellings())
 def test_what_was_buried_is_found_in_any_text_that_holds_it(
     connection: sqlite3.Connection, telling: tuple[str, str]
@@ -83,7 +84,7 @@ def test_what_was_buried_is_found_in_any_text_that_holds_it(
         assert not forgotten.found(forgotten.buried().masked(other))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(words, words)
 def test_it_is_found_wherever_its_words_are_and_not_where_two_of_them_are_missing(
     connection: sqlite3.Connection, said: list[str], other: list[str]
@@ -102,7 +103,7 @@ def test_it_is_found_wherever_its_words_are_and_not_where_two_of_them_are_missin
             assert not found
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.text(min_size=1, max_size=60), st.text(max_size=80))
 def test_of_any_text_at_all(connection: sqlite3.Connection, text: str, other: str) -> None:
     assume(worded(text))
@@ -115,7 +116,7 @@ def test_of_any_text_at_all(connection: sqlite3.Connection, text: str, other: st
         assert not forgotten.found(forgotten.buried().without(told))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(words.map(" ".join), min_size=2, max_size=4))
 def test_lifting_one_leaves_what_the_others_say(connection: sqlite3.Connection, texts: list[str]) -> None:
     with buried(connection, *texts[1:]) as others:
@@ -130,7 +131,7 @@ def test_lifting_one_leaves_what_the_others_say(connection: sqlite3.Connection, 
         assert not forgotten.any()
 
 
-@settings(max_examples=5)
+@examples(5)
 @given(st.lists(st.from_regex(r"[a-z]{6,12}", fullmatch=True), min_size=1, max_size=12, unique=True))
 def test_the_file_of_the_database_holds_neither_the_text_nor_a_word_of_it(said: list[str]) -> None:
     text = " ".join(said)
@@ -150,7 +151,7 @@ def test_the_file_of_the_database_holds_neither_the_text_nor_a_word_of_it(said: 
                 assert word.encode("utf-16-le") not in content
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(tellings())
 def test_the_same_text_has_other_digests_in_another_workspace(
     connection: sqlite3.Connection, telling: tuple[str, str]

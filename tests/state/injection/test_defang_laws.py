@@ -1,11 +1,12 @@
 import unicodedata
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.document.pointer import parse_pointer
 from state.injection.defang import defang, is_quoted, quote, reads_as_instruction
 from state.trust import Trust
+from tests.support.long_variants import examples
 
 PIECES = st.sampled_from(
     [
@@ -67,7 +68,7 @@ PIECES = st.sampled_from(
 NASTY = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=20).map("".join))
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(NASTY, st.integers(min_value=8, max_value=60))
 def test_defanging_twice_is_defanging_once(text: str, limit: int) -> None:
     once = defang(text, limit)
@@ -75,7 +76,7 @@ def test_defanging_twice_is_defanging_once(text: str, limit: int) -> None:
     assert len(once) <= limit
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(NASTY)
 def test_a_defanged_text_is_one_line_of_plain_text(text: str) -> None:
     line = defang(text)

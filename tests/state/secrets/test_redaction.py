@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mnemonic import Mnemonic
 
 from state.secrets.redaction import redact
+from tests.support.long_variants import spread
 
 ALNUM = string.ascii_letters + string.digits
 
@@ -300,7 +301,7 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", spread(UNITS, 4))
 def test_four_times_the_length_costs_four_times_the_time(unit: str) -> None:
     def seconds(size: int) -> float:
         line, best = (unit * (size // len(unit) + 1))[:size], float("inf")

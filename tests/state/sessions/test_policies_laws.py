@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -13,6 +12,7 @@ from state.sessions.policies.by_name import policy_of, settings_of
 from state.sessions.policies.hybrid import Hybrid
 from state.sessions.policies.policy import Policy
 from state.sessions.policies.ttl import Ttl
+from tests.support.long_variants import examples
 from tests.support.simulated_session import Session
 
 TAGS = st.lists(st.sampled_from([*PROTECTED_TAGS[:2], "todo", "Insight"]), max_size=2).map(tuple)
@@ -183,7 +183,7 @@ class BoundedLife(Life):
         return not any(policy.outlived(one, self.session.step, self.session.now) for one in self.session.held)
 
 
-LIVES = settings(max_examples=60, stateful_step_count=40)
+LIVES = examples(60, stateful_step_count=40)
 TestTtlLife = TtlLife.TestCase
 TestTtlLife.settings = LIVES
 TestBudgetLife = BudgetLife.TestCase

@@ -10,7 +10,7 @@ import pytest
 from daemon.upkeep.import_ import import_archive
 from state.errors import StorageError
 from tests.support.archives import exported, lived
-from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 from tests.support.lived import everything
 from tests.support.long_variants import variants
 
@@ -58,7 +58,7 @@ def test_an_import_that_is_cut_off_anywhere_leaves_nothing_or_a_whole_workspace(
         return system
 
     runs = every_fault(faults, scenario)
-    assert runs > 40
+    assert runs > share(40)
     assert all(places.values())
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from daemon.ingest.formats.turn import Watermark
@@ -21,6 +21,7 @@ from state.stores.backup.database import rebuilt, snapshot
 from state.stores.backup.manifest import DATABASE
 from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, open_database, to_text
 from tests.support.archives import Importer, exported, forged, lived, members
+from tests.support.long_variants import examples
 from tests.support.running import ROOT
 from tests.support.working import AT, SECRET, add, working
 
@@ -180,7 +181,7 @@ def test_the_form_of_the_file_must_be_right(archive: Path, importer: Importer, t
         importer.refuses(forged(archive, tmp_path / f"{number}.zip", {DATABASE: content}), said)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32), st.integers(1, 40))
 def test_damaged_pages_are_refused_or_are_other_rows(archive: Path, tmp_path: Path, seed: int, count: int) -> None:
     """Never a crash, never an endless search, and what is let in is a sound database of ours."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from daemon.upkeep.import_ import import_archive
@@ -23,6 +23,7 @@ from state.stores.backup.reading import open_archive
 from state.stores.disk.workspace import Workspace
 from tests.support.archives import Importer, exported, forged, lived, manifest, members
 from tests.support.lived import everything
+from tests.support.long_variants import examples
 
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
@@ -68,7 +69,7 @@ def test_only_names_that_a_workspace_has_are_let_in(
     importer.refuses(with_entry(archive, tmp_path / "x.zip", zipfile.ZipInfo(name)), "is no file of a workspace's")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.text(max_size=40) | st.from_regex(r"(history/|segments/|segments/retired/)[0-9.]{1,20}(json|md)?"))
 def test_a_name_leads_into_the_workspace_or_nowhere(name: str) -> None:
     root = Path("/somewhere/here")
@@ -305,7 +306,7 @@ def test_a_persons_file_is_kept_whatever_is_in_it(archive: Path, importer: Impor
 spoils = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(spoils, st.none() | st.floats(0, 1))
 def test_a_damaged_archive_is_refused_or_gives_the_same(
     archive: Path, spoiled: list[tuple[float, int]], cut: float | None

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
@@ -18,6 +18,7 @@ from state.stores.database.connection import memory_database, open_database
 from state.stores.vectors.chroma import open_index
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
+from tests.support.long_variants import examples
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 
@@ -109,7 +110,7 @@ def test_hostile_queries_are_text(crystals: Crystals, query: str) -> None:
 
 
 @given(query=st.text())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_string_is_a_query(crystals: Crystals, query: str) -> None:
     crystals.upsert([_note("the canary and the cluster", session="s")])
     _searcher(crystals).search(query, NOW)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import FADED_STRENGTH, Lifecycle, strength
@@ -27,6 +27,7 @@ from state.stores.database.connection import (
     things,
     to_text,
 )
+from tests.support.long_variants import examples
 
 HERE = Path(__file__).parent
 SCHEMA = (HERE / "version_1.sql").read_text(encoding="utf-8")
@@ -74,7 +75,7 @@ def test_the_first_migration_is_what_the_first_release_wrote() -> None:
     assert len(MIGRATIONS) == SCHEMA_VERSION
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(stored)
 def test_a_database_of_version_1_keeps_everything_and_knows_when_its_crystals_fade(
     rows: list[Row],

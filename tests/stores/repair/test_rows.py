@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
@@ -20,6 +20,7 @@ from state.stores.repair.pages import Pages, open_pages, read_pages
 from state.stores.repair.rebuild import Rebuilt, build
 from state.stores.repair.refill import Known
 from state.stores.repair.rows import catalogue
+from tests.support.long_variants import examples
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 NOTHING_ELSE = Known((), every=False, consumed=(), pending=(), standing=(), unread="{}")
@@ -71,7 +72,7 @@ _VALUES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), _VALUES, _VALUES), unique_by=lambda row: row[0], max_size=30)
 )
@@ -250,7 +251,7 @@ def test_a_page_is_taken_from_the_log_and_one_whose_last_image_is_bad_as_it_was_
     assert cut.damage == []  # as every process leaves it that is killed while it writes
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.binary(min_size=0, max_size=3 * 4096), st.binary(max_size=5_000))
 def test_no_bytes_whatever_stop_the_reader(main: bytes, log: bytes) -> None:
     pages = open_pages(main, log)

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.sessions.item import Item, State
@@ -21,6 +21,8 @@ from state.stores.sessions.relations import Relation
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 from tests.state.sessions.shelves import START, ListShelf, item
+from tests.support.folders import PLACE
+from tests.support.long_variants import examples
 
 
 @pytest.fixture
@@ -67,10 +69,13 @@ drafts = st.lists(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(drafts, ranges)
 def test_the_shelf_hands_out_what_a_sorted_list_would(given_: list[tuple[Any, ...]], only: Range) -> None:
-    with TemporaryDirectory() as folder, closing(open_database(Path(folder) / "state.db")) as connection:
+    with (
+        TemporaryDirectory(dir=PLACE) as folder,
+        closing(open_database(Path(folder, "state.db"))) as connection,
+    ):
         sessions = Sessions(connection)
         session, other = sessions.open("s", "ttl", {}, START), sessions.open("other", "ttl", {}, START)
         kept = []

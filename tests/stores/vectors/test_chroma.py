@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from state.errors import FencedError, StorageError
 from state.stores.vectors.chroma import Found, IndexReport, VectorIndex, open_index, open_whole
 from state.stores.vectors.sealed_folder import IndexFolder
+from tests.support.long_variants import examples
 
 Matrix = NDArray[np.float32]
 
@@ -273,7 +274,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None, database=None)
+@examples(12, database=None)
 @given(steps)
 def test_after_any_steps_the_index_holds_what_a_dictionary_holds(steps: list[tuple[str, list[int], int]]) -> None:
     truth = Arrays({})

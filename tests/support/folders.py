@@ -1,0 +1,19 @@
+"""Where the folders of tests lie: in memory where there is room, for a sync of a disk takes a test's whole time.
+
+The path is short: that of a socket must be.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+_ROOM_BYTES = 4 << 30
+_MEMORY = Path("/dev/shm")  # noqa: S108 - everything below it is made by mkdtemp
+
+
+def _place() -> str:
+    there = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK | os.X_OK)
+    return str(_MEMORY) if there and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES else "/tmp"  # noqa: S108
+
+
+PLACE = _place()

@@ -1,0 +1,393 @@
+"""Real processes of `dreamd` that start in milliseconds: a server imports what is slow once, and forks.
+
+`Forked` is a `subprocess.Popen` of `dreamd WORDS`: it has its own memory, its own limits and its own end, and may be
+killed. What it does not show is the import of modules: the tests of cold starts, exit statuses and recipes start an
+interpreter of their own. One server is there for all workers of a run; who needs it first starts it, and it ends with
+the run, however that ends, and all that it has forked with it.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import select
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, AnyStr
+
+ROOT = Path(__file__).parents[2]
+_MODULE = "tests.support.forked"
+_SERVE, _STAND_IN = "serve", "dreamd"
+# The folder of this run's server: set by whoever begins the run, inherited by its workers.
+FOLDER = "TESTS_FORKING"
+_PATIENCE_SECONDS = 300.0
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+# linux/capability.h: root without these obeys the permissions of files as everybody does.
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
+_EXECUTED = (  # the parameters of Popen._execute_child
+    "args executable preexec_fn close_fds pass_fds cwd env startupinfo creationflags shell p2cread p2cwrite c2pread"
+    " c2pwrite errread errwrite restore_signals gid gids uid umask start_new_session process_group"
+).split()
+_HEAVY = (
+    "daemon.cli.bootstrap daemon.cli.diff daemon.cli.doctor daemon.cli.dream daemon.cli.export daemon.cli.feel"
+    " daemon.cli.forget daemon.cli.history daemon.cli.init daemon.cli.ingest daemon.cli.mcp daemon.cli.mood"
+    " daemon.cli.note daemon.cli.restore daemon.cli.review daemon.cli.search daemon.cli.session daemon.cli.status"
+    " daemon.cli.why daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run daemon.upkeep.takeover daemon.mcp.stdio daemon.process.run"
+    " daemon.dream.checkpoints daemon.api.operations daemon.http.app graphs.dream state.stores.vectors.chroma chromadb uvicorn"
+    " langgraph.checkpoint.sqlite daemon.models.litellm_model re2 state.secrets.redaction openai httpx tiktoken onnxruntime"
+    " tokenizers daemon.mcp.server daemon.mcp.http mcp.server watchfiles"
+).split()
+
+
+class Forked(subprocess.Popen[AnyStr]):
+    """`dreamd` with these words; the parameters are those of Popen.
+
+    `before`: "module:function" and its arguments (of JSON), called in the process before the command begins. `kib`:
+    by how much its memory had grown when it ended.
+    """
+
+    kib = 0
+
+    def __init__(
+        self,
+        words: Sequence[str | Path],
+        *,
+        before: tuple[str, Sequence[Any]] | None = None,
+        **parameters: Any,
+    ) -> None:
+        self._before = before
+        self._status: int = -1
+        super().__init__([str(word) for word in words], **parameters)
+
+    def _execute_child(self, *given: Any) -> None:
+        child: dict[str, Any] = dict(zip(_EXECUTED, given, strict=False))
+        self._status, told = os.pipe()
+        standard: list[int] = [child["p2cread"], child["c2pwrite"], child["errwrite"]]
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        fds: list[int] = [fd if fd != -1 else number or nothing for number, fd in enumerate(standard)]
+        request = {
+            "words": child["args"],
+            "environment": dict(os.environ if child["env"] is None else child["env"]),
+            "folder": os.fspath(child["cwd"] or Path.cwd()),
+            "session": bool(child["start_new_session"]),
+            "umask": child["umask"],
+            "before": self._before,
+        }
+        devnull: int | None = getattr(self, "_devnull", None)
+        pairs = zip(standard, (child["p2cwrite"], child["c2pread"], child["errread"]), strict=True)
+        ours: list[int] = [fd for fd, other in pairs if -1 not in (fd, other) and fd != devnull]
+        try:
+            self.pid = _asked(json.dumps(request).encode(), [*fds, told])
+        finally:
+            for fd in (told, nothing, *ours, *([] if devnull is None else [devnull])):
+                os.close(fd)
+        self._child_created = True
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is stopped (SIGSTOP)."""
+        with suppress(FileNotFoundError):
+            stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
+            return stat.rpartition(") ")[2][0] == "T"
+        return False
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        ready, _, _ = select.select([self._status], [], [], 0 if flags & os.WNOHANG else None)
+        if not ready:
+            return 0, 0
+        said = os.read(self._status, 64).split()
+        os.close(self._status)
+        if not said:  # the server has gone, and everybody with it
+            return self.pid, signal.SIGKILL
+        self.kib = int(said[1])
+        return self.pid, int(said[0])
+
+    def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
+        lock = self._waitpid_lock  # type: ignore[attr-defined]
+        if self.returncode is None and lock.acquire(blocking=False):  # else somebody waits for it
+            try:
+                pid, status = self._try_wait(os.WNOHANG) if self.returncode is None else (0, 0)
+                if pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+            finally:
+                lock.release()
+        return self.returncode
+
+
+def run(
+    words: Sequence[str | Path],
+    *,
+    stdin: bytes = b"",
+    environment: Mapping[str, str],
+    seconds: float = _PATIENCE_SECONDS,
+    before: tuple[str, Sequence[Any]] | None = None,
+) -> "subprocess.CompletedProcess[bytes]":
+    """The command to its end. Raises TimeoutExpired, and kills it, when it takes longer."""
+    process: Forked[bytes] = Forked(
+        words,
+        before=before,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=environment,
+    )
+    with process:
+        try:
+            out, err = process.communicate(stdin, timeout=seconds)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def stand_in() -> tuple[list[str], dict[str, str]]:
+    """A command in place of `dreamd`, and a variable that it needs: for programs that start one themselves.
+
+    It forks `dreamd` with its own stdin, stdout and stderr, hands signals on to it, and ends as it does.
+    """
+    folder = os.environ.get(FOLDER) or begin()
+    return [sys.executable, "-I", "-S", str(Path(__file__)), _STAND_IN], {FOLDER: folder}
+
+
+def limited(*limits: tuple[int, int]) -> None:
+    """For `before`: limits of setrlimit(2), each its kind and the most that is allowed."""
+    for kind, most in limits:
+        resource.setrlimit(kind, (most, most))
+
+
+def ticking(seconds: float) -> None:
+    """For `before`: a daemon that looks after its workspaces so often, and not twice a minute."""
+    import_module("daemon.service.scheduler").TICK_SECONDS = seconds  # type: ignore[attr-defined]
+
+
+def unprivileged() -> None:
+    """For `before`: permissions bind this process, also where root runs the tests."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # two times: effective, permitted, inheritable
+    if libc.capget(header, sets):
+        raise OSError(ctypes.get_errno(), "capget")
+    for number in (0, 1):  # access(2) asks for what is permitted
+        sets[number] &= ~(1 << _CAP_DAC_OVERRIDE | 1 << _CAP_DAC_READ_SEARCH) & 0xFFFFFFFF
+    if libc.capset(header, sets):
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def begin() -> str:
+    """Begin a run, of this process: returns the folder of a server that nobody has started yet."""
+    from tests.support.folders import PLACE  # late: the stand-in finds nothing of ours
+
+    folder = tempfile.mkdtemp(prefix="dreamd-forking-", dir=PLACE)
+    Path(folder, "run").write_text(str(os.getpid()), encoding="ascii")
+    os.environ[FOLDER] = folder
+    return folder
+
+
+def end(folder: str) -> None:
+    """End the server of a run, if there is one."""
+    with suppress(FileNotFoundError):
+        os.kill(int(Path(folder, "pid").read_text(encoding="ascii")), signal.SIGKILL)
+    shutil.rmtree(folder)
+    del os.environ[FOLDER]
+
+
+@contextmanager
+def server() -> Iterator[None]:
+    """For a program of its own: a run until the end of the block, unless it is part of one."""
+    folder = None if FOLDER in os.environ else begin()
+    try:
+        yield
+    finally:
+        if folder:
+            end(folder)
+
+
+def die_with_parent() -> None:
+    """This process is killed when the one that started it ends, so that nothing is left of a run that was stopped."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _asked(request: bytes, fds: list[int]) -> int:
+    """The number of the process that the server has forked for this."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(_PATIENCE_SECONDS)
+        line.connect(_server())
+        socket.send_fds(line, [len(request).to_bytes(4, "big")], fds)
+        line.sendall(request)
+        said = line.recv(16)
+    assert said, "the server of forked processes has died"
+    return int(said)
+
+
+def _server() -> str:
+    folder = os.environ.get(FOLDER) or begin()
+    path = Path(folder, "socket")
+    with Path(folder, "lock").open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            with Path(folder, "said").open("wb") as said:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", _MODULE, _SERVE, folder],
+                    cwd=ROOT,
+                    env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "NO_PROXY": "127.0.0.1"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    start_new_session=True,
+                )
+            Path(folder, "pid").write_text(str(process.pid), encoding="ascii")
+            deadline = time.monotonic() + _PATIENCE_SECONDS
+            while not path.exists():
+                assert process.poll() is None, Path(folder, "said").read_text(encoding="utf-8")
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            process.returncode = 0  # it lives until the end of the run: `end`
+    return str(path)
+
+
+# ------------------------------------------------------------------- the server
+
+
+def _serve(folder: str) -> None:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    os.environ["ANONYMIZED_TELEMETRY"] = "False"
+    for name in _HEAVY:
+        import_module(name)
+    from daemon.models.litellm_import import load_litellm
+
+    litellm = load_litellm()
+    with suppress(Exception):  # nobody answers there; what the first call loads is loaded
+        messages = [{"role": "user", "content": "?"}]
+        litellm.completion("openai/gpt-4o-mini", messages, api_base="http://127.0.0.1:9", api_key="k", timeout=2)
+    waking, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    children: dict[int, int] = {}
+    run = os.pidfd_open(int(Path(folder, "run").read_text(encoding="ascii")))
+    with socket.socket(socket.AF_UNIX) as listening, selectors.DefaultSelector() as selector:
+        path = Path(folder, "socket")
+        listening.bind(f"{path}.new")
+        listening.listen(64)
+        Path(f"{path}.new").rename(path)
+
+        def accept() -> None:
+            line, _ = listening.accept()
+            with line:
+                _fork(line, children, (listening.fileno(), waking, woken, run, selector.fileno()))
+
+        def reap() -> None:
+            os.read(waking, 4096)
+            _reap(children)
+
+        does: dict[int, Callable[[], None]] = {listening.fileno(): accept, waking: reap, run: sys.exit}
+        for fd, do in does.items():
+            selector.register(fd, selectors.EVENT_READ, do)
+        while True:
+            for key, _ in selector.select():
+                key.data()
+
+
+def _reap(children: dict[int, int]) -> None:
+    own = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() // 1024
+    while children:
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
+        if not pid:
+            return
+        told = children.pop(pid)
+        with suppress(BrokenPipeError):  # nobody waits for it any more
+            os.write(told, f"{status} {usage.ru_maxrss - own}".encode())
+        os.close(told)
+
+
+def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -> None:
+    head, fds, _, _ = socket.recv_fds(line, 4, 4)
+    rest, request = int.from_bytes(head, "big"), b""
+    while len(request) < rest and (more := line.recv(rest - len(request))):
+        request += more
+    asked = json.loads(request)
+    *standard, told = fds
+    child = os.fork()
+    if child == 0:
+        for fd in (*own, told, *children.values(), line.fileno()):
+            os.close(fd)
+        _become(asked, standard)
+    children[child] = told
+    for fd in standard:
+        os.close(fd)
+    line.sendall(str(child).encode())
+
+
+def _become(asked: dict[str, Any], standard: list[int]) -> None:
+    """The command, in the child; does not return."""
+    status = 70
+    try:
+        die_with_parent()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the run is in the background
+        if asked["session"]:
+            os.setsid()
+        if asked["umask"] >= 0:
+            os.umask(asked["umask"])
+        for number, fd in enumerate(standard):
+            os.dup2(fd, number)
+        for fd in standard:
+            os.close(fd)
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        os.chdir(asked["folder"])
+        time.tzset()
+        sys.argv = ["dreamd", *asked["words"]]
+        sys.stdin = _stream(0, "r")
+        sys.stdout = _stream(1, "w")
+        sys.stderr = _stream(2, "w")
+        if asked["before"]:
+            where, arguments = asked["before"]
+            module, _, name = where.partition(":")
+            getattr(import_module(module), name)(*arguments)
+        from daemon.cli import main
+
+        status = main(asked["words"])
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - as the interpreter does at its end
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+
+
+def _stream(fd: int, mode: str) -> IO[str]:
+    errors = "surrogateescape" if fd == 0 else "backslashreplace" if fd == 2 else "strict"
+    return open(fd, mode, encoding="utf-8", errors=errors, buffering=1 if fd == 2 else -1, closefd=False)
+
+
+def _stand_in(words: Sequence[str]) -> None:
+    process: Forked[bytes] = Forked(words, stdin=0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: process.send_signal(number))
+    status = process.wait()
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[2]) if sys.argv[1] == _SERVE else _stand_in(sys.argv[2:])
