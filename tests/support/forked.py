@@ -43,10 +43,11 @@ _HEAVY = (
     "daemon.cli.bootstrap daemon.cli.diff daemon.cli.doctor daemon.cli.dream daemon.cli.export daemon.cli.feel"
     " daemon.cli.forget daemon.cli.history daemon.cli.init daemon.cli.ingest daemon.cli.mcp daemon.cli.mood"
     " daemon.cli.note daemon.cli.restore daemon.cli.review daemon.cli.search daemon.cli.session daemon.cli.status"
-    " daemon.cli.why daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run daemon.upkeep.takeover daemon.mcp.stdio daemon.process.run"
-    " daemon.dream.checkpoints daemon.api.operations daemon.http.app graphs.dream state.stores.vectors.chroma chromadb uvicorn"
-    " langgraph.checkpoint.sqlite daemon.models.litellm_model re2 state.secrets.redaction openai httpx tiktoken onnxruntime"
-    " tokenizers daemon.mcp.server daemon.mcp.http mcp.server watchfiles"
+    " daemon.cli.why daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run daemon.upkeep.takeover"
+    " daemon.mcp.stdio daemon.process.run daemon.dream.checkpoints daemon.api.operations daemon.http.app"
+    " graphs.dream state.stores.vectors.chroma chromadb uvicorn langgraph.checkpoint.sqlite"
+    " daemon.models.litellm_model re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"
+    " daemon.mcp.server daemon.mcp.http mcp.server watchfiles"
 ).split()
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
@@ -367,7 +367,7 @@ sentences = st.lists(st.sampled_from(TOPICS), min_size=2, max_size=6).map(
 
 @pytest.mark.parametrize("dense", [True, False])
 @given(stored=st.lists(sentences, min_size=20, max_size=40), new=st.lists(sentences, min_size=1, max_size=4))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
     stored: list[str], new: list[str], *, dense: bool
 ) -> None:
