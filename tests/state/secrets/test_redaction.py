@@ -199,6 +199,16 @@ SHA = hashlib.sha256(b"x").hexdigest()
         "docker run -u 1000:1000 app",
         "the key idea: tokens are cheap, secrets are not",
         "pin the version to 1234",
+        f'pin-sha256="{base64.b64encode(random.Random(3).randbytes(32)).decode()}"; max-age=5184000',
+        "com.shop.passwords:core:2.0.0-rc.1+build.9392",
+        "- uses: docker/login-action@v3\n  with:\n    password: ${{ secrets.TOKEN }}",
+        'keyring.set_password("shop-sync", user, new)',
+        'ref = vault.secret("kv/data/payments#stripe")',
+        '"password.forgot": "忘记密码？"',
+        "https://shop.test/s?keywords=keyboard&qid=4749411904",
+        "the invoice has customer no. 57937482, contract V-0741886, and no pin",
+        "Server=SQL03;Database=Claims;Integrated Security=SSPI (no password)",
+        "the most used password is still 123456",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
