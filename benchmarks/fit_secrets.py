@@ -32,7 +32,7 @@ _PENALTY, _STEPS = 1.0, 260
 _RATE = 0.003
 # Sentences as anybody says them are always learnt from, and never measured.
 _PLAIN_AUTHORS = ("plain", "notes")
-_AUTHORS = ("a", "b", "c")
+_AUTHORS = ("a", "b", "c", "d")
 _SAME = 0.75
 _LOWEST = -99.0
 

@@ -26,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    for author in ("a", "b", "c"):
+    for author in ("a", "b", "c", "d"):
         print(f"author {author}")
         recall(entries(CORPORA / f"secrets_{author}.jsonl", given.seed))
         harmless = entries(CORPORA / f"harmless_{author}.jsonl", given.seed)

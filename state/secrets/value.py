@@ -2,7 +2,9 @@
 
 import functools
 import re
+from collections.abc import Callable
 from itertools import pairwise
+from typing import TypeVar
 
 from state.secrets.languages import Vocabulary, key_of, vocabulary
 from state.text.common_words import COMMONPLACE
@@ -13,6 +15,8 @@ NOTHING, PLAIN, UNUSUAL, CHOSEN, EVIDENT = range(5)
 # So many characters tell how all look.
 _ENOUGH = 64
 _REMEMBERED = 4096
+_Result = TypeVar("_Result")
+_CACHES: list[Callable[[], None]] = []
 
 SYMBOLS = frozenset("!@#$%^&*?+=~§€£¡¿!#@")
 _INNER = late_pattern(r"[^\W_][!@#$%^*§€£¡!]+[^\W_]")
@@ -53,7 +57,7 @@ _NO_LOOK = late_pattern(
     r"|\d{1,4}[-./:]\d{1,2}(?:[-./:T]\d{1,4})*(?:Z|\+\d\d.*)?|v?\d+(?:\.\d+)+[\w.-]*|[A-Z]{2,10}-\d{1,7}|#\d+|[>)]?@[\w.:/-]+|h1:.*|&\w+;"
     r"|[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,6}(?::\d+)?|\d[\d.,x×-]*(?:[ _-]?(?:[a-z]{1,12}|[A-Z]{1,3}|%"
     r"|°C?))?|--?[\w-]+(?:=.*)?"
-    r"|[€$£]?\d[\d.,]*[kKmM€$%]?|\d+(?:st|nd|rd|th|er|e|º|ª)|(?:SHA|sha|MD|md|crc|CRC)\d*[:-].*|data:.*|arn:.*|(?:[0-9A-Fa-f]{2}[:-]){3,}[0-9A-Fa-f]{2}|#[0-9A-Fa-f]{3,8}|#L\d.*|.*\.tgz#.*|[0-9a-f]{7,}\.\.\.?[0-9a-f]{7,}",
+    r"|[€$£]?\d[\d.,]*[kKmM€$%]?|\d+(?:st|nd|rd|th|er|e|º|ª)|(?:SHA|sha|MD|md|crc|CRC)\d*[:-].*|data:.*|arn:.*|(?:[0-9A-Fa-f]{2}[:-]){3,}[0-9A-Fa-f]{2}|#[0-9A-Fa-f]{3,8}|#L\d.*|.*\.tgz#.*|[0-9a-f]{7,}\.\.\.?[0-9a-f]{7,}|0x[0-9a-fA-F]{1,20}|[\w.-]+\.(?:example|invalid|localhost)",
     re.DOTALL,
 )
 # base64, SHA-256, OAuth2, v1.2, 2FA, 8-character: words with digits.
@@ -66,6 +70,13 @@ _TECHNICAL = late_pattern(
     r"|\d[\d.,x-]*(?:[ _-]?[a-z]{1,12})?|[a-z]{1,4}\d|[a-z]{1,3}\d{1,4}[a-z]?"
     r"|k8s|i18n|l10n|a11y|b2[bc]|s3|e2e",
     re.IGNORECASE,
+)
+# group:core:2.0.0-rc.1, docker/login-action@v3, actions/checkout@<commit>, Firefox/126.0.1, kv/data/payments#stripe
+_REFERENCE = late_pattern(
+    r"[A-Za-z_][\w.-]*(?:[:/][\w.-]+){0,4}(?:[:@]v?\d+(?:\.\d+)+[\w.+-]*|@v\d+(?:\.\d+)*|@[0-9a-f]{40})"
+    r"|[A-Za-z_][\w.-]*/[\w./-]+@(?:v?\d[\w.]*|main|master|[0-9a-f]{7,})|[A-Za-z]+/\d+(?:\.\d+)+"
+    r"|[A-Za-z_-]+(?:/[A-Za-z_.-]+)+[#:][\w-]+|(?:kv|secrets?|projects|vault|data|prod|staging|services?|apps?|src|config)(?:/[A-Za-z_.-]+)+"
+    r"|(?:[A-Z][a-z]+){2,}(?:\.[A-Z]\w*)+|\d+:\d+:(?:web|ios|android):[0-9a-f]+"
 )
 _CODE_LIKE = late_pattern(r"[(){}\[\]<>;|\\\"'`]|=[\w\"'=>]|::|->|&&|\w\.\w+\(|^[-+=/*]|,\w|\w=$")
 _JOINED = late_pattern(r"[^\W\d_]{2,}(?:[-_.&+][^\W\d_]{2,}){1,6}[!?]?")
@@ -84,12 +95,19 @@ _CALL_LIKE = late_pattern(
 _TRAILING_DIGITS = late_pattern(r"\d+$")
 
 
+def remembered(function: Callable[..., _Result]) -> "functools._lru_cache_wrapper[_Result]":
+    """The function with a cache of its results that `forget` clears: its arguments are pieces of a text."""
+    cached = functools.lru_cache(_REMEMBERED)(function)
+    _CACHES.append(cached.cache_clear)
+    return cached
+
+
 def is_template(value: str) -> bool:
     """Whether a value is filled in by a program, or was blotted out."""
     return bool(_TEMPLATE.fullmatch(value))
 
 
-@functools.lru_cache(_REMEMBERED)
+@remembered
 def is_placeholder(value: str) -> bool:
     """Whether the whole value stands for a secret without being one: a variable, a template, dots, plain words."""
     word = value[: 2 * _ENOUGH].strip("\"'`.,;:!? ")
@@ -137,13 +155,13 @@ def _is_wide_word(words: Vocabulary, part: str) -> bool:
     return part > "\u3000" and (part in words.yours or part in words.small or key_of(part) in words.named)
 
 
-@functools.lru_cache(_REMEMBERED)
+@remembered
 def _is_stock(word: str) -> bool:
     words = vocabulary()
     return word in _NO_SECRETS or word in words.yours or key_of(word) in words.named or set(word) <= {"x", "*"}
 
 
-@functools.lru_cache(_REMEMBERED)
+@remembered
 def looks_drawn(text: str) -> bool:
     """Whether the text looks drawn at random: long, of letters and digits that change places often."""
     if _UUID.fullmatch(text):
@@ -172,12 +190,17 @@ def _class(character: str) -> int:
     return 0 if character.isdigit() else 1 if character.islower() else 2
 
 
+def is_reference(word: str) -> bool:
+    """Whether a word says which version or which entry of something is meant."""
+    return bool(_REFERENCE.fullmatch(word))
+
+
 def is_code(word: str) -> bool:
     """Whether a bare word is written as a program is."""
     return bool(_CODE_LIKE.search(word))
 
 
-@functools.lru_cache(_REMEMBERED)
+@remembered
 def is_call(word: str) -> bool:
     """Whether a bare word is a piece of a program rather than a password with brackets in it."""
     return bool(_CALL_LIKE.search(word))
@@ -188,7 +211,7 @@ def is_technical(word: str) -> bool:
     return bool(_TECHNICAL.fullmatch(word))
 
 
-@functools.lru_cache(_REMEMBERED)
+@remembered
 def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
     """How much a bare word looks like a password or a key, from NOTHING to EVIDENT."""
     if len(word) < (4 if word.isascii() else 2) or is_placeholder(word):
@@ -197,7 +220,7 @@ def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
     letter = any(character.isalpha() for character in word)
     digit = any(character.isdigit() for character in word)
     symbols = sum(character in SYMBOLS for character in word[1:])
-    if _NO_LOOK.fullmatch(word) or is_technical(word):
+    if _NO_LOOK.fullmatch(word) or is_technical(word) or _REFERENCE.fullmatch(word):
         return UNUSUAL if word.isdigit() and len(word) >= 6 else NOTHING
     if not letter:
         return UNUSUAL if digit and symbols and len(word) >= 6 else NOTHING
@@ -250,5 +273,5 @@ def are_drawn(words: list[str]) -> bool:
 
 def forget() -> None:
     """Drop what was remembered of words that were judged: some are secrets."""
-    for judge in (is_call, is_placeholder, looks_drawn, strength, _is_stock):
-        judge.cache_clear()
+    for clear in _CACHES:
+        clear()

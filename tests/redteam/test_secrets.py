@@ -10,8 +10,10 @@ from tests.redteam.corpus import CORPORA, entries, is_left
 from tests.support.long_variants import variants
 
 # What is reached on this corpus less what chance takes from it; benchmarks/redaction.py prints the figures.
-LEAST_CAUGHT = {"a": 0.93, "b": 0.92, "c": 0.92}
-LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.8, 0.005
+# The weights are fitted on these texts: of the fourth author's, met for the first time before anything was
+# fitted on them, 89.6 % of the secrets went, and 2.75 % of the harmless texts were changed.
+LEAST_CAUGHT = {"a": 0.94, "b": 0.93, "c": 0.93, "d": 0.92}
+LEAST_OF_A_LANGUAGE, MOST_CHANGED = 0.84, 0.004
 
 
 @pytest.mark.parametrize("author", LEAST_CAUGHT)

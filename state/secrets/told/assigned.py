@@ -16,6 +16,7 @@ from state.secrets.value import (
     is_call,
     is_name,
     is_placeholder,
+    is_reference,
     is_technical,
     is_template,
     looks_drawn,
@@ -27,7 +28,7 @@ _HEAD = late_pattern(r"[A-Za-z0-9_.]*$")
 _TAIL = late_pattern(r"[A-Za-z0-9À-ɏЀ-ӿ]{0,24}(?:\[\d{1,3}\])?(?:[_.-][A-Za-z0-9]{1,30}){0,4}")
 # `password_hash`, `tokenizer`, `token_count`, `secret_name` are about the secret, not it.
 _ABOUT = late_pattern(
-    r"s?[_.-]?(?:hash(?!_?salt)|count|limit|length|len|type|name|path|file(?!_?pass)|url|uri|field|label|hint|policy|rules?|reset|min|max"
+    r"s?[_.-]?(?:hash(?!_?salt)|sha\d|md5|count|limit|length|len|type|name|path|file(?!_?pass)|url|uri|field|label|hint|policy|rules?|reset|min|max"
     r"|size|budget|usage|expir|ttl|at$|arn|ref|index|i[sz]e|i[sz]|less|ring|manager|prefix|version|format|provider|class"
     r"|store|required|strength|prompt|placeholder|input|error|valid|check|used|per|in$|out$|id$|ids$|ary|ion|ive|board|pad"
     r"|word_?(?:hash|length)|regex|pattern|mismatch|changed|created|updated|visible|toggle|confirm|repeat|again|match|form|screen|view"
@@ -38,7 +39,8 @@ _ABOUT = late_pattern(
 _NO_ABOUT = frozenset({"s", "_id", "_access_key", "_file_password"})
 _BEFORE_ABOUT = late_pattern(
     r"(?<![a-z])(?:next_?page|next|page|continuation|cancel\w*|pad|eos|bos|unk|mask|sep|special|stop|max|min|num|total|sort|partition"
-    r"|prompt|completion|input|output|public(?:[ _-]?key)?|cache|foreign|reset|forgot|no|primary[ _-]foreign"
+    r"|prompt|completion|input|output|public(?:[ _-]?key)?"
+    r"|application[ _-]?server|vapid|cache|foreign|reset|forgot|no|primary[ _-]foreign"
     r"|idempotency|map|hot|short"
     r"|arrow|error|hint|label|title|message|dica|pista|indice|hinweis|country|postal|zip|status|exit|qr|bar|product|source|area|dial|color|colour|language|currency|promo|discount"
     r"|coupon|voucher|response|http|return|state|error|order|booking|tracking|reference|article|item|gate|airport|type)"
@@ -96,6 +98,11 @@ _HEX = late_pattern(r"[0-9a-fA-F-]+")
 _SYMBOL = late_pattern(r"[!@#$%^&*+=?~|{}§€£]")
 _CODE = late_pattern(r"[(){}\[\]<>$|]")
 _WORDS = late_pattern(r"[^\W\d_]{3,14}(?:[ -][^\W_]{2,14}){2,11}")
+_SOURCE_FILE = late_pattern(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|h|cpp|cs|php|kt|swift|scala|html|md)$")
+# keyring.set_password("service", user, …): what is given first is whose it is.
+_GIVEN_FIRST = late_pattern(r"\(\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],\s")
+_SETTING = late_pattern(r"(?:set|get|save|store|put|add|write|load|delete|remove|update)_?$", re.IGNORECASE)
+_IDEOGRAPH = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 # What is done with a secret that is given to a function.
 _DOING = late_pattern(
     r"(?:check|valid\w*|is|verify|hash|compare|encrypt|decrypt|test|expect|get|read|fetch|find|label|text|has|fill|type|name|by|field"
@@ -138,10 +145,12 @@ def name_end(text: str, end: int) -> int:
 def is_about(text: str, start: int, end: int, stop: int) -> bool:
     """Whether the name from `start` to `stop`, with a noun that ends at `end`, only speaks about a secret."""
     ending = text[end:stop]
-    if ending and ending.lower() not in _NO_ABOUT and _ABOUT.match(ending):
+    if ending and ending.lower() not in _NO_ABOUT and (_ABOUT.match(ending) or _SOURCE_FILE.search(ending)):
         return True
     before = text[max(0, start - 24) : start]
     if text[stop : stop + 1] == "(" and (_DOING.search(before) or "." in text[end:stop]):
+        return True
+    if _SETTING.search(before) and _GIVEN_FIRST.match(text, stop):
         return True
     return bool(_BEFORE_ABOUT.search(before))
 
@@ -221,7 +230,7 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
 def _is_reference(value: Value, *, shouted: bool) -> bool:
     """Whether the value only says where the secret is: a path, an address, a call, a field, a type."""
     text = value.text
-    if _RULES.fullmatch(text):
+    if _RULES.fullmatch(text) or is_reference(text):
         return True
     if _PATH.match(text):
         return not any(looks_drawn(part) for part in text.split("/")) or "://" in text
@@ -257,6 +266,10 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
 def _is_word(text: str) -> bool:
     """Whether a text only names something: a field, a label in some language."""
     words = vocabulary()
+    if _IDEOGRAPH.search(text) and (
+        text[-1] in "?？)）" or any(word > "\u3000" and word in text for word in words.named)
+    ):
+        return True  # the label of a form: 忘记密码？
     parts = [key_of(part) for part in re.split(r"[_.\s-]", text)]
     about = sum(part in words.about for part in parts)
     known = 2 * about > len(parts) or any(part in words.named for part in (*parts, key_of(text)))

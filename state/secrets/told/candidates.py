@@ -1,5 +1,6 @@
 """Candidates: the spans of a text that could be a told secret, each with the nouns on both sides of it."""
 
+import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -7,7 +8,16 @@ from dataclasses import dataclass, replace
 
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.told.mentions import Mention
-from state.secrets.value import PLAIN, UNUSUAL, is_call, is_placeholder, is_technical, looks_drawn, strength
+from state.secrets.value import (
+    PLAIN,
+    UNUSUAL,
+    is_call,
+    is_placeholder,
+    is_reference,
+    is_technical,
+    looks_drawn,
+    strength,
+)
 from state.text.patterns import late_pattern
 
 REACH_BEHIND, REACH_AHEAD = 160, 90
@@ -19,7 +29,7 @@ _QUOTED = (
 )
 _NUMBER = (
     rf"(?:(?<![\w.,/+-])|(?<=[{_IDEOGRAPH}]))[*#]?(?:\d{{1,8}}(?:(?:[ \u00a0-]| – )\d{{2,8}}){{1,7}}"
-    rf"|\d{{3,12}}|\d(?:[ -]\d){{3,7}})[#*]?(?![A-Za-zÀ-ӿ_\d%°€$]|[.,:/-]\d)"
+    rf"|\d{{1,2}}(?:-\d{{1,2}}){{3,5}}|\d{{3,12}}|\d(?:[ -]\d){{3,7}})[#*]?(?![A-Za-zÀ-ӿ_\d%°€$]|[.,:/-]\d)"
 )
 # As keypads have them: 2580E, B4729, 38К2417.
 _CODE = r"(?<![\w.,/+#-])(?:[A-ZА-Я]\d{3,6}[A-ZА-Я]?|\d{3,6}[A-ZА-Я]|\d{1,3}[A-ZА-Я]\d{2,5})(?![\w%°€$-]|[.,:/]\d)"
@@ -36,7 +46,7 @@ _PHRASE = late_pattern(
 )
 _PLAIN_FORM = late_pattern(
     r"--?[A-Za-z].*|[\w.+%-]+@[\w-]+(?:\.[\w-]+)+|[a-z][a-z0-9+.-]{1,20}://.*|www\..*|(?:~|\.{1,2})?/.*|[A-Za-z]:\\.*"
-    r"|(?:[0-9A-Fa-f]{2}:){3,}[0-9A-Fa-f]{2}|0x[0-9a-fA-F]{40}|[A-Za-z][\w.-]*=\w{0,3}|AAAA[BCDE]3Nza\S{20,}|\d{1,4}[-./:]\d{1,2}[-./:T]\d{1,4}(?:[:T]\d\d)*Z?|v?\d+(?:\.\d+)+|(?:X|Content|Accept|Set)-[A-Z][\w-]+"
+    r"|(?:[0-9A-Fa-f]{2}:){3,}[0-9A-Fa-f]{2}|0x[0-9a-fA-F]{1,40}|[A-Za-z][\w.-]*=\w{0,3}|AAAA[BCDE]3Nza\S{20,}|[A-Za-z_][\w.-]{0,40}=(?:-?\d{1,4}|0x[0-9a-fA-F]+)|\d{1,4}[-./:]\d{1,2}[-./:T]\d{1,4}(?:[:T]\d\d)*Z?|v?\d+(?:\.\d+)+|(?:X|Content|Accept|Set)-[A-Z][\w-]+"
     r"|(?:ssh|ecdsa|sk|rsa|aes|sha|hmac|curve|ed|chacha|diffie)-?\d*-.*|[A-Z]{2,4}-[A-Z][a-z]+|\w+(?:\(\)|\.\w+\(.*)"
 )
 _CIRCUIT = late_pattern(
@@ -47,8 +57,31 @@ _CIRCUIT = late_pattern(
 _SYMBOL = late_pattern(r"[^\w\s./:-]")
 _ESCAPE = late_pattern(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
 _LONG = 16
+# What a program calls something that is no secret, with the value behind it: id=…, "ETag": "…", max-age=…
+_CALLED_SO = late_pattern(
+    r"(?i)(?:^|[^a-z])(?:[\w.-]*(?:uu|gu|trace|span|request|user|order|device|tenant|build|run|job)[_-]?id"
+    r"|(?<!secret[ _-])(?<!api[ _-])(?<!key[ _-])id|uid|pid|rev|etag"
+    r"|[\w-]*(?:hash|digest|md5|sha\d{0,3}|checksum|fingerprint)|addr|max-age|lastmodified|timestamp)[\"']?\s?[:=：]\s?[\"']?$"
+    r"|(?:^|[^a-z])(?:address|age|server|host|hostname|data source"
+    r"|database|initial catalog|port|version|build|key_name|timeout"
+    r"|retry|minlen|size|count|limit|offset|page|date|time|qid|crid|ref|path|url|line|class|style|href|src|rel|type|help|title)=[\"']?$"
+    r"|\b(?:ObjectId|UUID|b64\w{6}|atob|btoa)\([\"']?$"
+)
+_JOINED_SETTINGS = late_pattern(r";[A-Za-z][\w ]{1,30}(?:=|$)")
+_ARMOUR = late_pattern(r"-----BEGIN (?:[A-Z0-9 ]{0,30}PUBLIC|PGP (?:SIGNATURE|MESSAGE)|[A-Z0-9 ]{0,20}CERTIFICATE)")
+_PUBLIC_KEY, _KEY = late_pattern(r"(?:ssh-|ecdsa-)[\w-]{2,30} [\w+/=]*$"), 800
+_ARMOURED = 6 * 1024
+# The number of something: "customer no. 5793", 伝票番号は
+_OF_NUMBER = late_pattern(
+    r"(?:\s|^)(?:no|nr|num|number|id|nummer|número|numero|numéro|n°|nº|№|номер|numer|numarası|no'su|is|ist|est|es|é|è)\.?$"
+    r"|[-\s]?(?:nummer|nr|numarası|号码|号|編號|番号|번호)$|[はがを是为為은는]$"
+)
+_SENTENCE = 60
+_LEFT_OF = " \t:：=#.*_`\"'“„«「『(（[№"
 _HASHED = late_pattern(
-    r"(?i)check_?sum|digest|fingerprint|commit|reference|signature made|using rsa key|shasum|integrity|ssh-rsa|public"
+    r"(?i)check_?sum|digest|etag|narhash|content-md5|sha\d{3}|\brev\b|acme-challenge|\bTXT\b|merkle"
+    r"|fingerprint|commit|reference|signature made|using \w+ key|gpg:\s"
+    r"|shasum|integrity|ssh-rsa|public"
     r"|prüfsumme|empreinte|huella|impronta|somme de contrôle|suma de"
     r"|отпечат|контрольная сумма|校验|指纹|哈希|ハッシュ|チェックサム"
 )
@@ -90,6 +123,7 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
     nouns = [one for one in found if one.noun is not Noun.THING]
     things = [one for one in found if one.noun is Noun.THING]
     tells = vocabulary().tells
+    general = _generalities(text)
     starts, thing_starts = [one.start for one in nouns], [one.start for one in things]
     for first, last in _windows(text, found):
         at = first
@@ -102,7 +136,7 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
             before, after, earlier = _beside(nouns, number, start, end)
             thing, later, _ = _beside(things, bisect_right(thing_starts, start), start, end)
             one = Candidate(start, end, form, before, after, earlier, thing, later)
-            if not (before or after or thing or later):
+            if not (before or after or thing or later) or _is_near(general, start, end):
                 continue
             if _may_be(text, one):
                 yield one
@@ -114,6 +148,11 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
                 and _is_led(text, start)
             ):
                 yield replace(one, end=phrase.end(), form="phrase")
+
+
+def _is_near(places: Sequence[int], start: int, end: int) -> bool:
+    number = bisect_right(places, end)
+    return number > 0 and start - places[number - 1] <= _SENTENCE
 
 
 def _span(text: str, chunk: re.Match[str]) -> tuple[int, int, str]:
@@ -191,6 +230,8 @@ def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
     if key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
+    if one.form not in {"phrase", "wide"} and _is_of_another(text, value, one):
+        return False
     if all(mention.noun is Noun.UNNAMED for mention in one.nouns) and not _is_chosen(value, one):
         return False
     if one.form in {"number", "code"}:
@@ -198,6 +239,48 @@ def _may_be(text: str, one: Candidate) -> bool:
     if one.form == "wide":
         return one.before is not None and _is_led(text, one.start)
     return one.form != "word" or _is_word(text, value, one)
+
+
+def _is_of_another(text: str, value: str, one: Candidate) -> bool:
+    """Whether a value is said to be something else: the id or the digest of something, its number, a field."""
+    head = text[max(0, one.start - 60) : one.start]
+    if head.rstrip(" \"'")[-1:] in {":", "=", "：", "("} and _CALLED_SO.search(head):
+        return True
+    if is_reference(value) or (one.form == "word" and _JOINED_SETTINGS.search(value)):
+        return True
+    if len(value) >= _LONG and looks_drawn(value) and (_HASHED.search(head) or _is_armoured(text, one.start)):
+        return True
+    return not any(map(str.islower, value)) and any(map(str.isdigit, value)) and _is_number_of(head)
+
+
+def _is_number_of(head: str) -> bool:
+    """Whether what stands before a number says of what it is the number."""
+    head = f" {head.lower()}".replace("\n", " ").rstrip(_LEFT_OF)
+    for _ in range(3):
+        if found := _OF_NUMBER.search(head):
+            head = head[: found.start()].rstrip(_LEFT_OF)
+    return head.endswith(_numbers())
+
+
+@functools.cache
+def _numbers() -> tuple[str, ...]:
+    return tuple(f" {word}" if word < "\u3000" else word for word in vocabulary().numbers)
+
+
+def _generalities(text: str) -> list[int]:
+    """Where a text speaks of what most people choose."""
+    lowered = text.lower()
+    return sorted(
+        match.start() for one in vocabulary().general if one in lowered for match in re.finditer(one, lowered)
+    )
+
+
+def _is_armoured(text: str, start: int) -> bool:
+    """Whether a place lies within a public key, a certificate or a signature."""
+    head = text.rfind("-----BEGIN ", max(0, start - _ARMOURED), start)
+    if head >= 0 and _ARMOUR.match(text, head) and "-----END" not in text[head:start]:
+        return True
+    return bool(_PUBLIC_KEY.search(text, max(0, start - _KEY), start))
 
 
 def _is_number(text: str, one: Candidate) -> bool:
@@ -215,7 +298,7 @@ def _is_word(text: str, word: str, one: Candidate) -> bool:
     if _DIGEST.search(behind) or (behind.endswith("\\") and _ESCAPE.match(word)):
         return False
     is_called = text[one.end : one.end + 1] == "(" and _IDENTIFIER.fullmatch(word)
-    if is_called or _is_other(text, word, one):
+    if is_called or _is_other(word, one):
         return False
     if strength(word) > PLAIN or not word.isalpha() or not word.islower():
         return True
@@ -233,13 +316,11 @@ def _is_chosen(value: str, one: Candidate) -> bool:
     return form == "quoted" or (form == "word" and mixed > 1)
 
 
-def _is_other(text: str, word: str, one: Candidate) -> bool:
+def _is_other(word: str, one: Candidate) -> bool:
     """Whether a word is known for something else: an address, a date, a call, the number of an account."""
     if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
         return True
     if is_call(word) and word < "\u3000" and not _IDEOGRAPHIC.search(word) and _CALLED.search(word):
-        return True
-    if len(word) >= _LONG and looks_drawn(word) and _HASHED.search(text, max(0, one.start - 60), one.start):
         return True
     strong = _STRONG & {mention.noun for mention in one.nouns}
     return len(word) >= _LONG and looks_drawn(word) and not strong

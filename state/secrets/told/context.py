@@ -182,8 +182,11 @@ def _is_public(text: str, one: Mention) -> bool:
     """Whether a key is one that everybody may see: "the public key", "clave pública"."""
     if one.noun is not Noun.KEY:
         return False
-    if "public" in text[name_start(text, one.start) : one.start].lower():
+    name = text[name_start(text, one.start) : one.start].lower()
+    if "public" in name or name.endswith("application"):
         return True
+    if text[one.start - 1 : one.start] == "$":
+        return False  # `public $secret` is a field of a program
     beside = (text[max(0, one.start - _BESIDE) : one.start], text[one.end : one.end + _BESIDE])
     before, after = (_WORD.findall(part.lower()) for part in beside)
     words = vocabulary().public

@@ -16,6 +16,7 @@ from state.secrets.value import (
     is_placeholder,
     is_technical,
     looks_drawn,
+    remembered,
     strength,
 )
 from state.text.common_words import COMMONPLACE
@@ -70,6 +71,8 @@ _JOINTS = {
 }
 _WEAK = frozenset({"key", "user", "account", "code", "number", "root", "admin"})
 _FEW = 2
+_CONSONANTS = late_pattern(r"[bcdfghjklmnpqrtvwxz]{4}")
+_NAME_SIGNS = frozenset("_-./$@\"'<")
 _CLOSE = frozenset({"adjacent", "label", "tells", "told", "leads", "answer", "pair"})
 _STRONGEST = (Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES, Noun.LOGIN, Noun.CODE, Noun.PHRASE, Noun.UNNAMED)
 _LENGTHS = (3, 4, 5, 6, 8, 12, 20, 40)
@@ -92,7 +95,7 @@ class Surroundings:
     flags: tuple[str, ...]
 
 
-@functools.lru_cache(4096)
+@remembered
 def look(value: str, form: str) -> tuple[str, ...]:
     """How a candidate looks, by itself."""
     lowered = value.lower()
@@ -101,20 +104,7 @@ def look(value: str, form: str) -> tuple[str, ...]:
     names = [f"level {level}", f"form {form}", f"length {_bucket(len(value), _LENGTHS)}"]
     digits = sum(map(str.isdigit, value))
     parts = [part.lower() for part in _WORDS.findall(value)]
-    shape = (
-        "mixed"
-        if any(a.islower() and b.isupper() for a, b in pairwise(value))
-        else (
-            "lower"
-            if value.islower()
-            else "upper"
-            if value.isupper()
-            else "capital"
-            if value[0].isupper()
-            else "other"
-        )
-    )
-    names.append(f"case {shape}")
+    names.append(f"case {_case(value)}")
     if digits:
         names.append(f"digits {min(digits, 4)}")
         names.append("digits end" if value[-1].isdigit() and not value[0].isdigit() else "digits else")
@@ -143,18 +133,21 @@ def look(value: str, form: str) -> tuple[str, ...]:
         "common": bool(parts) and sum(part in COMMONPLACE for part in parts) * 2 >= len(parts),
         "starts odd": value[0] in "-/.~#@$=+:&%",
         "colon": ":" in value,
+        "unpronounced": bool(_CONSONANTS.search(lowered)),
         "spaced": " " in value,
         "number": value.replace(" ", "").replace("-", "").isdigit(),
     }
     names += [name for name, is_so in flags.items() if is_so]
     if form in {"phrase", "quoted"} and " " in value:
         names.append(f"words {min(value.count(' ') + 1, 7)}")
+        names.append(f"first {_class(parts[0]) if parts else 'none'}")
+        names.append(f"small {min(sum(part in words.small for part in parts), 3)}")
         if are_drawn(value.split()):
             names.append("words drawn")
     return tuple(names)
 
 
-@functools.lru_cache(4096)
+@remembered
 def _level(value: str, form: str) -> str:
     if form in {"number", "code", "wide"}:
         return form
@@ -163,6 +156,13 @@ def _level(value: str, form: str) -> str:
     if value.isdigit():
         return "number"
     return str(strength(value))
+
+
+def _case(value: str) -> str:
+    if any(a.islower() and b.isupper() for a, b in pairwise(value)):
+        return "mixed"
+    cases = {"lower": value.islower(), "upper": value.isupper(), "capital": value[0].isupper()}
+    return next((name for name, is_so in cases.items() if is_so), "other")
 
 
 def _bucket(number: int, bounds: tuple[int, ...]) -> int:
@@ -263,9 +263,9 @@ def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str,
         "asked": "?" in between or "？" in between,
         "joined between": any(mark in between for mark in ":：=→"),
         "talk": is_about(text, before.start, before.end, stop),
-        "named": text[max(0, before.start - 1) : before.start] in set("_-./$@\"'<"),
+        "named": text[max(0, before.start - 1) : before.start] in _NAME_SIGNS,
         "name goes on": between[:1] in "\"'_(<[.",
-        "worded": any(word in before.key for word in _worded()),
+        "worded": _is_worded(before.key),
         "weak noun": before.key in _WEAK,
     }
     noticed["user"] = before.key in _users()
@@ -361,7 +361,7 @@ def _is_wide(character: str) -> bool:
     return "\u3005" <= character <= "\ud7a3"
 
 
-@functools.lru_cache(4096)
+@remembered
 def _class(word: str) -> str:
     words = vocabulary()
     if word in words.tells:
@@ -383,8 +383,8 @@ def _users() -> frozenset[str]:
 
 
 @functools.cache
-def _worded() -> tuple[str, ...]:
-    return tuple(map(key_of, vocabulary().worded))
+def _is_worded(key: str) -> bool:
+    return any(key_of(word) in key for word in vocabulary().worded)
 
 
 def _wide_class(bare: str) -> str:

@@ -21,6 +21,7 @@ _ROOT = late_pattern(
     r"(?<![^\s\"'`(])(?:admin|root|administrator|sa|postgres|pi)(?::| / )(?P<secret>[^\s,;|/:]{5,64})"
 )
 _BEFORE, _AFTER = 60, 90
+_DIGEST = late_pattern(r"[0-9a-f]{32,}")
 _TRAILING = ".,;:)]}\"'`*"
 
 
@@ -37,6 +38,8 @@ def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
         near = bisect_left(ends, match.start() - _AFTER)
         if near == len(nouns) or nouns[near].start > match.end() + _BEFORE:
             continue
+        if match["user"].count(".") > 1 and match.start() <= nouns[near].start < match.end("user"):
+            continue  # com.shop.passwords:core, the name of a package
         between = text[min(match.start(), nouns[near].start) : max(match.end(), nouns[near].end)]
         if "\n" not in between and key_of(match["user"]) not in vocabulary().nouns:
             yield from _secret(match, UNUSUAL if " / " in match[0] else CHOSEN)
@@ -44,5 +47,5 @@ def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
 
 def _secret(match: re.Match[str], least: int) -> Iterator[tuple[int, int]]:
     word = match["secret"].rstrip(_TRAILING)
-    if any(map(str.isalpha, word)) and strength(word) >= least and not is_code(word):
+    if any(map(str.isalpha, word)) and strength(word) >= least and not is_code(word) and not _DIGEST.fullmatch(word):
         yield match.start("secret"), match.start("secret") + len(word)

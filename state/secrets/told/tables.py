@@ -89,4 +89,6 @@ def _fits(value: str, noun: Noun) -> bool:
         return looks_drawn(value)
     if noun is Noun.PIN:
         return value.isdigit() and len(value) <= 8
+    if " " in value and not vocabulary().about.isdisjoint(value.lower().split()):
+        return False  # "see safe"
     return strength(value) >= PLAIN or value.isdigit() or bool(_JOINED.fullmatch(value))

@@ -1,6 +1,8 @@
 """Secrets go, everything else stays. Every secret here is drawn at random by the test itself."""
 
 import base64
+import functools
+import gc
 import hashlib
 import json
 import random
@@ -198,6 +200,16 @@ SHA = hashlib.sha256(b"x").hexdigest()
         "docker run -u 1000:1000 app",
         "the key idea: tokens are cheap, secrets are not",
         "pin the version to 1234",
+        f'pin-sha256="{base64.b64encode(random.Random(3).randbytes(32)).decode()}"; max-age=5184000',
+        "com.shop.passwords:core:2.0.0-rc.1+build.9392",
+        "- uses: docker/login-action@v3\n  with:\n    password: ${{ secrets.TOKEN }}",
+        'keyring.set_password("shop-sync", user, new)',
+        'ref = vault.secret("kv/data/payments#stripe")',
+        '"password.forgot": "忘记密码？"',
+        "https://shop.test/s?keywords=keyboard&qid=4749411904",
+        "the invoice has customer no. 57937482, contract V-0741886, and no pin",
+        "Server=SQL03;Database=Claims;Integrated Security=SSPI (no password)",
+        "the most used password is still 123456",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
@@ -242,6 +254,21 @@ def test_what_is_no_finding_stays_as_it_is(text: str) -> None:
         kept += [text[at : one.start], f"[redacted: {one.kind}]"]
         at = one.end
     assert "".join([*kept, text[at:]]) == redacted.text
+
+
+def test_nothing_of_a_secret_stays_in_memory() -> None:
+    def kept(secret: str) -> list[str]:
+        caches = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
+        keys = [key for cache in caches for key in gc.get_referents(cache)]
+        texts = [*keys, *(one for key in keys if not isinstance(key, str) for one in gc.get_referents(key))]
+        return [text for text in texts if isinstance(text, str) and secret in text]
+
+    for secret, frame in (
+        ("Kauz-" + "4410!b", "das Passwort ist jetzt {}"),
+        ("wiese" + "nkauz", "passphrase: {} im mai"),
+    ):
+        assert secret not in redact(frame.format(secret)).text
+        assert kept(secret) == []
 
 
 def test_what_finds_secrets_is_loaded_only_for_a_text_that_may_hold_one() -> None:
