@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from daemon.ingest.notes import Absorbed, absorb_notes, absorb_transcripts, transcript_files
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import EMBED_BATCH, Store
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO

@@ -15,8 +15,9 @@ from daemon.dream.checkpoints import based_on, checkpoints, drop
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.progress import Step, tell
 from daemon.dream.withholding import forget_answers, lift_by_hand, withheld_lately
-from daemon.ingest.notes import absorb_notes, absorb_transcripts, forget_notes, transcript_files
+from daemon.ingest.notes import absorb_notes, forget_notes
 from daemon.ingest.seed import migrate
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import Store, utc_now
 from graphs.graph_state import Dreaming

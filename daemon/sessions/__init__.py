@@ -1,4 +1,4 @@
-"""Session working memory as every window calls it: one function a tool, over the stores of one workspace.
+"""Sessions: the working memory of agents' sessions, one function a tool, over the stores of one workspace.
 
     window ─> function(store, …, now) ─> one transaction: item, policy's plan, events, outbox ─> delivery ─> value
 

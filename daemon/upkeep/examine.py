@@ -1,4 +1,4 @@
-"""Looking into the stores of a workspace: is everything in them as it should be? For `dreamd doctor`."""
+"""Examination: checks every store of a workspace and yields findings for `dreamd doctor`."""
 
 import sqlite3
 from collections.abc import Iterator

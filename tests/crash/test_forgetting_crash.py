@@ -11,7 +11,8 @@ import pytest
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.upkeep.examine import look_into
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget
+from daemon.upkeep.forget import Receipt, forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.status import status
 from daemon.workspace.stores import utc_now
 from state.document.document import parse

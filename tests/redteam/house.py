@@ -19,7 +19,7 @@ from pathlib import Path
 from daemon.api.operations.forget import FORGET, Forget
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_transcripts
+from daemon.ingest.transcripts import absorb_transcripts
 from daemon.sessions import add
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now

@@ -13,7 +13,8 @@ from pathlib import Path
 from daemon import sessions
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_notes, absorb_transcripts
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.repair.run import Repair, repair
 from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import Store, open_exclusive, open_readonly, utc_now

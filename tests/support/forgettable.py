@@ -12,8 +12,9 @@ from daemon import sessions
 from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_transcripts
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget
+from daemon.ingest.transcripts import absorb_transcripts
+from daemon.upkeep.forget import Receipt, forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding

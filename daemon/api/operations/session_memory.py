@@ -25,7 +25,8 @@ from daemon.sessions.answers import (
     WorkingContext,
 )
 from daemon.sessions.maintenance import Maintained
-from daemon.upkeep.forget import ForgetRequest, rehearse
+from daemon.upkeep.forget import preview_forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from state.sessions.page import LIMIT, MOST
 from state.sessions.policies.by_name import settings_schema
@@ -137,7 +138,7 @@ def forget(desk: WorkspaceAccess, asked: Forget) -> Forgot:
 
 def _traces(store: Store, text: str, now: datetime) -> dict[str, int]:
     """Where a text still stands, and how often: what forgetting it everywhere would erase."""
-    return {trace.place: trace.count for trace in rehearse(store, ForgetRequest(text), now).traces}
+    return {trace.place: trace.count for trace in preview_forget(store, ForgetRequest(text), now).traces}
 
 
 class Summarize(InSession):

@@ -10,8 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from daemon.ingest.agent_hooks import is_trusted
+from daemon.ingest.feelings import FELT_FOR
 from daemon.ingest.formats.turn import Watermark
-from daemon.ingest.notes import FELT_FOR, absorb_transcripts, transcript_files
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.upkeep.repair.jobs import Job, Repairing
 from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.stores import Store

@@ -9,7 +9,8 @@ import pytest
 from daemon.cli import main
 from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode
-from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.document.document import SectionName, parse

@@ -18,8 +18,10 @@ from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
 from daemon.dream.snapshot import MAX_WORKING
-from daemon.ingest.notes import absorb_notes, absorb_transcripts, transcript_files
-from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding

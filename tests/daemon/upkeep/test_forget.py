@@ -9,9 +9,10 @@ import pytest
 from daemon import sessions
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_transcripts
+from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.examine import Level, look_into
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget, lift, rehearse
+from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import utc_now
 from state.document.document import parse
@@ -137,7 +138,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_p
         pass
     before, told = content(workspace), rows(workspace)
     with opened(workspace) as store:
-        receipt = rehearse(store, ForgetRequest(SECRET), utc_now())
+        receipt = preview_forget(store, ForgetRequest(SECRET), utc_now())
     assert (content(workspace), rows(workspace)) == (before, told)
     assert f"Also {SECRET}" in receipt.would_go
     done = forgotten(workspace)
@@ -309,8 +310,8 @@ def test_a_forgotten_text_can_be_learnt_again_when_the_owner_says_so(tmp_path: P
         note(store, SECRET, "The bicycle of house 2 was sold")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert finds(store, SECRET) == ["The bicycle of house 2 was sold"] or finds(store, "falconer") == []
-        assert lift(store, SECRET, utc_now()).lifted
-        assert not lift(store, SECRET, utc_now()).lifted
+        assert unforget(store, SECRET, utc_now()).lifted
+        assert not unforget(store, SECRET, utc_now()).lifted
         note(store, SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert SECRET in finds(store, "falconer")

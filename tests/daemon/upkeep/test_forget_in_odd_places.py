@@ -12,7 +12,8 @@ from daemon.dream.run import Mode, dream_now
 from daemon.http.workers import Limits
 from daemon.ingest.agent_hooks import link
 from daemon.upkeep.export import export
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget
+from daemon.upkeep.forget import Receipt, forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.forget_proof import searched
 from daemon.workspace.adoption import init_workspace, own_folder, vouched
 from daemon.workspace.stores import Store, utc_now

@@ -14,7 +14,7 @@ from daemon.config.registry import add
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.agent_hooks import link
-from daemon.ingest.notes import absorb_transcripts, transcript_files
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.upkeep.takeover import brought, take_over_workspace
 from daemon.workspace.adoption import adopt, init_workspace, open_workspace, own_folder, vouch, vouched
 from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
