@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.dream.run import DECLINED, unseen_seeds
+from daemon.dream.proposals import DECLINED
+from daemon.dream.run import unseen_seeds
 from daemon.observability.metrics import Standing
 from daemon.service.pending import PendingNotes, stamp
 from daemon.service.schedule import History, Pending

@@ -67,7 +67,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
         _note(store, *NOTED[90:])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         for n, text in enumerate(REMEMBERED):
-            sessions.add(store, f"session {n % 3}", text, "medium", utc_now())
+            sessions.add(store, f"session {n % 3}", sessions.Draft(text, "medium"), utc_now())
         _note(store, *PENDING)
         absorb_notes(store, utc_now())
         _note(store, UNREAD)

@@ -117,13 +117,15 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
 def _sessions(store: Store, secret: str) -> None:
     now = utc_now()
     for session in ("s", f"about {secret}"[:60]):
-        whole = sessions.add(store, session, secret, "high", now, tags=[secret[:40], "x"], metadata={"k": secret}).id
-        part = sessions.add(store, session, f"{KEPT[5]}. Then {secret}. {KEPT[2]}.", "high", now).id
-        sessions.add(store, session, "The clock of house 7 is slow", "low", now)
+        whole = sessions.add(
+            store, session, sessions.Draft(secret, "high", tags=[secret[:40], "x"], metadata={"k": secret}), now
+        ).id
+        part = sessions.add(store, session, sessions.Draft(f"{KEPT[5]}. Then {secret}. {KEPT[2]}.", "high"), now).id
+        sessions.add(store, session, sessions.Draft("The clock of house 7 is slow", "low"), now)
         sessions.relation_add(store, session, part, "says", secret, now, {"because": secret})
         sessions.promote(store, session, whole, now)
         sessions.promote(store, session, part, now)
-        gone = sessions.add(store, session, f"Forgotten soon: {secret}", "low", now).id
+        gone = sessions.add(store, session, sessions.Draft(f"Forgotten soon: {secret}", "low"), now).id
         sessions.expire(store, session, gone, now)
 
 
@@ -198,8 +200,8 @@ def little(folder: Path, secret: str) -> Workspace:
         note(store, "The kettle of house 9 was repaired", f"Again: {secret}"[:12_000])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         now = utc_now()
-        sessions.add(store, "s", f"{secret}"[:90_000], "high", now, metadata={"k": secret[:5_000]})
-        kept = sessions.add(store, "s", f"{KEPT[5]}.\n{secret}"[:90_000], "high", now).id
+        sessions.add(store, "s", sessions.Draft(f"{secret}"[:90_000], "high", metadata={"k": secret[:5_000]}), now)
+        kept = sessions.add(store, "s", sessions.Draft(f"{KEPT[5]}.\n{secret}"[:90_000], "high"), now).id
         sessions.promote(store, "s", kept, now)
         note(store, f"{KEPT[0]}.\n\nIt waits: {secret}"[:12_000])
     return workspace

@@ -9,7 +9,18 @@ from pydantic import Field, WithJsonSchema
 from daemon import sessions
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Request, operation
-from daemon.api.operations.session_items import Importance, InSession, Listed, OfMemory, Part, Table, Tags, Text, tool
+from daemon.api.operations.session_items import (
+    Importance,
+    InSession,
+    Listed,
+    OfMemory,
+    Part,
+    Table,
+    Tags,
+    Text,
+    draft_of,
+    tool,
+)
 from daemon.sessions.answers import (
     Closed,
     Forgot,
@@ -77,7 +88,7 @@ class Memorize(InSession):
 def memorize(desk: WorkspaceAccess, asked: Memorize) -> Memorized:
     """Keep something in mind within the session's limits; says what had to leave."""
     with desk.store() as store:
-        return sessions.memorize(store, now=utc_now(), **asked.given)
+        return sessions.memorize(store, asked.session_id, draft_of(asked), utc_now())
 
 
 class Reassess(OfMemory):

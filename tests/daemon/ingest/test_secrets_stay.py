@@ -8,7 +8,7 @@ import pytest
 
 from daemon.api.provenance import why
 from daemon.config.settings import Config, SecretsSection
-from daemon.dream.run import without_secrets
+from daemon.dream.answers import without_secrets
 from daemon.dream.snapshot import snapshot
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files

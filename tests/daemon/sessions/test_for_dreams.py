@@ -110,7 +110,7 @@ def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_pat
         said(store, "The vault is red", "b", importance=0.3, tags=["insight"])
         sessions.session_open(store, "h", now, "hybrid", {"max_tokens": 60})
         for text, importance in (("Lamps are green", 0.75), ("Doors are blue", 0.8)):
-            sessions.memorize(store, "h", text, now, importance=importance, token_count=40)
+            sessions.memorize(store, "h", sessions.Draft(text, importance=importance, token_count=40), now)
         said(store, "Windows are round", "t", priority="low", importance=0.7)
         sessions.maintain(store, now + timedelta(hours=1, seconds=1))
         dreamt(store)

@@ -179,7 +179,7 @@ def test_at_the_soft_limit_a_secret_goes_to_the_cold_archive_instead(store: Stor
     sessions.session_open(store, "s", AT, "budget", {"soft_limit": 3, "hard_limit": 9, "batch_size": 2})
     with unredacted(store):
         add(store, f"the token {SECRET}"), add(store, "plain")
-    made = sessions.add(store, "s", "third", "low", AT)
+    made = sessions.add(store, "s", sessions.Draft("third", "low"), AT)
     assert [(one.action, one.reason.split(" (")[0]) for one in made.evicted] == [
         ("archive", "it holds a secret"),
         ("promote", "soft_limit"),
@@ -279,7 +279,7 @@ def soft_limited(store: Store) -> str:
     sessions.session_open(store, "s", AT, "budget", {"soft_limit": 2, "hard_limit": 9, "batch_size": 1})
     id_ = add(store, "The ferry leaves at six", tags=["travel"], metadata={"k": "v"})
     sessions.relation_add(store, "s", id_, "about", "ferry", AT)
-    made = sessions.add(store, "s", "next", "low", AT)
+    made = sessions.add(store, "s", sessions.Draft("next", "low"), AT)
     assert [(one.memory_id, one.action) for one in made.evicted] == [(id_, "promote")]
     return id_
 

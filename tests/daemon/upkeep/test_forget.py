@@ -194,7 +194,7 @@ def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Pat
     with quick(workspace) as store:
         absorb_transcripts(store, [talk], utc_now())
         assert store.crystals.count() > 10
-        sessions.add(store, "s", f"{KEPT[5]}.\n{LONG}", "high", utc_now())
+        sessions.add(store, "s", sessions.Draft(f"{KEPT[5]}.\n{LONG}", "high"), utc_now())
         note(store, f"{KEPT[0]}.\n\nA part of it: {LONG[2_000:4_000]}")
     receipt = forget_quickly(workspace, LONG)
     assert (receipt.clean, receipt.words) == (True, 2_000)
