@@ -19,7 +19,7 @@ from daemon.service.pending import PendingNotes, stamp
 from daemon.service.schedule import History, Pending
 from daemon.service.store_lease import StoreLease
 from daemon.sessions import left_over, next_due
-from daemon.workspace.status import lifecycles
+from daemon.workspace.database_facts import lifecycles
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
 from state.document.document import parse
