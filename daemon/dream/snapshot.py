@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from daemon.dream.owner_edits import owner_edits
-from daemon.sessions import on_mind
+from daemon.sessions.for_dreams import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
@@ -140,7 +140,7 @@ def _working(store: Store, now: datetime) -> list[Evidence]:
     """Items of open sessions: context for a dream, but no input that would start one."""
     return [
         Evidence("", Kind.WORKING, one.text, one.importance, one.trust, one.created_at)
-        for one in on_mind(store, now, MAX_WORKING)
+        for one in open_items(store, now, MAX_WORKING)
     ]
 
 

@@ -20,8 +20,8 @@ from daemon.sessions.context import context as context
 from daemon.sessions.context import remember as remember
 from daemon.sessions.context import summarize as summarize
 from daemon.sessions.for_dreams import hand_over as hand_over
-from daemon.sessions.for_dreams import left_over as left_over
-from daemon.sessions.for_dreams import on_mind as on_mind
+from daemon.sessions.for_dreams import open_items as open_items
+from daemon.sessions.for_dreams import waiting_count as waiting_count
 from daemon.sessions.lifecycle import clear_session as clear_session
 from daemon.sessions.lifecycle import close_session as close_session
 from daemon.sessions.lifecycle import session_events as session_events

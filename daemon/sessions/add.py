@@ -6,15 +6,15 @@ from datetime import datetime
 
 from daemon.sessions.answers import Added, Departure, Memorized, added, departure, memory_of
 from daemon.sessions.call import (
+    apply_logged,
     call,
-    carried,
+    checked_text,
     metadata_of,
-    opened,
+    open_session,
     policy,
+    refuse_secret,
     sessions_of,
     tags_of,
-    whole,
-    without_secret,
 )
 from daemon.sessions.promotion import deliver_soon
 from daemon.workspace.stores import Store
@@ -84,9 +84,9 @@ def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> Memo
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Taken:
     new = _item(session_id, _clean(store, draft, now), now)
     sessions = sessions_of(store)
-    without_secret(store, sessions, session_id)
+    refuse_secret(store, sessions, session_id)
     with transaction(sessions.connection):
-        session = opened(sessions, session_id, now)
+        session = open_session(sessions, session_id, now)
         decides = policy(session)
         if reason := decides.fits(new.token_count):
             raise UsageError(f"content: {reason}", "nothing was evicted for it")
@@ -97,7 +97,7 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
             new = replace(new, step_index=session.step + isinstance(decides, Bounded))
         new = replace(new, importance_score=score(new, now, lifetime))
         new = sessions.items.add(session, new, lambda used: working_id(session.id, new.content, now, used))
-        done = carried(store, sessions, session, decides.admit(new, sessions.shelf(session), now), now)
+        done = apply_logged(store, sessions, session, decides.admit(new, sessions.shelf(session), now), now)
         if session.due_at is None and decides.tick_seconds is not None:
             sessions.set_due(session, after(now, decides.tick_seconds))
         taken = _taken(sessions, session, new, done)
@@ -114,8 +114,8 @@ def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
         content=originals.redacted(checked(draft.content), secrets, "session", now),
         tags=tuple(secrets.of(tag) for tag in tags_of(draft.tags)),
         metadata=secrets.of_table(metadata_of(draft.metadata)),
-        agent_id=secrets.of(whole("agent_id", draft.agent_id)),
-        source=secrets.of(whole("source", draft.source)),
+        agent_id=secrets.of(checked_text("agent_id", draft.agent_id)),
+        source=secrets.of(checked_text("source", draft.source)),
     )
 
 
@@ -144,8 +144,8 @@ def _item(session_id: str, draft: Draft, now: datetime) -> Item:
         created_at=now,
         last_accessed_at=now,
         step_index=0 if draft.step_index is None else _whole("step_index", draft.step_index, 0),
-        agent=whole("agent_id", draft.agent_id),
-        source=whole("source", draft.source),
+        agent=checked_text("agent_id", draft.agent_id),
+        source=checked_text("source", draft.source),
         tags=tags_of(draft.tags),
         metadata=metadata_of(draft.metadata),
     )

@@ -27,7 +27,7 @@ _ENOUGH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class OnMind:
+class OpenItem:
     """An item of an open session as a dream may see it: without its secrets."""
 
     text: str
@@ -55,13 +55,13 @@ def hand_over(store: Store, now: datetime) -> int:
             return done
 
 
-def left_over(store: Store) -> int:
+def waiting_count(store: Store) -> int:
     """How many items wait to be handed over; beyond a hundred they are not counted."""
     return sessions_of(store).archive.undreamt_count(_ENOUGH)
 
 
 @call
-def on_mind(store: Store, now: datetime, limit: int) -> tuple[OnMind, ...]:
+def open_items(store: Store, now: datetime, limit: int) -> tuple[OpenItem, ...]:
     """At most so many items of the open sessions, the most important first, then the oldest.
 
     Nothing that is a long-term record already, hidden, expired, or forgotten for good.
@@ -74,7 +74,7 @@ def on_mind(store: Store, now: datetime, limit: int) -> tuple[OnMind, ...]:
             there += islice((item for item in live if _is_open(sessions, item, now)), limit)
         there.sort(key=lambda item: (-item.importance, item.created_at, item.id))
         return tuple(
-            OnMind(redacted(store, item.content), item.importance, trust_of(item), item.created_at)
+            OpenItem(redacted(store, item.content), item.importance, trust_of(item), item.created_at)
             for item in there[:limit]
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from daemon.sessions.answers import Cleared, Closed, Opened, SessionSummary
-from daemon.sessions.call import call, known, named, policy, sessions_of, without_secret
+from daemon.sessions.call import call, checked_name, find_session, policy, refuse_secret, sessions_of
 from daemon.workspace.stores import Store
 from state.errors import NotFoundError, UsageError
 from state.sessions.page import ALL, Page, Wanted, page
@@ -31,8 +31,8 @@ def session_open(
     """
     sessions = sessions_of(store)
     settings = settings_of(policy_of(policy, config))
-    named("session_id", session_id)
-    without_secret(store, sessions, session_id)
+    checked_name("session_id", session_id)
+    refuse_secret(store, sessions, session_id)
     with transaction(sessions.connection):
         before = sessions.find(session_id)
         is_open = before is not None and before.closed_at is None
@@ -51,7 +51,7 @@ def clear_session(store: Store, session_id: str, now: datetime) -> Cleared:
     sessions = sessions_of(store)
     archived = 0
     with transaction(sessions.connection):
-        session = known(sessions, session_id)
+        session = find_session(sessions, session_id)
         if session is not None:
             archived = _emptied(sessions, session, _CLEARED, now)
             sessions.events.add(session, EventKind.CLEARED, now)
@@ -83,24 +83,24 @@ def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
 
 @call
 def session_events(
-    store: Store, session_id: str, limit: int = 100, known: int | None = None, memory_id: str | None = None
+    store: Store, session_id: str, limit: int = 100, find_session: int | None = None, memory_id: str | None = None
 ) -> tuple[Event, ...]:
     """What happened in a session, the latest first, or to one of its items, from the beginning.
 
-    `known` is the key of the last event that is known: what follows it in this order. Raises NotFoundError.
+    `find_session` is the key of the last event that is known: what follows it in this order. Raises NotFoundError.
     """
     sessions = sessions_of(store)
     session = _there(sessions, session_id)
     if memory_id is None:
-        return tuple(sessions.events.of_session(session, limit, known))
-    item = sessions.items.find(session, named("memory_id", memory_id))
+        return tuple(sessions.events.of_session(session, limit, find_session))
+    item = sessions.items.find(session, checked_name("memory_id", memory_id))
     if item is None:
         raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
-    return tuple(sessions.events.of_item(session, item.seq, limit, known))
+    return tuple(sessions.events.of_item(session, item.seq, limit, find_session))
 
 
 def _there(sessions: Sessions, session_id: str) -> Session:
-    session = known(sessions, session_id)
+    session = find_session(sessions, session_id)
     if session is None:
         raise NotFoundError(f"there is no session {shown(session_id)}", "adding a memory or session_open makes one")
     return session

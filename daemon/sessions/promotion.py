@@ -11,7 +11,7 @@ from datetime import datetime
 
 from daemon.observability import logs
 from daemon.sessions.answers import BulkPromoted, LongTerm, PromotedOne, related
-from daemon.sessions.call import call, in_reach, sessions_of
+from daemon.sessions.call import call, find_kept, sessions_of
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
@@ -42,7 +42,7 @@ _OF_TOOLS = re.compile(
 _LOG = logs.get()
 
 
-def bar(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]], str]:
+def promotion_veto(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]], str]:
     """Who says why an item may not be a crystal: it names the kind of a secret, never the secret."""
     secrets = store.config.secrets.redaction
 
@@ -67,10 +67,10 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_reach(sessions, session_id, memory_id)
+        session, item = find_kept(sessions, session_id, memory_id)
         waited = sessions.outbox.of(session, item)
         if waited is None:
-            why = put_in_outbox(sessions, session, item, MANUAL, MANUAL, now, bar(store, sessions))
+            why = put_in_outbox(sessions, session, item, MANUAL, MANUAL, now, promotion_veto(store, sessions))
         promotion = waited or sessions.outbox.of(session, item)
     if promotion is None:
         raise UsageError(f"memory {shown(memory_id)} is not promoted: {why}")

@@ -46,7 +46,7 @@ def advice_of(error: DreamdError) -> str:
     return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
 
 
-def look_into(store: Store) -> Iterator[Finding]:
+def check_stores(store: Store) -> Iterator[Finding]:
     """Every finding about the stores of a workspace that this process owns, as it is made.
 
     A torn index is built anew on the way, and the findings say so.

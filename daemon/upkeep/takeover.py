@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from daemon.config.paths import make_private_folder
-from daemon.upkeep.repair.kept_aside import Quarantine
+from daemon.upkeep.repair.quarantine import Quarantine
 from daemon.workspace.adoption import adopt, own_folder
 from daemon.workspace.stores import folders, utc_now
 from state.errors import DreamdError, StorageError
@@ -34,7 +34,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class Contents:
     """What is in a workspace that somebody else made.
 
     `crystals` counts by trust; `proposals`, `unfinished` dreams and `answers` of models are what adoption leaves out;
@@ -55,7 +55,7 @@ class Brought:
     problems: tuple[str, ...]
 
 
-def brought(workspace: Workspace) -> Brought:
+def contents_of(workspace: Workspace) -> Contents:
     """Look at it; nothing is written, no link is followed."""
     problems = list[str]()
     characters = notes = 0
@@ -74,7 +74,7 @@ def brought(workspace: Workspace) -> Brought:
     except DreamdError as error:
         problems.append(str(error))
     outside, odd = _strange(workspace.root)
-    return Brought(
+    return Contents(
         root=str(workspace.root),
         characters=characters,
         crystals=crystals,

@@ -36,7 +36,7 @@ def patterns_of(globs: Iterable[str]) -> tuple[Pattern, ...]:
     )
 
 
-def look(root: Path, patterns: Iterable[Pattern]) -> View:
+def scan(root: Path, patterns: Iterable[Pattern]) -> View:
     """Look at the files below the root that match, as `Path.glob` would find them; `.dreamd` is left out.
 
     There are no links above the root. A folder that a glob names is followed when it is a link, but not out of the

@@ -161,13 +161,13 @@ def finds(store: Store, query: str) -> list[str]:
 def assert_sound(workspace: Workspace) -> None:
     """Everything works, and everything else is still there."""
     from daemon.api.provenance import why
-    from daemon.upkeep.examine import Level, look_into
+    from daemon.upkeep.examine import Level, check_stores
 
     document = parse(workspace.document.read_text(encoding="utf-8"))
     assert document.missing == ()
     assert BY_HAND in [block.text for _, block in document.lines()]
     with opened(workspace) as store:
-        bad = [one for one in look_into(store) if one.level is Level.PROBLEM]
+        bad = [one for one in check_stores(store) if one.level is Level.PROBLEM]
         assert bad == []
         for line in KEPT:
             assert any(line.rstrip(".") in text for text in finds(store, line)), line

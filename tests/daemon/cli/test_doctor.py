@@ -7,7 +7,7 @@ import pytest
 
 from daemon.cli.doctor_checks import examine
 from daemon.config.settings import Config
-from daemon.upkeep.examine import Finding, Level, look_into
+from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -60,7 +60,7 @@ def test_that_there_is_no_model_is_said_once_and_nothing_else_is_left_out(here: 
     missing = Embedding.given(Unavailable("no embedding model is here"))
     with open_exclusive(here, Config(), "test", embedding=missing) as store:
         store.notice("something else")
-        findings = list(look_into(store))
+        findings = list(check_stores(store))
     assert [one.about for one in findings if one.what == "no embedding model is here"] == ["embeddings"]
     assert [one.about for one in findings if one.what == "something else"] == ["noticed"]
 

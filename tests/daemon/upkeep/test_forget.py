@@ -10,7 +10,7 @@ from daemon import sessions
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
-from daemon.upkeep.examine import Level, look_into
+from daemon.upkeep.examine import Level, check_stores
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
@@ -182,7 +182,7 @@ def test_any_text_can_be_forgotten(tmp_path: Path, text: str, cut: Cut) -> None:
     document = parse(workspace.document.read_text(encoding="utf-8"))
     assert BY_HAND in [block.text for _, block in document.lines()]
     with quick(workspace) as store:
-        assert [one for one in look_into(store) if one.level is Level.PROBLEM] == []
+        assert [one for one in check_stores(store) if one.level is Level.PROBLEM] == []
         for line in KEPT:
             assert any(line in one for one in finds(store, line)), line
 
@@ -218,7 +218,7 @@ def test_words_of_dreamds_own_can_be_forgotten_and_everything_works(plain_one: W
         assert forget_quickly(workspace, word).clean, word
         assert bytes_with(workspace, f"My {word} is secret") == []
     with quick(workspace) as store:
-        assert [one for one in look_into(store) if one.level is Level.PROBLEM] == []
+        assert [one for one in check_stores(store) if one.level is Level.PROBLEM] == []
         assert "The door of house 3 is green" in finds(store, "the green door")
         restore(store, 1)
         note(store, "The carpet of house 6 is new")

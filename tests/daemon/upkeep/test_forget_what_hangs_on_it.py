@@ -11,7 +11,7 @@ from daemon.api.operations.forget import FORGET, Forget
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
-from daemon.upkeep.examine import Level, look_into
+from daemon.upkeep.examine import Level, check_stores
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
@@ -85,7 +85,7 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
         (pointer,) = store.lineage.pointers(standing=True)
         (now,) = store.crystals.get([pointer.crystal])
         assert now.text == "Quentin polishes brass."
-        assert [one for one in look_into(store) if one.level is not Level.OK and one.about == "pointers"] == []
+        assert [one for one in check_stores(store) if one.level is not Level.OK and one.about == "pointers"] == []
         assert [one.keywords for one in store.journal.record(2).pointers] == ["quentin polishes brass"]
         assert store.journal.record(2).pointers[0].crystal == now.id
 

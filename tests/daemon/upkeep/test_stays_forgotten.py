@@ -300,7 +300,7 @@ def test_an_item_that_holds_it_is_not_promoted(store: Store) -> None:
     with pytest.raises(UsageError, match="forgotten"):
         sessions.promote(store, "s", other, utc_now())
     assert crystals(store) == []
-    assert all("4711" not in one.text for one in sessions.on_mind(store, utc_now(), 9))
+    assert all("4711" not in one.text for one in sessions.open_items(store, utc_now(), 9))
     Forgotten(store.crystals.connection).lift(Target.of(SECRET))
     assert sessions.promote(store, "s", id_, utc_now()).content == SAID
 
