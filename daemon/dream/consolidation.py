@@ -125,22 +125,22 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
 
     Returns how many were compared, merged, and questions raised.
     """
-    twins = Twins(store.crystals)
+    duplicates = Twins(store.crystals)
     compared = merged = raised = 0
-    while not stop() and (keys := twins.waiting(COMPARE_BATCH)):
-        alike, opposed = _compared(store, twins, keys)
+    while not stop() and (keys := duplicates.waiting(COMPARE_BATCH)):
+        alike, opposed = _compared(store, duplicates, keys)
         with transaction(store.crystals.connection):
             store.check()
-            merged += sum(twins.merge(one, other) for one, other in alike)
+            merged += sum(duplicates.merge(one, other) for one, other in alike)
             for one, other in opposed:
                 raised += store.questions.dispute(disputed(one.text, other.text), one.id, other.id, now)
-            twins.compared(keys)
+            duplicates.compared(keys)
         compared += len(keys)
     return compared, merged, raised
 
 
 def _compared(
-    store: Store, twins: Twins, keys: list[int]
+    store: Store, duplicates: Twins, keys: list[int]
 ) -> tuple[list[tuple[int, int]], list[tuple[Crystal, Crystal]]]:
     """The pairs of rows that are one memory, and the pairs of crystals, the older first, that contradict each other.
 
@@ -148,7 +148,7 @@ def _compared(
     """
     near = store.crystals.vectors.neighbours(keys, NEAREST, _index(store))
     others = {other for cosines in near.values() for other in cosines}
-    canonical = twins.survivors({*keys, *others})
+    canonical = duplicates.survivors({*keys, *others})
     crystals = store.crystals.by_keys({*keys, *others, *canonical.values()})
     alike: dict[tuple[int, int], None] = {}
     opposed: dict[tuple[str, str], tuple[Crystal, Crystal]] = {}

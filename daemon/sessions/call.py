@@ -1,4 +1,4 @@
-"""How every call begins: the stores of sessions, what was given checked, and errors in words."""
+"""Session calls: what every session tool needs: its session and item, checked arguments, and errors with details."""
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -29,25 +29,27 @@ _LOG = logs.get()
 
 
 def call(function: Callable[Concatenate[Store, _P], _R]) -> Callable[Concatenate[Store, _P], _R]:
-    """A call of working memory: its errors say which session and memory they are about, SQLite's what they mean."""
+    """Decorate a session tool: its errors get the session and memory as details, SQLite's become StorageErrors."""
     parameters = signature(function)
 
-    def about(error: DreamdError, given: tuple[object, ...], checked_name: Mapping[str, object]) -> DreamdError:
-        words = parameters.bind_partial(None, *given, **checked_name).arguments
-        error.details = error.details or {name: words[name] for name in _SUBJECTS if isinstance(words.get(name), str)}
+    def with_subjects(error: DreamdError, args: tuple[object, ...], kwargs: Mapping[str, object]) -> DreamdError:
+        arguments = parameters.bind_partial(None, *args, **kwargs).arguments
+        error.details = error.details or {
+            name: arguments[name] for name in _SUBJECTS if isinstance(arguments.get(name), str)
+        }
         return error
 
     @wraps(function)
-    def told(store: Store, /, *given: _P.args, **checked_name: _P.kwargs) -> _R:
+    def wrapper(store: Store, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            return function(store, *given, **checked_name)
+            return function(store, *args, **kwargs)
         except sqlite3.Error as error:
-            raise about(explained(error, store.workspace.database), given, checked_name) from error
+            raise with_subjects(explained(error, store.workspace.database), args, kwargs) from error
         except DreamdError as error:
-            about(error, given, checked_name)
+            with_subjects(error, args, kwargs)
             raise
 
-    return told
+    return wrapper
 
 
 def sessions_of(store: Store) -> Sessions:
@@ -56,7 +58,7 @@ def sessions_of(store: Store) -> Sessions:
 
 
 def refuse_secret(store: Store, sessions: Sessions, session_id: str) -> None:
-    """Raises UsageError for the id of a new session that holds a secret: it is shown, sent and searched."""
+    """Raise UsageError when the id of a new session holds a secret: ids are shown, sent and searched."""
     kinds = store.config.secrets.redaction.kinds(session_id)
     if kinds and sessions.find(session_id) is None:
         raise UsageError(f"session_id: it holds a secret ({', '.join(kinds)})", "give the session another name")
@@ -76,12 +78,12 @@ def open_session(sessions: Sessions, session_id: str, now: datetime) -> Session:
 
 
 def policy(session: Session | None) -> Policy:
-    """Who decides in it."""
+    """The policy of the session; of one that was never opened, the default."""
     return policy_of(session.policy, session.config) if session else policy_of(DEFAULT, {})
 
 
 def policy_and_items(sessions: Sessions, session_id: str) -> tuple[Policy, ItemView]:
-    """Who decides in a session, and its set."""
+    """The policy of a session, and its items."""
     session = find_session(sessions, session_id)
     return policy(session), sessions.shelf(session) if session else EmptyShelf()
 
@@ -95,7 +97,7 @@ def find_in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Se
             f"memory {shown(memory_id)} left the session ({item.state_reason})",
             "'memory_recall' finds it, 'memory_restore' puts it back",
         )
-    return _there(session, item, session_id, memory_id)
+    return _require_item(session, item, session_id, memory_id)
 
 
 def find_kept(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
@@ -111,10 +113,12 @@ def find_anywhere(sessions: Sessions, session_id: str, memory_id: str) -> tuple[
     """An item that this session has or had, wherever it is now. Raises NotFoundError, also for a purged one."""
     session = find_session(sessions, session_id)
     item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
-    return _there(session, item, session_id, memory_id)
+    return _require_item(session, item, session_id, memory_id)
 
 
-def _there(session: Session | None, item: Item | None, session_id: str, memory_id: str) -> tuple[Session, Item]:
+def _require_item(
+    session: Session | None, item: Item | None, session_id: str, memory_id: str
+) -> tuple[Session, Item]:
     if session is None or item is None or item.state is State.PURGED:
         raise NotFoundError(
             f"session {shown(session_id)} has no memory {shown(memory_id)}",
@@ -124,7 +128,7 @@ def _there(session: Session | None, item: Item | None, session_id: str, memory_i
 
 
 def apply_logged(store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime) -> Applied:
-    """A plan carried out and logged, in the caller's transaction."""
+    """Apply the plan of a policy in the caller's transaction, and log what it says."""
     from daemon.sessions.promotion import promotion_veto
 
     if plan.log:
@@ -154,14 +158,14 @@ def checked_text(key: str, value: str) -> str:
 
 
 def tags_of(tags: Sequence[str]) -> tuple[str, ...]:
-    """Tags, each once. Raises UsageError."""
+    """The tags, each once. Raises UsageError for what is no list of texts."""
     if isinstance(tags, str) or not all(isinstance(tag, str) and tag for tag in tags):
         raise UsageError(f"tags: {shown(tags)} is not a list of texts, none of them empty")
     return _small("tags", tuple(dict.fromkeys(checked_text("tags", tag) for tag in tags)))
 
 
 def metadata_of(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Names and texts. Raises UsageError."""
+    """The metadata as a table of texts. Raises UsageError for anything else."""
     if not isinstance(metadata, Mapping):
         raise UsageError(f"metadata: {shown(metadata)} is not a table of texts")
     found = {checked_text("metadata", key): checked_text(f"metadata.{key}", value) for key, value in metadata.items()}

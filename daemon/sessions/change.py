@@ -1,4 +1,4 @@
-"""Changing what is in a session: how long it lives, what it is related to, and what is forgotten of it."""
+"""Change: expires, extends, reassesses, relates and forgets the items of a session."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

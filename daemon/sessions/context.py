@@ -1,4 +1,4 @@
-"""What an agent has in mind: what it remembers at a prompt, a summary, a text for its context, and how full it is."""
+"""Context: what a session remembers at a prompt, its summary, its text for a prompt, and its capacity."""
 
 from collections.abc import Mapping
 from datetime import datetime

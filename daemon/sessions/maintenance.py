@@ -1,4 +1,4 @@
-"""Maintenance: what time does to the sessions, and the outbox. Cheap when nothing is due."""
+"""Maintenance: ticks the sessions that are due and delivers the outbox; cheap when nothing is due."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Looking at a session. Only `get` counts as an access; nothing else here writes."""
+"""Read: gets, lists, searches and previews the items of a session; only `get` counts as an access."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -84,12 +84,12 @@ def list_memories(
     include_promoted: bool = False,
     wanted: Wanted = ALL,
 ) -> Memories:
-    """The set by age, without what is expired and what is a long-term record unless it is asked for."""
+    """The set by age, without what is expired and what is a long-term record unless it is wants for."""
 
-    def asked(item: Item) -> bool:
-        return item.state is not State.ARCHIVED and _shown(item, now, include_expired, include_promoted)
+    def wants(item: Item) -> bool:
+        return item.state is not State.ARCHIVED and _is_included(item, now, include_expired, include_promoted)
 
-    return _listed(store, session_id, asked, wanted)
+    return _listed(store, session_id, wants, wanted)
 
 
 @call
@@ -142,7 +142,7 @@ def search(
     with sessions.steady():
         session = find_session(sessions, session_id)
         items = sessions.items.holding(session, checked_text("query", query), any_of, priority) if session else []
-    seen = [item for item in items if _shown(item, now, include_expired, include_promoted)]
+    seen = [item for item in items if _is_included(item, now, include_expired, include_promoted)]
     part = page(matching(seen, query, filters), wanted, lambda one: one.item.id, lambda one: len(one.item.content))
     found = tuple(relevant(one.item, one.relevance) for one in part.items)
     return SearchResult(found, len(found), query, part.next_cursor)
@@ -168,23 +168,23 @@ def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT
     return Preview(session_id, tuple(map(departure, part.items)), part.next_cursor)
 
 
-def _listed(store: Store, session_id: str, asked: Callable[[Item], bool], wanted: Wanted) -> Memories:
-    found, relations = _sorted(store, session_id, asked, wanted)
+def _listed(store: Store, session_id: str, wants: Callable[[Item], bool], wanted: Wanted) -> Memories:
+    found, relations = _sorted(store, session_id, wants, wanted)
     return memories_of(session_id, found, relations)
 
 
 def _sorted(
-    store: Store, session_id: str, asked: Callable[[Item], bool], wanted: Wanted
+    store: Store, session_id: str, wants: Callable[[Item], bool], wanted: Wanted
 ) -> tuple[Page[Item], Mapping[int, Sequence[Relation]]]:
-    """Of the set and the long-term records those that are asked for, by age, and the relations of each."""
+    """Of the set and the long-term records those that are wants for, by age, and the relations of each."""
     sessions = sessions_of(store)
     with sessions.steady():
         session = find_session(sessions, session_id)
-        items = [item for item in sessions.items.kept(session) if asked(item)] if session else []
+        items = [item for item in sessions.items.kept(session) if wants(item)] if session else []
         items.sort(key=lambda item: (item.created_at, item.id))
         found = page_of(items, wanted)
         return found, sessions.relations.of(session, found.items) if session else {}
 
 
-def _shown(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001
+def _is_included(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001
     return (include_expired or not item.expired(now)) and (include_promoted or not item.promoted)

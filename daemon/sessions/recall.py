@@ -1,4 +1,4 @@
-"""The cold archive: finding what left by itself, and putting it back as it was."""
+"""Recall: finds items in the cold archive of a session, and restores them."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -34,12 +34,12 @@ def recall(store: Store, session_id: str, query: str, now: datetime, wanted: Wan
 
     Under the `hybrid` policy the best one comes back into the set, and makes room for itself. Raises UsageError.
     """
-    sessions, asked = sessions_of(store), checked_text("query", query)
+    sessions, text = sessions_of(store), checked_text("query", query)
     session = find_session(sessions, session_id)
     if session is None:
         return Recalled(query, (), 0)
-    with sessions.steady(), closing(sessions.archive.search(asked, session)) as there:
-        found = page_of(there, wanted)
+    with sessions.steady(), closing(sessions.archive.search(text, session)) as matches:
+        found = page_of(matches, wanted)
         relations = sessions.relations.of(session, found.items)
     memories = memories_of(session_id, found, relations).memories
     back = None
@@ -55,8 +55,8 @@ def left_behind(store: Store, query: str, limit: int, filters: Filters, now: dat
         return not item.promoted and filters.let(crystal_of(store, item, now))
 
     sessions = sessions_of(store)
-    with sessions.steady(), closing(sessions.archive.search(query)) as there:
-        return tuple(islice(filter(passes, there), limit))
+    with sessions.steady(), closing(sessions.archive.search(query)) as matches:
+        return tuple(islice(filter(passes, matches), limit))
 
 
 @call

@@ -73,10 +73,10 @@ def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target,
     """What says the same in other spellings where it is remembered, each as a text of its own."""
     known = buried_of(targets)
     found: dict[Target, None] = {}
-    for text in _remembered(store):
-        there = spans(text, targets)
+    for text in _remembered_texts(store):
+        exact = spans(text, targets)
         for start, end in known.found(text):
-            if (start, end) not in there:
+            if (start, end) not in exact:
                 around = [(at, stop) for _, at, stop in worded(text) if at < end and start < stop]
                 found[Target.of(text[around[0][0] : around[-1][1]])] = None
         if len(found) > _SHOWN:
@@ -84,7 +84,7 @@ def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target,
     return tuple(found)
 
 
-def _remembered(store: Store) -> Iterator[str]:
+def _remembered_texts(store: Store) -> Iterator[str]:
     """The texts of notes, crystals, lines and items, and the names of files that a hook has named."""
     for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
         yield from (row[0] for row in store.crystals.connection.execute(statement))

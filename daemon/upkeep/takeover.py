@@ -1,4 +1,4 @@
-"""Taking over a workspace that somebody else made: what it brings, and making it this user's.
+"""Takeover: shows what is in a workspace that somebody else made, and makes it this user's.
 
 Whatever in it could act by itself goes: an interrupted dream or commit, answers of a model, proposals, the lists of
 files to be read, both indexes. Of state.db only the rows are taken, into a new file. What it remembers stays.
@@ -182,10 +182,10 @@ def _digest_file(own: Workspace) -> Path:
 
 def _is_taken_over(own: Workspace) -> bool:
     """Whether an adoption that was cut off left the new state.db, and nobody has changed it since."""
-    path, said = _taken_over(own), None
+    path, digest = _taken_over(own), None
     with suppress(StorageError):
-        said = Disk(own_folder(own)).read_if_there(_digest_file(own))
-    return said is not None and stat.S_ISREG(_mode(path)) and said == _digest(path)
+        digest = Disk(own_folder(own)).read_if_there(_digest_file(own))
+    return digest is not None and stat.S_ISREG(_mode(path)) and digest == _digest(path)
 
 
 def _digest(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""One look at a workspace's files: what is there now, as a value that can be compared with the next one."""
+"""Scan: a workspace's watched files at one moment, as a value to compare with the next."""
 
 import os
 import stat

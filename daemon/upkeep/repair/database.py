@@ -1,4 +1,4 @@
-"""state.db: found damaged, it is built anew of what can be read of it and of everything else that knows."""
+"""Database repair: a damaged state.db is rebuilt from its readable rows, the history, the notes and MEMORY.md."""
 
 import os
 import shutil
@@ -80,7 +80,7 @@ def _rebuild(context: RepairContext) -> tuple[str, ...]:
     swap(context.disk, path, pages, new)
     context.rebuilt = True
     context.reread = not rebuilt.torn.isdisjoint(READ_FROM)
-    return tuple(_told(rebuilt))
+    return tuple(_summary(rebuilt))
 
 
 def _require_room(context: RepairContext) -> None:
@@ -96,7 +96,7 @@ def _require_room(context: RepairContext) -> None:
         )
 
 
-def _told(rebuilt: Rebuilt) -> Iterator[str]:
+def _summary(rebuilt: Rebuilt) -> Iterator[str]:
     """What is in the new database, and what is lost."""
     came = ", ".join(f"{count:,} from {origin}" for origin, count in rebuilt.came.items())
     yield f"{rebuilt.salvaged:,} rows were read; {rebuilt.crystals:,} crystals" + (f" ({came})" if came else "")

@@ -1,4 +1,4 @@
-"""MEMORY.md: when what stands there is no MEMORY.md any more, the last committed version takes its place.
+"""Document repair: a damaged MEMORY.md is replaced by the last committed version.
 
 The file that was found is kept aside. Whole lines that its owner wrote since are taken over from it.
 """
@@ -94,8 +94,8 @@ def _committed(context: RepairContext) -> str | None:
     except (sqlite3.Error, DreamdError):  # nothing is mended yet, and this is only a survey
         return render(base)
     here = {(section, block.key) for section, block in base.lines()}
-    there = {(section, normalise(text)) for section, text in lines}
-    edits = [Edit(section, (block.text,)) for section, block in base.lines() if (section, block.key) not in there]
+    present = {(section, normalise(text)) for section, text in lines}
+    edits = [Edit(section, (block.text,)) for section, block in base.lines() if (section, block.key) not in present]
     edits += [Edit(section, (), text) for section, text in lines if (section, normalise(text)) not in here]
     return render(edited(complete(base), edits)[0])
 
@@ -151,8 +151,8 @@ def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
     blocks = [(section, block) for section, block in torn.lines() if section is not SectionName.POINTERS]
     if blocks and not found.endswith(b"\n"):
         blocks.pop()  # it may go on where the file breaks off
-    there = {block.key for _, block in blocks}
-    gone = sorted(standing - there)
+    present = {block.key for _, block in blocks}
+    gone = sorted(standing - present)
     new = [
         (section, block.text)
         for section, block in blocks

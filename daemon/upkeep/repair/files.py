@@ -1,4 +1,4 @@
-"""The files of a workspace as such: links, folders, permissions, owners, leftovers."""
+"""File repair: links, missing folders, permissions, owners and leftovers in a workspace."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""The journal's records: which can be read, which cannot, and what that costs."""
+"""History repair: the records of the journal that cannot be read, and what is lost with them."""
 
 import json
 import re

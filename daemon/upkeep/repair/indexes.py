@@ -1,4 +1,4 @@
-"""What is made of state.db, or can be done without: both indexes, the checkpoints; and opening the stores again."""
+"""Index repair: both full-text indexes, ChromaDB and the checkpoints, each made anew or thrown away."""
 
 import os
 import shutil
@@ -45,10 +45,10 @@ def _wrong(path: Path) -> str | None:
                 if file.exists():
                     shutil.copy(file, folder)
             with closing(sqlite3.connect(Path(folder) / path.name)) as connection:
-                (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+                (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except (sqlite3.DatabaseError, DreamdError) as error:
         return str(error)
-    return None if said == "ok" else str(said)
+    return None if result == "ok" else str(result)
 
 
 def _throw_away(context: RepairContext) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a repair is made of: jobs, each of which says what is wrong and what it does about it."""
+"""Repair jobs: each says what is wrong and what it does about it, and shares the context of one repair."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The log of notes: NUL bytes. A copy of the file is kept aside, nothing that can be read is touched.
+"""Notes repair: NUL bytes in the log of notes are blanked, with a copy of the file kept in quarantine.
 
 Agents append to these files meanwhile, perhaps through a descriptor that is open since long. So they are changed
 where they stand, and keep their length.

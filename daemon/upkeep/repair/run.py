@@ -1,4 +1,4 @@
-"""`dreamd doctor --repair`: a broken workspace works again, and nothing that can still be read is lost.
+"""Repair: `dreamd doctor --repair` makes a broken workspace work again and loses nothing that can still be read.
 
     links, folders, permissions ─> history/ ─> state.db ─> MEMORY.md ─> notes ─> checkpoints ─> indexes ─> a look
 
@@ -50,13 +50,13 @@ class Repair:
 
 
 @dataclass(slots=True)
-class _Telling:
-    told: Callable[[Step], None]
+class _Report:
+    on_step: Callable[[Step], None]
     mends: list[RepairResult] = field(default_factory=list)
 
     def done(self, job: Job, results: tuple[str, ...] = ()) -> None:
         self.mends.append(RepairResult(job.about, job.wrong, job.deed, results))
-        self.told(Step(job.about, f"{job.wrong}: {job.deed}"))
+        self.on_step(Step(job.about, f"{job.wrong}: {job.deed}"))
 
 
 def repair(
@@ -64,7 +64,7 @@ def repair(
     config: Config,
     check: Callable[[], None],
     embedding: Embedding,
-    told: Callable[[Step], None] = lambda _: None,
+    on_step: Callable[[Step], None] = lambda _: None,
     disk: Disk | None = None,
 ) -> Repair:
     """Mend everything that can be mended. The caller owns the workspace and has none of its stores open.
@@ -72,27 +72,27 @@ def repair(
     Raises StorageError when the disk refuses or has no room; what was done until then stands, and may be done again.
     """
     context = _repairing(workspace, config, check, embedding, disk)
-    telling = _Telling(told)
+    report = _Report(on_step)
     left = [*links(workspace), *owners(workspace)]
     for job in _jobs(context):
         check()
-        telling.done(job, job.do())
+        report.done(job, job.do())
     left += misencoded(workspace)
     if workspace.database.is_symlink():
         left.append(Finding("stores", Level.WARNING, "not looked into: state.db is a link"))
     else:
-        left += _stores(context, telling)
-    return Repair(tuple(telling.mends), tuple(left), context.aside.folder, tuple(context.aside.kept))
+        left += _stores(context, report)
+    return Repair(tuple(report.mends), tuple(left), context.aside.folder, tuple(context.aside.kept))
 
 
 def survey(workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding) -> Repair:
     """What `repair` would do, as far as it shows before anything is done. Nothing is written."""
     context = _repairing(workspace, config, check, embedding, None)
-    telling = _Telling(lambda _: None)
+    report = _Report(lambda _: None)
     left = (*links(workspace), *owners(workspace))
     for job in _jobs(context):
-        telling.done(job)
-    return Repair(tuple(telling.mends), left, dry=True)
+        report.done(job)
+    return Repair(tuple(report.mends), left, dry=True)
 
 
 def _repairing(
@@ -114,7 +114,7 @@ def _jobs(context: RepairContext) -> Iterator[Job]:
     yield from vector_folder(context)
 
 
-def _stores(context: RepairContext, telling: _Telling) -> Iterator[Finding]:
+def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
     """Open the stores, finish what was interrupted, mend the indexes; yields what is still wrong then."""
     with _opened(context) as store:
         try:
@@ -123,11 +123,11 @@ def _stores(context: RepairContext, telling: _Telling) -> Iterator[Finding]:
             yield Finding("commit", Level.PROBLEM, error.what, error.advice)
         for notice in store.notices:
             topic = "word index" if "index" in notice else "commit"
-            telling.mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
+            report.mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
         store.notices.clear()
         for job in indexes(context, store):
             context.check()
-            telling.done(job, job.do())
+            report.done(job, job.do())
         store.notices.clear()
         for finding in check_stores(store):
             if finding.level is Level.PROBLEM or (finding.level is Level.WARNING and finding.about == "history"):

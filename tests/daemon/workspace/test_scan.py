@@ -27,7 +27,7 @@ def grow(root: Path, folders: list[str], links: list[tuple[str, str, str]]) -> N
 
 
 def found_by_glob(root: Path, glob: str) -> set[str]:
-    """The rule of `daemon.ingest.notes.transcript_files`."""
+    """The rule of `daemon.ingest.transcripts.transcript_files`."""
     paths = [path for path in root.glob(glob) if path.is_file()]
     return {os.path.realpath(path) for path in paths if ".dreamd" not in path.relative_to(root).parts}
 
