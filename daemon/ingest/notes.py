@@ -63,7 +63,7 @@ def absorb_notes(store: Store, now: datetime) -> int:
         # Read in here: another thread may have absorbed the same.
         for known in store.crystals.get(crystals):
             del crystals[known.id]
-        store.remember([crystal for _, crystal in crystals.values()])
+        store.crystals.upsert([crystal for _, crystal in crystals.values()])
         for note, crystal in crystals.values():
             for question in questions_in(crystal.text):
                 store.questions.raise_(question, Cause.QUESTION, now)

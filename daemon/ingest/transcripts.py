@@ -96,7 +96,7 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
         # never skips one.
         with transaction(connection):
-            store.remember(crystals)
+            store.crystals.upsert(crystals)
             for crystal in crystals:
                 if crystal.trust is Trust.OWNER and (events := feelings_in(crystal.text)):
                     for learnt in learnable(store, [crystal]):

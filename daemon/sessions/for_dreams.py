@@ -49,7 +49,7 @@ def hand_over(store: Store, now: datetime) -> int:
         with transaction(sessions.connection):
             items = sessions.archive.undreamt(_AT_ONCE)
             rest = [item for item in items if item.content.strip()]
-            done += store.remember([_crystal_of_departed(store, item, now) for item in rest])
+            done += store.crystals.upsert([_crystal_of_departed(store, item, now) for item in rest])
             sessions.archive.dreamt([item.id for item in items], version)
         if not items:
             return done

@@ -159,7 +159,7 @@ def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now
         if item.state is State.ARCHIVED:  # with what is forgotten in it
             sessions.items.archive_rest(session, item, FORGOTTEN, now)
         return False
-    store.remember([crystal_of(store, item, now)])
+    store.crystals.upsert([crystal_of(store, item, now)])
     sessions.items.promoted(session, item, promotion, now)
     return True
 

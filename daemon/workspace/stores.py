@@ -9,9 +9,7 @@ from sqlite3 import Connection, OperationalError
 
 from daemon.config.settings import Config
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
-from state.crystals.crystal import Crystal
 from state.errors import BusyError
-from state.search.ranking import Findings
 from state.signals.hormones import Baselines
 from state.stores.backup.manifest import remove_unmoved
 from state.stores.crystals import full_text as lexical
@@ -106,10 +104,6 @@ class Store:
             index = self.ready_index()
         return Searcher(self.crystals, self.embedder(), index, beside)
 
-    def search(self, query: str, now: datetime, limit: int = 8) -> Findings:
-        """memory_search, coloured by the hormones."""
-        return self.searcher().search(query, now, limit=limit, hormones=self.feelings.levels(now))
-
     def embed(self) -> int:
         """Give vectors to the crystals that wait for one, and tell ChromaDB, if it is ready; returns how many."""
         embedder, done = self.embedder(), 0
@@ -137,10 +131,6 @@ class Store:
         except OperationalError as error:  # another process reads for long, or there is no room for a second file
             self.notice(f"state.db was not made smaller ({error}); the next dream tries again")
         return rows
-
-    def remember(self, crystals: list[Crystal]) -> int:
-        """Write crystals; they are found by their words at once, by their meaning after `embed`."""
-        return self.crystals.upsert(crystals)
 
     def close(self) -> None:
         """Close the database. The index is closed by who opened it: stores may share one."""

@@ -205,7 +205,9 @@ def found(workspace: Workspace, texts: tuple[str, ...]) -> list[str]:
     """Which of these a search does not find."""
     with open_readonly(workspace, Config(), WORDS_ONLY) as store:
         return [
-            text for text in texts if all(text != hit.crystal.text for hit in store.search(text, utc_now(), 8).hits)
+            text
+            for text in texts
+            if all(text != hit.crystal.text for hit in store.searcher().search(text, utc_now(), limit=8).hits)
         ]
 
 

@@ -155,7 +155,7 @@ def bytes_with(workspace: Workspace, text: str) -> list[str]:
 
 
 def finds(store: Store, query: str) -> list[str]:
-    return [hit.crystal.text for hit in store.search(query, utc_now()).hits]
+    return [hit.crystal.text for hit in store.searcher().search(query, utc_now()).hits]
 
 
 def assert_sound(workspace: Workspace) -> None:

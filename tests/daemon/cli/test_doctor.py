@@ -30,7 +30,7 @@ def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def here(tmp_path: Path) -> Workspace:
     workspace = init_workspace(tmp_path / "here")
     with open_exclusive(workspace, Config(), "test") as store:
-        store.remember([Crystal("Ada prefers tea", Origin.SCRATCH, utc_now())])
+        store.crystals.upsert([Crystal("Ada prefers tea", Origin.SCRATCH, utc_now())])
     return workspace
 
 
@@ -122,7 +122,7 @@ def test_a_database_that_is_none_is_a_problem_that_says_what_is_safe(here: Works
 
 def test_a_damaged_page_is_found(here: Workspace) -> None:
     with open_exclusive(here, Config(), "test") as store:
-        store.remember([Crystal(f"note {n} " * 50, Origin.SCRATCH, utc_now()) for n in range(200)])
+        store.crystals.upsert([Crystal(f"note {n} " * 50, Origin.SCRATCH, utc_now()) for n in range(200)])
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with here.database.open("r+b") as file:
         for page in range(40, 60):
@@ -147,7 +147,7 @@ def test_a_pointer_that_finds_nothing_is_a_warning(here: Workspace) -> None:
     connection.close()
     assert found(here)["pointers"].what == "all 1 resolve"
     with open_exclusive(here, Config(), "test") as store:
-        store.remember([Crystal(f"tea tea tea {n}", Origin.SCRATCH, utc_now()) for n in range(9)])
+        store.crystals.upsert([Crystal(f"tea tea tea {n}", Origin.SCRATCH, utc_now()) for n in range(9)])
     finding = found(here)["pointers"]
     assert finding.level is Level.WARNING
     assert "`tea` does not find 'Tea'" in finding.what

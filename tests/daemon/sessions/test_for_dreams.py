@@ -66,7 +66,8 @@ def dreamt(store: Store) -> Outcome:
 def found(store: Store, query: str) -> list[tuple[str, Origin, str]]:
     """What memory_search finds first."""
     return [
-        (hit.crystal.text, hit.crystal.origin, hit.crystal.session) for hit in store.search(query, utc_now()).hits
+        (hit.crystal.text, hit.crystal.origin, hit.crystal.session)
+        for hit in store.searcher().search(query, utc_now()).hits
     ][:1]
 
 
@@ -344,7 +345,7 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
     assert "dreamd forget" in done.message
     with working(tmp_path / "w") as store:
         assert store.crystals.get([record.crystal_id]) == []
-        assert store.search(text, utc_now()).hits == ()
+        assert store.searcher().search(text, utc_now()).hits == ()
         assert [event.reason for event in sessions.session_events(store, "s") if event.action == "purged"] == ["id"]
         forget(store, ForgetRequest(text), utc_now())
         assert text not in document(store)
@@ -375,7 +376,7 @@ def test_what_nobody_needed_stays_in_the_archive_and_is_found_there_when_it_is_a
     sessions.forget(store, "s", f"id:{hidden}", utc_now())
     sessions.close_session(store, "s", utc_now())
     assert sessions.waiting_count(store) == sessions.hand_over(store, utc_now()) == 2
-    hits = {hit.crystal.text for hit in store.search("kettle", utc_now()).hits}
+    hits = {hit.crystal.text for hit in store.searcher().search("kettle", utc_now()).hits}
     assert hits == {"The kettle is due for descaling", "The kettle was read of often"}
     assert sessions.recall(store, "s", "kettle", utc_now()).count == 4
 

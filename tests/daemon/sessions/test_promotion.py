@@ -70,7 +70,7 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     assert (crystal.importance, crystal.session, crystal.created_at) == (0.75, "user", AT)
     (listed,) = sessions.list_promoted(store, "user").memories
     assert (listed.promoted_to_id, listed.promoted_at) == (record.id, AT + HOUR)
-    assert [hit.crystal.text for hit in store.search("important info", AT).hits] == ["Important info"]
+    assert [hit.crystal.text for hit in store.searcher().search("important info", AT).hits] == ["Important info"]
 
 
 def test_promoting_again_gives_the_same_record_and_writes_nothing(store: Store) -> None:
@@ -185,7 +185,7 @@ def test_at_the_soft_limit_a_secret_goes_to_the_cold_archive_instead(store: Stor
         ("promote", "soft_limit"),
     ]
     assert contents(sessions.recall(store, "s", "token", AT)) == [f"the token {SECRET}"]
-    assert [hit.crystal.text for hit in store.search("plain", AT).hits] == ["plain"]
+    assert [hit.crystal.text for hit in store.searcher().search("plain", AT).hits] == ["plain"]
 
 
 def test_without_redaction_nothing_is_a_secret(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_what_a_soft_limit_promoted_is_read_as_it_was(store: Store) -> None:
 
 def test_what_a_soft_limit_promoted_is_found_by_its_tags_and_can_come_back(store: Store) -> None:
     id_ = soft_limited(store)
-    assert [hit.crystal.context for hit in store.search("travel", AT).hits] == ["travel"]
+    assert [hit.crystal.context for hit in store.searcher().search("travel", AT).hits] == ["travel"]
     sessions.clear_session(store, "s", AT)  # else it would be the oldest of a full set, and leave again
     assert sessions.restore(store, "s", id_, AT).memory.tags == ("travel",)
     assert held_of(store) == [id_]

@@ -114,7 +114,9 @@ def test_an_id_stands_for_its_text(plain_one: Workspace, tmp_path: Path) -> None
     workspace = copied(plain_one, tmp_path / "w")
     with quick(workspace) as store:
         line = next(one for one in store.lineage.standing() if KEPT[1] in one.text)
-        id_ = next(hit.crystal for hit in store.search(KEPT[2], utc_now()).hits if hit.crystal.text == KEPT[2]).id
+        id_ = next(
+            hit.crystal for hit in store.searcher().search(KEPT[2], utc_now()).hits if hit.crystal.text == KEPT[2]
+        ).id
         item = sessions.list_memories(store, "s", utc_now()).memories[0]
     forget_quickly(workspace, line.id)
     forget_quickly(workspace, id_)
