@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from daemon.config.settings import Config
-from daemon.ingest.formats import read_turns
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
+from daemon.ingest.formats.reading import read_turns
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.adoption import init_workspace
