@@ -64,11 +64,8 @@ def dreamt(store: Store) -> Outcome:
 
 
 def found(store: Store, query: str) -> list[tuple[str, Origin, str]]:
-    """What memory_search finds first."""
-    return [
-        (hit.crystal.text, hit.crystal.origin, hit.crystal.session)
-        for hit in store.searcher().search(query, utc_now()).hits
-    ][:1]
+    crystals = [hit.crystal for hit in store.searcher().search(query, utc_now()).hits]
+    return [(one.text, one.origin, one.session) for one in crystals][:1]
 
 
 def document(store: Store) -> str:

@@ -30,8 +30,8 @@ def test_a_new_memory_is_what_the_published_example_shows(store: Store) -> None:
         sessions.Draft(
             "Meeting notes from today's standup",
             "high",
-            tags=["meeting", "standup", "team", "meeting"],
-            metadata={"meeting_type": "standup", "duration": "15min"},
+            ["meeting", "standup", "team", "meeting"],
+            {"meeting_type": "standup", "duration": "15min"},
         ),
         AT,
     )
