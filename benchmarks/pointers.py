@@ -75,7 +75,7 @@ def worth_a_line(crystal: Crystal) -> bool:
 
 def learn(store: Store, crystals: Sequence[Crystal]) -> None:
     """Remember these, with vectors, in both indexes."""
-    store.remember(list(crystals))
+    store.crystals.upsert(list(crystals))
     store.embed()
 
 
@@ -100,7 +100,7 @@ def report(store: Store, what: str, lines: Sequence[Crystal], pointers: Mapping[
     """Search for the keywords alone, and print how often the line is there; one without keywords is not."""
     places = []
     for line in lines:
-        hits = store.search(pointers[line.id], utc_now(), limit=FIRST).hits if line.id in pointers else ()
+        hits = store.searcher().search(pointers[line.id], utc_now(), limit=FIRST).hits if line.id in pointers else ()
         places.append(next((at for at, hit in enumerate(hits) if hit.crystal.id == line.id), None))
     there = sum(place is not None for place in places) / len(lines)
     first = sum(place == 0 for place in places) / len(lines)

@@ -89,7 +89,7 @@ def draft(workload: Workload, number: int, rng: random.Random) -> dict[str, obje
 
 
 def add(store: Store, session: str, given: dict[str, object]) -> str:
-    return sessions.add(store, session, now=now(), **given).id  # type: ignore[arg-type]
+    return sessions.add(store, session, sessions.Draft(**given), now()).id  # type: ignore[arg-type]
 
 
 @contextmanager

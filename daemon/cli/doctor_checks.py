@@ -8,7 +8,7 @@ from pathlib import Path
 
 from daemon.config.layers import user_file
 from daemon.config.settings import Config, load
-from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, look_into
+from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, check_stores
 from daemon.upkeep.repair.run import RepairResult, survey
 from daemon.workspace.status import present_holder
 from daemon.workspace.stores import folders, open_exclusive
@@ -92,7 +92,7 @@ def _told_of(workspace: Workspace) -> tuple[str, ...]:
 
 def _here(workspace: Workspace, config: Config) -> Iterator[Finding]:
     with open_exclusive(workspace, config, "dreamd doctor") as store:
-        yield from look_into(store)
+        yield from check_stores(store)
 
 
 def _config(file: Path | None, environment: Mapping[str, str]) -> tuple[Config, Finding]:

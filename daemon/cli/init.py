@@ -75,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _adopt(foreign: Workspace, arguments: argparse.Namespace) -> None:
     """Show what it brings and make it this user's. Raises ForeignError without `--trust`, and for a person's no."""
-    from daemon.upkeep.takeover import brought, take_over_workspace
+    from daemon.upkeep.takeover import contents_of, take_over_workspace
 
-    found = brought(foreign)
+    found = contents_of(foreign)
     say(f"{found.root} was made by somebody else, or for another user or machine. It brings:")
     kinds = ", ".join(f"{count:,} from {trust}" for trust, count in found.crystals.items()) or "none"
     say(f"  MEMORY.md of {found.characters:,} characters, {counted(found.version, 'version')}; crystals: {kinds}")

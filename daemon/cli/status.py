@@ -15,7 +15,8 @@ from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.api.daemon import DaemonStatus
-    from daemon.workspace.status import LastDream, Spending, Status
+    from daemon.workspace.database_facts import LastDream
+    from daemon.workspace.status import Spending, Status
 
 # One that is stopped would not answer in thirty either.
 _STATUS_SECONDS = 2.0

@@ -1,4 +1,4 @@
-"""Checkpoints of dreams under way: what LangGraph saves at each node, as JSON of plain values in dreams.db.
+"""Checkpoints: what LangGraph saves of a running dream at each node, as JSON of plain values in dreams.db.
 
 A checkpoint lies in the workspace, so whoever made that may have written it. LangGraph's own form can name any class
 of any module, which is imported and called while it is read; here nothing but JSON is read, without a hook, and what
@@ -56,7 +56,7 @@ def based_on(store: Store, dream: str) -> int | None:
 
 
 def drop(store: Store, dream: str) -> None:
-    """Delete the checkpoints of a dream that has ended; the file is as long then as what is left in it."""
+    """Delete the checkpoints of a dream that has ended, and shrink the file."""
     with checkpoints(store) as saver:
         saver.delete_thread(dream)
         saver.conn.execute("VACUUM")
@@ -66,7 +66,7 @@ def drop(store: Store, dream: str) -> None:
 def checkpoints(store: Store, dream: str = "") -> "Iterator[SqliteSaver]":
     """The checkpoints of dreams under way; with an id, those of every other dream are deleted first.
 
-    A damaged file of them is begun anew: it costs at most an answer that is paid again.
+    A damaged file is replaced by a new one: it costs at most an answer that is paid again.
     """
     path = store.workspace.checkpoints / "dreams.db"
     require_plain(path)
@@ -111,7 +111,7 @@ def _saver(path: str) -> "Iterator[SqliteSaver]":
 
 
 def _delete_others(saver: "SqliteSaver", dream: str) -> None:
-    """One that was displaced wrote on, another failed to drop its own."""
+    """A displaced process may have written on, and another failed to delete its own."""
     threads = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
     for (thread,) in saver.conn.execute(threads).fetchall():
         if thread != dream:

@@ -1,4 +1,4 @@
-"""The consolidation pass: what is new is taken in, and memory is put in order. No model is asked.
+"""Consolidation: takes in what is new, merges duplicates, finds contradictions, and ages crystals, without a model.
 
     absorb ─> embed ─> compare (merge, dispute) ─> age ─> find skills ─> settle questions ─> sweep
 
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from daemon.ingest.notes import Absorbed, absorb_notes, absorb_transcripts, transcript_files
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import EMBED_BATCH, Store
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO
@@ -59,27 +60,19 @@ class Consolidation:
 
     @property
     def changed(self) -> bool:
-        """Was anything new, or did anything move?"""
-        counts = (
-            self.notes,
-            self.turns,
-            self.working,
-            self.vectors,
-            self.compared,
-            self.archived,
-            self.frozen,
-            self.settled,
-        )
-        return any(counts) or self.skills is not None
+        """Whether anything was new, or moved."""
+        counts = (self.notes, self.turns, self.working, self.vectors, self.compared)
+        moved = (self.archived, self.frozen, self.settled)
+        return any(counts) or any(moved) or self.skills is not None
 
 
 def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: False) -> Consolidation:
-    """One pass over a workspace that this process owns; `stop` is asked between batches.
+    """One pass over a workspace that this process owns; `stop()` is called between batches.
 
     Transcripts that cannot be read are among the problems. Raises what the stores fail with: what was done until
     then stays, and the next pass goes on.
     """
-    found = _absorb(store, now, stop)
+    absorbed = _absorb(store, now, stop)
     notes = absorb_notes(store, now)
     kept = maintain(store, now)
     working = kept.delivered + hand_over(store, now)
@@ -87,11 +80,11 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     compared, merged, raised = _compare(store, now, stop)
     archived, frozen = _age(store, now, stop)
     skills = None if stop() else Skills(store.crystals.connection).refresh()
-    settled = 0 if stop() else _settle(store, now)
+    settled = 0 if stop() else _settle_questions(store, now)
     store.sweep(now)
     return Consolidation(
         notes=notes,
-        turns=found.turns,
+        turns=absorbed.turns,
         working=working,
         vectors=vectors,
         compared=compared,
@@ -101,7 +94,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
         skills=skills,
         raised=raised,
         settled=settled,
-        problems=found.problems,
+        problems=absorbed.problems,
         complete=not stop(),
     )
 
@@ -114,7 +107,7 @@ def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
 
 
 def embed(store: Store, stop: Callable[[], bool]) -> int:
-    """Give vectors to what waits for one, and tell the index, if it is open or needed."""
+    """Embed what waits for a vector, and write it to the index if that is open or needed; returns how many."""
     vectors, done = store.crystals.vectors, 0
     if vectors.wait() and (embedder := store.embedder()) is not None:
         while not stop() and (count := vectors.embed_pending(embedder, EMBED_BATCH)):
@@ -132,22 +125,22 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
 
     Returns how many were compared, merged, and questions raised.
     """
-    twins = Twins(store.crystals)
+    duplicates = Twins(store.crystals)
     compared = merged = raised = 0
-    while not stop() and (keys := twins.waiting(COMPARE_BATCH)):
-        alike, opposed = _judged(store, twins, keys)
+    while not stop() and (keys := duplicates.waiting(COMPARE_BATCH)):
+        alike, opposed = _compared(store, duplicates, keys)
         with transaction(store.crystals.connection):
             store.check()
-            merged += sum(twins.merge(one, other) for one, other in alike)
+            merged += sum(duplicates.merge(one, other) for one, other in alike)
             for one, other in opposed:
                 raised += store.questions.dispute(disputed(one.text, other.text), one.id, other.id, now)
-            twins.compared(keys)
+            duplicates.compared(keys)
         compared += len(keys)
     return compared, merged, raised
 
 
-def _judged(
-    store: Store, twins: Twins, keys: list[int]
+def _compared(
+    store: Store, duplicates: Twins, keys: list[int]
 ) -> tuple[list[tuple[int, int]], list[tuple[Crystal, Crystal]]]:
     """The pairs of rows that are one memory, and the pairs of crystals, the older first, that contradict each other.
 
@@ -155,22 +148,22 @@ def _judged(
     """
     near = store.crystals.vectors.neighbours(keys, NEAREST, _index(store))
     others = {other for cosines in near.values() for other in cosines}
-    stood_for = twins.survivors({*keys, *others})
-    crystals = store.crystals.by_keys({*keys, *others, *stood_for.values()})
+    canonical = duplicates.survivors({*keys, *others})
+    crystals = store.crystals.by_keys({*keys, *others, *canonical.values()})
     alike: dict[tuple[int, int], None] = {}
     opposed: dict[tuple[str, str], tuple[Crystal, Crystal]] = {}
     for key, cosines in near.items():
-        if key in stood_for or key not in crystals:
+        if key in canonical or key not in crystals:
             continue
         disputes = []
         for other, cosine in cosines.items():
-            stands = stood_for.get(other, other)  # what is said of a twin is said of its survivor
-            if cosine < RELATED_COSINE or stands == key or stands not in crystals:
+            same = canonical.get(other, other)  # a merged duplicate is judged by the crystal that it became
+            if cosine < RELATED_COSINE or same == key or same not in crystals:
                 continue
-            if cosine >= NEAR_COSINE and same_memory(crystals[key], crystals[stands]):
-                alike[min(key, stands), max(key, stands)] = None
-            elif disagree(crystals[key], crystals[stands]):
-                disputes.append(crystals[stands])
+            if cosine >= NEAR_COSINE and same_memory(crystals[key], crystals[same]):
+                alike[min(key, same), max(key, same)] = None
+            elif disagree(crystals[key], crystals[same]):
+                disputes.append(crystals[same])
         for nearest in disputes[:1]:  # one question about a crystal is enough
             older, newer = sorted((crystals[key], nearest), key=lambda crystal: (crystal.created_at, crystal.id))
             opposed[older.id, newer.id] = (older, newer)
@@ -195,7 +188,7 @@ def _age(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, in
     return archived, frozen
 
 
-def _settle(store: Store, now: datetime) -> int:
+def _settle_questions(store: Store, now: datetime) -> int:
     """Forget the questions that were answered since they were asked; returns how many."""
     newest = store.crystals.newest()
     waiting = store.questions.to_ask(ASKED_AGAIN)
@@ -210,7 +203,7 @@ def _settle(store: Store, now: datetime) -> int:
 
 
 def _answered(store: Store, question: str, after: int, now: datetime) -> bool:
-    """Does a search find something that was written since, by who is trusted, and that answers this?"""
+    """Whether a search finds a newer crystal of a trusted author that answers the question."""
     hits = store.searcher().search(question, now, limit=_ANSWERS_LOOKED_AT).hits
     later = store.crystals.later_than(after, [hit.crystal.id for hit in hits])
     return any(

@@ -1,4 +1,4 @@
-"""The memory of one workspace as a dream sees it: the port `graphs.ports.Memory` over the stores."""
+"""Memory: the port `graphs.ports.Memory` of a dream over the stores of one workspace: real, dry, or as a proposal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -36,14 +36,12 @@ class WorkspaceMemory:
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
         """Search as if these crystals were stored; nothing is written."""
-        buried = self.store.crystals.forgotten.buried()
-        learnt = [spared for crystal in crystals if (spared := buried.spared(crystal)) is not None]
-        with closing(Beside(learnt, self.store.embedder())) as beside:
+        with closing(Beside(learnable(self.store, crystals), self.store.embedder())) as beside:
             at = crystals[0].created_at if crystals else _EPOCH
             yield _Trial(self.store.searcher(beside), at)
 
     def commit(self, dream: Dream) -> Dream:
-        """Make the dream true, then give vectors to what is new."""
+        """Commit the dream to the journal, then embed what is new."""
         done = self.store.journal.commit(dream)
         self.store.embed()
         return done
@@ -58,7 +56,7 @@ class DryMemory(WorkspaceMemory):
     """Reads without taking anything, commits nothing."""
 
     def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
-        """The same snapshot, the scratch log left where it is."""
+        """The snapshot of the pending notes; the scratch log stays where it is."""
         notes = learnable(
             self.store, (note_crystal(self.store, note, "", now) for note in self.store.segments.pending_notes())
         )
@@ -71,7 +69,7 @@ class DryMemory(WorkspaceMemory):
 
 @dataclass(frozen=True, slots=True)
 class ProposingMemory(WorkspaceMemory):
-    """Puts the dream aside for a human."""
+    """Keeps the dream as a proposal for the owner."""
 
     def commit(self, dream: Dream) -> Dream:
         """The proposal waits; its notes stay pending until it is approved."""

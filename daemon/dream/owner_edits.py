@@ -1,4 +1,4 @@
-"""What the owner did to MEMORY.md by hand since the last version: wrote, corrected, deleted."""
+"""Owner edits: what the owner wrote, corrected and deleted in MEMORY.md since the last version."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,23 +20,23 @@ LEAST_ACCIDENT = 5
 
 @dataclass(frozen=True, slots=True)
 class OwnerEdits:
-    """The lines as they stand, and the owner's part in them.
+    """The lines of MEMORY.md now, and what the owner did to them.
 
     `written` are the ids of new lines, `gone` the ledger's lines that stand there no longer, `corrected` pairs of ids
-    of a gone line and the new one in its place, `graves` the texts that must not be written again.
+    of a gone line and the new one in its place, `tombstones` the texts that must not be written again.
     """
 
     lines: tuple[Standing, ...]
     written: tuple[str, ...]
     gone: tuple[Standing, ...]
     corrected: tuple[tuple[str, str], ...]
-    graves: tuple[str, ...]
+    tombstones: tuple[str, ...]
     next_line: int
     problems: tuple[str, ...]
 
 
-def read_hand(store: Store, document: Document, now: datetime) -> OwnerEdits:
-    """Compare the file with the lines of the last version."""
+def owner_edits(store: Store, document: Document, now: datetime) -> OwnerEdits:
+    """Compare MEMORY.md with the lines of the last version in the ledger."""
     standing = store.lineage.standing()
     blocks = list(document.lines())
     known = match(standing, [(name, block.text) for name, block in blocks])
@@ -48,11 +48,13 @@ def read_hand(store: Store, document: Document, now: datetime) -> OwnerEdits:
             written.append(line.id)
             number += 1
         lines.append(replace(line, section=name, text=block.text, pinned=block.pinned))
-    there = {line.id for line in lines}
-    gone = [line for line in standing if line.id not in there]
+    kept = {line.id for line in lines}
+    gone = [line for line in standing if line.id not in kept]
     corrected = _corrected(gone, [line for line in lines if line.id in written])
-    graves, problems = _graves(document, standing, gone, corrected, lines)
-    return OwnerEdits(tuple(lines), tuple(written), tuple(gone), tuple(corrected.items()), graves, number, problems)
+    tombstones, problems = _deleted_texts(document, standing, gone, corrected, lines)
+    return OwnerEdits(
+        tuple(lines), tuple(written), tuple(gone), tuple(corrected.items()), tombstones, number, problems
+    )
 
 
 def _corrected(gone: Sequence[Standing], new: Sequence[Standing]) -> dict[str, str]:
@@ -70,7 +72,7 @@ def _corrected(gone: Sequence[Standing], new: Sequence[Standing]) -> dict[str, s
     return pairs
 
 
-def _graves(
+def _deleted_texts(
     document: Document,
     standing: Sequence[Standing],
     gone: Sequence[Standing],

@@ -1,4 +1,4 @@
-"""What each node of a dream did, in a few numbers for a person."""
+"""Progress: what each node of a dream did, in a few numbers for a person."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # LangGraph's own entry: set when a resumed dream takes over what a node had finished before the interruption.
-_ABOUT = "__metadata__"
+_METADATA = "__metadata__"
 _KINDS = {
     "N": "notes",
     "C": "crystals",
@@ -26,16 +26,16 @@ class Step:
     figures: str
 
 
-def tell(update: dict[str, Any], values: dict[str, Any], mode: str, told: Callable[[Step], None]) -> None:
-    """Take over what the nodes changed, and say what each did; the last one commits, proposes or does nothing."""
+def report_nodes(update: dict[str, Any], values: dict[str, Any], mode: str, on_step: Callable[[Step], None]) -> None:
+    """Merge what the nodes returned into `values` and report each; the last commits, proposes or does nothing."""
     for node, step in update.items():
-        if node == _ABOUT:
+        if node == _METADATA:
             continue
         values |= step or {}
         if node != "commit" or mode == "auto":
-            told(Step(node, _FIGURES[node](values)))
+            on_step(Step(node, _FIGURES[node](values)))
         elif mode == "propose":
-            told(Step("propose", "it waits for 'dreamd review'"))
+            on_step(Step("propose", "it waits for 'dreamd review'"))
 
 
 def _gathered(values: dict[str, Any]) -> str:
@@ -54,8 +54,8 @@ def _synthesized(values: dict[str, Any]) -> str:
 
 def _guarded(values: dict[str, Any]) -> str:
     verdict = json.loads(values["verdict"])
-    said = f"{len(verdict['operations'])} pass, {len(verdict['refused'])} refused"
-    return f"{said}; again: {values['feedback'][0]}" if values["outcome"] == "again" else said
+    figures = f"{len(verdict['operations'])} pass, {len(verdict['refused'])} refused"
+    return f"{figures}; again: {values['feedback'][0]}" if values["outcome"] == "again" else figures
 
 
 def _evicted(values: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Going back: an older version becomes the next one, and what was consumed since is pending again."""
+"""Restore: commits an older version of MEMORY.md anew, and makes what was consumed since pending again."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,7 +34,7 @@ def restore(store: Store, number: int) -> Dream:
     before, problems = read_document(store)
     later, lost = _later(store, number)
     now = utc_now()
-    births, deaths, crystals = _lines(store, before, text, now)
+    births, deaths, crystals = _line_changes(store, before, text, now)
     segments, dreamt = _consumed_by(later)
     dreamt = tuple(dict.fromkeys((*dreamt, *(one for version in lost for one in store.crystals.dreamt_in(version)))))
     standing = {normalise(block.text) for _, block in parse(text).lines()}
@@ -97,10 +97,10 @@ def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[SegmentMark, ...], tuple
     )
 
 
-def _lines(
+def _line_changes(
     store: Store, before: str, text: str, now: datetime
 ) -> tuple[tuple[Birth, ...], tuple[Death, ...], tuple[Crystal, ...]]:
-    """What comes and what goes, by the ledger; what the owner wrote since the last version goes to a crystal too."""
+    """Lines that come, lines that go, and crystals of the latter and of the owner's lines since the last version."""
     standing = store.lineage.standing()
     blocks = [(name, block.text) for name, block in parse(text).lines()]
     known = match(standing, blocks)
@@ -116,9 +116,9 @@ def _lines(
         number += 1
     kept = {line.id for line in known if line is not None}
     gone = [line for line in standing if line.id not in kept]
-    told = {block.key for _, block in parse(before).lines()}
+    present = {block.key for _, block in parse(before).lines()}
     leaving = [
-        line for line in gone if line.section is not SectionName.POINTERS and normalise(line.text) in told
+        line for line in gone if line.section is not SectionName.POINTERS and normalise(line.text) in present
     ] + _by_hand(before, {normalise(line.text) for line in standing} | {normalise(one) for _, one in blocks}, now)
     crystals = [
         Crystal(
@@ -133,7 +133,7 @@ def _lines(
             line.id,
             line.section,
             line.text,
-            Fate.EVICTED if normalise(line.text) in told else Fate.DELETED,
+            Fate.EVICTED if normalise(line.text) in present else Fate.DELETED,
             by_text.get(line.text, ""),
         )
         for line in gone

@@ -1,53 +1,44 @@
-"""One dream from beginning to end: is it worth its cost, run it, and write down how it ended."""
+"""Dream run: one dream from its input to its commit, and how it ended in the ledger."""
 
-import json
-import os
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from daemon.config.paths import spent_folder
-from daemon.config.settings import day_start
+from daemon.dream.answers import forget_answers
 from daemon.dream.checkpoints import based_on, checkpoints, drop
+from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
-from daemon.dream.progress import Step, tell
-from daemon.dream.withholding import forget_answers, lift_by_hand, withheld_lately
-from daemon.ingest.notes import absorb_notes, absorb_transcripts, forget_notes, transcript_files
+from daemon.dream.model import model_for
+from daemon.dream.progress import Step, report_nodes
+from daemon.ingest.notes import absorb_notes, forget_notes
 from daemon.ingest.seed import migrate
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import Store, utc_now
 from graphs.graph_state import Dreaming
-from graphs.ports import Answer, Model, Ports
-from state.budget import Limits, Spend, check_day
-from state.codec import decode, encode
+from graphs.ports import Ports
+from state.codec import decode
 from state.document.operations import Refusal
-from state.dream import Dream, Reason, decode_record
+from state.dream import Dream, Reason
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
-from state.secrets.policy import Redaction
 from state.stores.backup.manifest import remove_unmoved
 from state.stores.database.tombstones_copy import keep_copy
-from state.stores.history.daily_spend import daily_spend
-from state.stores.history.ledger import Call, Run
+from state.stores.history.ledger import Run
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from daemon.models.metered import Call as PaidCall
 
 # For these one new note is enough: somebody asked, or it was decided with thresholds of its own
 # (`daemon.service.schedule`).
 _IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR, Reason.PRESSURE, Reason.FIRST_BREATH}
 
 
-# Of a proposal that its owner did not want: the dream itself did not fail.
-DECLINED = "by the owner"
-
-
 class Mode(StrEnum):
-    """What becomes of a dream."""
+    """What becomes of a dream: committed, kept as a proposal, or only shown."""
 
     AUTO = "auto"
     PROPOSE = "propose"
@@ -65,72 +56,47 @@ class Outcome:
     pending: int
 
 
-def dream_now(store: Store, reason: Reason, mode: Mode, told: Callable[[Step], None] = lambda _: None) -> Outcome:
-    """One dream now.
+def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step], None] = lambda _: None) -> Outcome:
+    """Go on with an interrupted dream, or run a new one.
 
     Raises NothingToDoError when there is too little that is new (the ledger says so), RejectedError when the guards
     refused it (nothing is consumed), and whatever the model or the disk failed with (likewise).
     """
     now = utc_now()
-    if mode is not Mode.DRY and (outcome := _gone_on(store, mode, told)) is not None:
+    if mode is not Mode.DRY and (outcome := _go_on(store, mode, on_step)) is not None:
         return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
     if mode is not Mode.DRY:
-        if lifted := lift_by_hand(store):
-            keep_copy(store.crystals.connection, store.disk, store.workspace.state)
-            told(Step("forget", f"{lifted} new lines of MEMORY.md hold what was forgotten: it is learnt again"))
-        migrate(store, now)
-        found = absorb_transcripts(store, transcript_files(store), now, lambda line: told(Step("ingest", line)))
-        store.unread = found.problems
-        for problem in found.problems:
-            store.notices.append(problem)
-        notes = absorb_notes(store, now)
-        left = maintain(store, now).delivered + hand_over(store, now)
-        store.segments.sweep(now)
-        store.sweep(now)
-        remove_unmoved(store.workspace, store.disk)
-        if notes or found.turns:
-            told(Step("absorb", f"{notes} new notes, {found.turns} new turns"))
-        if left:
-            told(Step("sessions", f"{left} items that left working memory"))
-        if vectors := store.embed():
-            told(Step("embed", f"{vectors} new vectors"))
-        store.index()  # built here, if it has to be: a search does not wait for that
+        _ingest(store, now, on_step)
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     start: Dreaming = {"dream": dream, "reason": reason.value, "now": now.isoformat()}
-    return _run(store, dream, start, mode, told, resumed=False)
+    return _run(store, dream, start, mode, on_step, resumed=False)
 
 
-def approve(store: Store, dream: str) -> Dream:
-    """Commit a waiting proposal.
-
-    Raises RejectedError when MEMORY.md has a newer version than the one it was made for.
-    """
-    proposal = store.ledger.proposal(dream)
-    record = decode_record(proposal.record, f"proposal {proposal.dream}")
-    # Decided before a crash: the commit was finished since, or is now.
-    if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
-        store.ledger.decide(record.id, "outdated")
-        store.ledger.end(record.id, "rejected", "outdated: there is a newer version", utc_now())
-        raise RejectedError(
-            f"proposal {record.id} was made for version {record.number - 1} and there is a newer one",
-            "its notes are pending, run 'dreamd dream'",
-        )
-    done = WorkspaceMemory(store).commit(record)
-    store.ledger.decide(record.id, "approved")
-    store.ledger.end(record.id, "committed", "approved", utc_now(), done.number)
-    return done
-
-
-def decline(store: Store, dream: str) -> str:
-    """Reject a waiting proposal; its notes stay pending. Returns its id."""
-    proposal = store.ledger.proposal(dream)
-    store.ledger.decide(proposal.dream, "rejected")
-    store.ledger.end(proposal.dream, "rejected", DECLINED, utc_now())
-    return proposal.dream
+def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:
+    """Take in everything new before a dream: the owner's lines, transcripts, notes, sessions; then clean up."""
+    if lines := unforget_written(store):
+        keep_copy(store.crystals.connection, store.disk, store.workspace.state)
+        on_step(Step("forget", f"{lines} new lines of MEMORY.md hold what was forgotten: it is learnt again"))
+    migrate(store, now)
+    absorbed = absorb_transcripts(store, transcript_files(store), now, lambda line: on_step(Step("ingest", line)))
+    store.unread = absorbed.problems
+    store.notices += absorbed.problems
+    notes = absorb_notes(store, now)
+    items = maintain(store, now).delivered + hand_over(store, now)
+    store.segments.sweep(now)
+    store.sweep(now)
+    remove_unmoved(store.workspace, store.disk)
+    if notes or absorbed.turns:
+        on_step(Step("absorb", f"{notes} new notes, {absorbed.turns} new turns"))
+    if items:
+        on_step(Step("sessions", f"{items} items that left working memory"))
+    if vectors := store.embed():
+        on_step(Step("embed", f"{vectors} new vectors"))
+    store.index()  # built here, if it has to be: a search does not wait for that
 
 
 def new_input(store: Store) -> int:
@@ -139,7 +105,7 @@ def new_input(store: Store) -> int:
 
 
 def unseen_seeds(store: Store) -> int:
-    """How much of the old MEMORY.md is new: all of it, before the first dream."""
+    """How many crystals of the old MEMORY.md are new: all of them before the first dream, then none."""
     return 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
 
 
@@ -159,17 +125,17 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
     raise NothingToDoError(f"only {detail} (dream.min_chunks)", "'dreamd dream' by hand needs one")
 
 
-def _gone_on(store: Store, mode: Mode, told: Callable[[Step], None]) -> Outcome | None:
-    """Finish what was interrupted: a commit, and the dream that goes on from where it was; None when none does."""
+def _go_on(store: Store, mode: Mode, on_step: Callable[[Step], None]) -> Outcome | None:
+    """Finish an interrupted commit, then go on with an interrupted dream; None when there is none to go on with."""
     store.journal.recover()  # a store that stays open: what its last dream had decided and failed to finish
     # A restore that was killed after a killed dream leaves two.
     while (unfinished := store.ledger.unfinished()) is not None:
-        if (outcome := _resumed(store, unfinished, mode, told)) is not None:
+        if (outcome := _resume(store, unfinished, mode, on_step)) is not None:
             return outcome
     return None
 
 
-def _resumed(store: Store, run: Run, mode: Mode, told: Callable[[Step], None]) -> Outcome | None:
+def _resume(store: Store, run: Run, mode: Mode, on_step: Callable[[Step], None]) -> Outcome | None:
     """Go on with a dream that was killed; None when it had not begun, or can no longer be finished."""
     read = based_on(store, run.id)
     version = store.lineage.version_of(run.id)
@@ -183,31 +149,35 @@ def _resumed(store: Store, run: Run, mode: Mode, told: Callable[[Step], None]) -
         store.ledger.end(run.id, "failed", f"interrupted {how}", utc_now())
         drop(store, run.id)
         return None
-    told(Step("resume", f"dream {run.id} was interrupted; it goes on"))
-    return _run(store, run.id, None, mode, told, resumed=True)
+    on_step(Step("resume", f"dream {run.id} was interrupted; it goes on"))
+    return _run(store, run.id, None, mode, on_step, resumed=True)
 
 
 def _run(
-    store: Store, dream: str, start: Dreaming | None, mode: Mode, told: Callable[[Step], None], *, resumed: bool
+    store: Store, dream: str, start: Dreaming | None, mode: Mode, on_step: Callable[[Step], None], *, resumed: bool
 ) -> Outcome:
     from graphs.dream import build
 
     memory = {Mode.DRY: DryMemory, Mode.PROPOSE: ProposingMemory, Mode.AUTO: WorkspaceMemory}[mode](store)
     ports = Ports(
-        memory, _model(store, dream), utc_now, store.config.model.on_failure, store.config.limits.calls_per_dream > 1
+        memory,
+        model_for(store, dream),
+        utc_now,
+        store.config.model.on_failure,
+        store.config.limits.calls_per_dream > 1,
     )
     config: RunnableConfig = {"configurable": {"thread_id": dream}}
     values: dict[str, Any] = {}
     try:
         if mode is Mode.DRY:
             for update in build(ports).stream(start, config, stream_mode="updates"):
-                tell(update, values, mode.value, told)
+                report_nodes(update, values, mode.value, on_step)
         else:
             with checkpoints(store, dream) as saver:
                 graph = build(ports, saver)
                 values |= graph.get_state(config).values if resumed else {}
                 for update in graph.stream(start, config, stream_mode="updates", durability="sync"):
-                    tell(update, values, mode.value, told)
+                    report_nodes(update, values, mode.value, on_step)
     except (FencedError, StoppedError, sqlite3.OperationalError):
         # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
         # was full or busy.
@@ -226,14 +196,14 @@ def _run(
             ) from error
         raise
     try:
-        return _concluded(store, dream, values, mode, resumed=resumed)
+        return _conclude(store, dream, values, mode, resumed=resumed)
     finally:
         if mode is not Mode.DRY:
             forget_answers(store, dream)
             drop(store, dream)
 
 
-def _concluded(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, resumed: bool) -> Outcome:
+def _conclude(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, resumed: bool) -> Outcome:
     refusals = tuple(decode(Refusal, one) for one in values.get("refusals", []))
     if mode is not Mode.DRY:
         store.ledger.reject(dream, refusals, utc_now())
@@ -251,64 +221,3 @@ def _concluded(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, 
     elif mode is Mode.PROPOSE:
         store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
     return Outcome(record, mode, refusals, resumed, len(store.segments.pending_notes()))
-
-
-def _model(store: Store, dream: str) -> Model | None:
-    """The configured model behind the ceilings of this workspace and of all; None when none is configured."""
-    section, limits = store.config.model, store.config.limits
-    if section.name is None:
-        return None
-    from daemon.models.litellm_model import LitellmModel
-    from daemon.models.metered import Metered
-    from daemon.models.retrying import Retrying
-
-    together = daily_spend(spent_folder(os.environ))
-
-    def allow(about_to: Spend) -> None:
-        check_day(store.config.daemon.limits, today=together.of(utc_now()), about_to=about_to)
-
-    def record(call: "PaidCall") -> None:
-        spend = call.spend
-        answer = replace(call.answer, text=without_secrets(call.answer.text, store.config.secrets.redaction))
-        kept = Call(call.digest, answer.model, encode(answer), call.usable, spend.tokens, spend.usd)
-        store.ledger.record_call(dream, kept, utc_now())
-        together.add(spend, utc_now())
-
-    def replay(digest: str) -> Answer | None:
-        known = store.ledger.replay(dream, digest)
-        return decode(Answer, known) if known is not None else None
-
-    model = LitellmModel(
-        section.name,
-        api_base=section.api_base,
-        timeout_seconds=section.timeout_seconds,
-        max_output_tokens=section.max_output_tokens,
-    )
-    metered = Metered(
-        model,
-        Limits(**limits.model_dump()),
-        record=record,
-        replay=replay,
-        today=lambda: store.ledger.spent(since=day_start(utc_now())),
-        before=store.ledger.spent(dream=dream),
-        allow=allow,
-    )
-    return Retrying(metered)
-
-
-def without_secrets(answer: str, redaction: Redaction) -> str:
-    """An answer as it is kept: of JSON each text by itself, so that it stays JSON."""
-
-    def walked(value: object) -> object:
-        if isinstance(value, dict):
-            return {key: walked(one) for key, one in value.items()}
-        if isinstance(value, list):
-            return [walked(one) for one in value]
-        return redaction.of(value) if isinstance(value, str) else value
-
-    if redaction.of(answer) == answer:
-        return answer
-    try:
-        return json.dumps(walked(json.loads(answer)), ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return redaction.of(answer)

@@ -1,12 +1,12 @@
-"""Reading everything that a dream needs: the file as its owner left it, what is new, and what the ledger knows."""
+"""Snapshot: everything that a dream reads: MEMORY.md as its owner left it, what is new, and what the ledger has."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from daemon.dream.owner_edits import read_hand
-from daemon.sessions import on_mind
+from daemon.dream.owner_edits import owner_edits
+from daemon.sessions.for_dreams import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
@@ -28,18 +28,18 @@ from state.trust import Trust, least_trust
 
 MAX_CRYSTALS = 50
 MAX_GAPS = 5
-# One that was asked explicitly comes before many that were asked often by accident.
+# Read so many before ranking: an explicit question may be asked less often than accidental ones.
 MAX_GAP_SOURCES = 200
 MAX_SKILLS = 8
 MAX_CONSTRAINTS = 50
 MAX_WORKING = 20
 OLD_LINES_PER_DREAM = 20
-# Nobody knows when it was written: whatever is new is newer.
+# The age taken for text from before dreamd, so that whatever is new counts as newer.
 OLD_TEXT_AGE = timedelta(days=30)
 # What begins an item of a list. A number without its dot belongs to the text.
 _MARKER = re.compile(r"^(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
-# Of these origins a crystal may have the very text of a line.
-_SAYING = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
+# Crystals of these origins may have exactly the text of a line.
+_LINE_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
 
 
 def snapshot(
@@ -48,13 +48,13 @@ def snapshot(
     """Everything that a dream over these notes needs; `marks` say what of the segments they are."""
     text, problems = read_document(store)
     document = working(text)
-    hand = read_hand(store, document, now)
-    told = {block.key for _, block in document.lines()}
-    buried = store.lineage.tombstones()
-    lifted = tuple(one for one in buried if normalise(one) in told)
+    edits = owner_edits(store, document, now)
+    present = {block.key for _, block in document.lines()}
+    tombstones = store.lineage.tombstones()
+    lifted = tuple(one for one in tombstones if normalise(one) in present)
     old_text = _old_text(store, text, now)
     feed, feed_problems = _feed(store, now)
-    pointers = [pointer for pointer in store.lineage.pointers(standing=True) if _stands(pointer, document)]
+    pointers = [pointer for pointer in store.lineage.pointers(standing=True) if _is_present(pointer, document)]
     evidence = _evidence(store, notes, now)
     return Snapshot(
         dream=dream,
@@ -63,26 +63,28 @@ def snapshot(
         text=text,
         based_on=store.lineage.last_version(),
         budget=_budget(store, text, document, old_text),
-        next_line=hand.next_line,
+        next_line=edits.next_line,
         hormones=store.feelings.levels(now),
-        lines=hand.lines,
+        lines=edits.lines,
         evidence=(*evidence, *numbered(Kind.FEED, feed), *(_old_piece(store, line) for line in old_text)),
         seeds=tuple(store.crystals.unseen_seeds()),
         notes=tuple(notes),
         segments=marks,
         pointers=tuple(pointers),
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
-        twins=tuple(store.crystals.get([crystal_id(origin, line.text) for line in hand.lines for origin in _SAYING])),
-        tombstones=tuple(one for one in (*buried, *hand.graves) if one not in lifted),
-        new_tombstones=hand.graves,
+        twins=tuple(
+            store.crystals.get([crystal_id(origin, line.text) for line in edits.lines for origin in _LINE_ORIGINS])
+        ),
+        tombstones=tuple(one for one in (*tombstones, *edits.tombstones) if one not in lifted),
+        new_tombstones=edits.tombstones,
         lifted_tombstones=lifted,
-        by_hand=hand.written,
-        deleted=hand.gone,
-        corrected=hand.corrected,
+        by_hand=edits.written,
+        deleted=edits.gone,
+        corrected=edits.corrected,
         best=store.lineage.best(),
         genome=_genome(store),
         old_text=old_text,
-        problems=(*problems, *hand.problems, *feed_problems),
+        problems=(*problems, *edits.problems, *feed_problems),
         redaction=store.config.secrets.redaction,
         forgotten=store.crystals.forgotten.buried(),
     )
@@ -99,19 +101,19 @@ def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Ev
     as_notes = {crystal.id for crystal in notes}
     fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes))
     pages = [Voice(one.text, one.trust) for one in fresh if one.trust.rank < Trust.AGENT.rank]
-    news = [_heard(_piece(crystal, Kind.CRYSTAL), crystal.origin, pages) for crystal in fresh]
+    news = [_with_page_trust(_piece(crystal, Kind.CRYSTAL), crystal.origin, pages) for crystal in fresh]
     news = [piece for piece in news if piece.crystal not in as_notes]
     return (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in notes]),
         *numbered(Kind.CRYSTAL, news[:MAX_CRYSTALS]),
         *numbered(Kind.GAP, _gaps(store, now)),
         *numbered(Kind.SKILL, _skills(store, now)),
-        *numbered(Kind.WORKING, [_heard(piece, Origin.WORKING, pages) for piece in _working(store, now)]),
+        *numbered(Kind.WORKING, [_with_page_trust(piece, Origin.WORKING, pages) for piece in _working(store, now)]),
     )
 
 
-def _heard(piece: Evidence, origin: Origin, pages: Sequence[Voice]) -> Evidence:
-    """An item of a session that says what a page says in this dream is the page's, whatever it names as source."""
+def _with_page_trust(piece: Evidence, origin: Origin, pages: Sequence[Voice]) -> Evidence:
+    """The piece with the trust of a page that says the same in this dream, when it is an item of a session."""
     trust = repeated(piece.text, pages) if origin is Origin.WORKING else None
     return replace(piece, trust=least_trust([piece.trust, trust])) if trust else piece
 
@@ -135,10 +137,10 @@ def _skills(store: Store, now: datetime) -> list[Evidence]:
 
 
 def _working(store: Store, now: datetime) -> list[Evidence]:
-    """What the agent has in mind in sessions that are open: context for the dream, and no input that asks for one."""
+    """Items of open sessions: context for a dream, but no input that would start one."""
     return [
         Evidence("", Kind.WORKING, one.text, one.importance, one.trust, one.created_at)
-        for one in on_mind(store, now, MAX_WORKING)
+        for one in open_items(store, now, MAX_WORKING)
     ]
 
 
@@ -192,7 +194,7 @@ def _budget(store: Store, text: str, document: Document, old_text: Sequence[Stan
     return max(budget, owners + budget // 2)
 
 
-def _stands(pointer: PointerLine, document: Document) -> bool:
+def _is_present(pointer: PointerLine, document: Document) -> bool:
     part = document.section(SectionName.POINTERS)
     parsed = [parse_pointer(block.text) for block in part.lines] if part else []
     return any(one is not None and one[1] == pointer.keywords for one in parsed)

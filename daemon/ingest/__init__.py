@@ -1,1 +1,1 @@
-"""ingest."""
+"""Ingest: notes, transcripts and agents' hooks become crystals."""

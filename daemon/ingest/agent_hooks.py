@@ -1,4 +1,4 @@
-"""An agent's hooks: what they are told on stdin, and how the transcript of a session comes to be read.
+"""Agent hooks: the message that an agent gives its hook on stdin, and the link by which its transcript is read.
 
 Claude Code and Codex write one JSON object, with more fields than are read here, and others in every version. At a
 session's end they wait a second or three. So a hook reads no transcript: it puts a link to it where dreams look, and
@@ -44,18 +44,18 @@ class Hook:
         return self.event == _SESSION_END
 
 
-def parse_hook(said: bytes) -> Hook:
-    """The event. Raises UsageError for what no hook is told."""
+def parse_hook(message: bytes) -> Hook:
+    """The event of this message. Raises UsageError when it is not the JSON that agents send to hooks."""
     try:
-        message = _Message.model_validate_json(said)
+        parsed = _Message.model_validate_json(message)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "stdin"
         raise UsageError(
             "--hook reads the JSON that an agent gives its hooks on stdin", f"{where}: {first['msg'].lower()}"
-        ) from None  # the error holds what was said
-    path = message.transcript_path
-    return Hook(message.hook_event_name, Path(path).expanduser().absolute() if path else None)
+        ) from None  # the error holds the message
+    path = parsed.transcript_path
+    return Hook(parsed.hook_event_name, Path(path).expanduser().absolute() if path else None)
 
 
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
@@ -73,10 +73,10 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     digest = hashlib.sha256(os.fsencode(transcript)).hexdigest()[:6]
     other = f"{transcript.stem}-{digest}{transcript.suffix}"
     vouch(workspace, transcript)
-    made = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
-    if not any(_finds(workspace.root, glob, made) for glob in globs):
-        raise UsageError(f"sources.transcripts does not find {made}", f"add '{FOLDER}/**/*' to it")
-    return made
+    linked = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
+    if not any(_finds(workspace.root, glob, linked) for glob in globs):
+        raise UsageError(f"sources.transcripts does not find {linked}", f"add '{FOLDER}/**/*' to it")
+    return linked
 
 
 def is_trusted(workspace: Workspace, path: Path) -> bool:
@@ -89,7 +89,7 @@ def is_trusted(workspace: Workspace, path: Path) -> bool:
 
 
 def _finds(root: Path, glob: str, path: Path) -> bool:
-    """Whether the glob finds the path; one that cannot be meant finds nothing, and is a dream's to complain about."""
+    """Whether the glob finds the path; an invalid glob finds nothing (the next dream reports it)."""
     return path in files(root, glob)
 
 

@@ -1,53 +1,35 @@
-"""What is new becomes crystals: pending notes, and transcripts from where they were left."""
+"""Notes: pending lines of the scratch log become crystals, each file read on from its mark."""
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 
-from daemon.ingest.formats.reading import read_turns
-from daemon.ingest.formats.turn import Turn, Watermark
-from daemon.ingest.turn_crystals import crystals_of
-from daemon.workspace.adoption import vouched
-from daemon.workspace.redaction import learnable, redacted
-from daemon.workspace.scan import files
+from daemon.ingest.feelings import feel
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
-from state.codec import decode, encode
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
-from state.errors import ConfigError, DocumentError, DreamdError, NotFoundError, StorageError
+from state.errors import NotFoundError, StorageError
 from state.scratch import Note, parse_notes
 from state.scratch import decode as scratch_text
 from state.signals.curiosity import Cause, questions_in
 from state.signals.event_lexicon import feelings_in
-from state.signals.hormones import Feeling, spike_note, valence
+from state.signals.hormones import valence
 from state.stores.database.connection import transaction
-from state.stores.disk.disk import LONGEST_LOG, leads_elsewhere
-from state.stores.disk.syscalls import storage_errors as named_failure
+from state.stores.disk.disk import LONGEST_LOG
+from state.stores.disk.syscalls import storage_errors
 from state.stores.history.segments import QUIET_SECONDS, PendingFile
 from state.trust import Trust
 
-# After three hours an eighth of what was felt is left, or less.
-FELT_FOR = timedelta(hours=3)
 # In `meta`: how far each file of notes has been read, by its inode, which it keeps when it becomes a segment.
 _READ = "notes_read"
 
 
-@dataclass(frozen=True, slots=True)
-class Absorbed:
-    """What one pass over the sources found; `problems` are lines that could not be read."""
-
-    notes: int = 0
-    turns: int = 0
-    problems: tuple[str, ...] = ()
-
-
 def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
-    """The crystal of a note, without its secrets."""
+    """The crystal of a note, without its secrets; without a file it names no source."""
     text = redacted(store, note.text)
     digest = hashlib.sha256(note.text.encode("utf-8", "surrogatepass")).hexdigest()
     return Crystal(
@@ -81,7 +63,7 @@ def absorb_notes(store: Store, now: datetime) -> int:
         # Read in here: another thread may have absorbed the same.
         for known in store.crystals.get(crystals):
             del crystals[known.id]
-        store.remember([crystal for _, crystal in crystals.values()])
+        store.crystals.upsert([crystal for _, crystal in crystals.values()])
         for note, crystal in crystals.values():
             for question in questions_in(crystal.text):
                 store.questions.raise_(question, Cause.QUESTION, now)
@@ -111,14 +93,14 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
                 marks[name] = before[name]
                 continue
             content = store.disk.read_if_there(file.path, LONGEST_LOG)
-            if content is None or not _is_there(file):
+            if content is None or not _is_same_file(file):
                 break  # it was taken while it was looked at, and is another file now
-            found, marks[name] = _read_on(file, content, before.get(name))
-            if name not in blanked and holds_forgotten(store, found):
+            new, marks[name] = _read_on(file, content, before.get(name))
+            if name not in blanked and holds_forgotten(store, new):
                 blanked.add(name)
                 blank(store, file)
                 break
-            notes += found
+            notes += new
         else:
             return None if marks == before else (notes, marks)
 
@@ -130,7 +112,7 @@ def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
 
 
 def blank(store: Store, file: PendingFile) -> None:
-    """Take what is forgotten out of a file of notes, in place; where it cannot be written, a notice says so."""
+    """Overwrite what is forgotten in a file of notes, in place; a notice says so when it cannot be written."""
     forgotten = store.crystals.forgotten
     try:
         forgotten.count(store.segments.blank(file, forgotten.buried().anywhere.found))
@@ -139,14 +121,14 @@ def blank(store: Store, file: PendingFile) -> None:
 
 
 def forget_notes(store: Store) -> None:
-    """Take what is forgotten out of the pending notes, in place."""
+    """Overwrite what is forgotten in the files of pending notes, in place."""
     if store.crystals.forgotten.buried().anywhere:
         for file in store.segments.pending_files():
             blank(store, file)
 
 
-def _is_there(file: PendingFile) -> bool:
-    with suppress(NotFoundError), named_failure(file.path):
+def _is_same_file(file: PendingFile) -> bool:
+    with suppress(NotFoundError), storage_errors(file.path):
         return os.path.samestat(file.path.stat(), file.status)
     return False
 
@@ -169,147 +151,3 @@ def _read_on(file: PendingFile, content: bytes, mark: list[int | str] | None) ->
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, now: datetime) -> None:
-    """Raise the events of something said at that time; what is long past is felt no more.
-
-    Each hormone that rises above .7 leaves one automatic note in the scratch log. It is written before the rise is
-    committed: a kill between the two writes it twice rather than never.
-    """
-    events = tuple(feelings)
-    if not events or now - at > FELT_FOR:
-        return
-    with transaction(store.crystals.connection):
-        cause = store.crystals.forgotten.spared(cause)
-        levels, spiked = store.feelings.feel(events, cause[:200], min(at, now))
-        for hormone in spiked:
-            text = spike_note(hormone, levels.level(hormone), events, cause)
-            spike = Note(text=text, at=now, importance=0.8, auto=True)
-            store.segments.append(spike, store.config.secrets.redaction)
-
-
-def transcript_files(store: Store) -> list[Path]:
-    """The transcripts that the configuration names. Raises ConfigError for a glob that leads out of the workspace."""
-    found = {path for pattern in store.config.sources.transcripts for path in _matching(store, pattern)}
-    return sorted(found)
-
-
-def _matching(store: Store, pattern: str) -> list[Path]:
-    root = store.workspace.root
-    if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
-        raise ConfigError(
-            f"sources.transcripts: {pattern!r} is no glob inside the workspace", "write it as in 'chats/*.md'"
-        )
-    if "\0" in pattern or any("**" in part and part != "**" for part in pattern.split("/")):
-        raise ConfigError(
-            f"sources.transcripts: {pattern!r} is no glob ('**' stands alone)", "write it as in 'chats/*.md'"
-        )
-    return [path for path in files(root, pattern) if ".dreamd" not in path.relative_to(root).parts]
-
-
-def absorb_transcripts(
-    store: Store,
-    paths: Iterable[Path],
-    now: datetime,
-    storage_errors: Callable[[str], None] = lambda _: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> Absorbed:
-    """Read what is new in these files, until `stop` says so; a file that has not changed is not opened.
-
-    A file that cannot be read is a problem that is named, and the others are read.
-    """
-    turns, problems = 0, list[str]()
-    for path in paths:
-        if stop():
-            break
-        try:
-            count, found = _absorb_file(store, path, now, stop)
-        except DreamdError as error:
-            problems.append(str(error))
-            continue
-        turns += count
-        problems += found
-        if count:
-            storage_errors(f"{path.name}: {count} turns")
-    return Absorbed(turns=turns, problems=tuple(problems))
-
-
-def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], bool]) -> tuple[int, list[str]]:
-    name = _name(store, path)
-    with named_failure(path):
-        status = path.stat()
-    connection = store.crystals.connection
-    row = connection.execute("SELECT * FROM watermarks WHERE file = ?", (name,)).fetchone()
-    _require_ours(store, path)
-    if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
-        return 0, []
-    mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
-    turns, problems, complete = 0, list[str](), False
-    while not complete and not stop():
-        reading = read_turns(path, mark)
-        complete, mark = reading.complete, reading.watermark
-        turned = [_named(crystal, name) for crystal in _crystals_of(store, reading.turns)]
-        problems += [redacted(store, str(problem)) for problem in reading.problems]
-        # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
-        # never skips one.
-        with transaction(connection):
-            store.remember(turned)
-            for crystal in turned:
-                if crystal.trust is Trust.OWNER and (felt := feelings_in(crystal.text)):
-                    for learnt in learnable(store, [crystal]):
-                        feel(store, felt, learnt.text, crystal.created_at, now)
-            connection.execute(
-                "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
-                (name, status.st_size if complete else -1, status.st_mtime_ns, encode(mark)),
-            )
-        turns += len(reading.turns)
-    return turns, problems
-
-
-def _require_ours(store: Store, path: Path) -> None:
-    """A link in the workspace may lead anywhere, and be anybody's: who copies a folder, copies it.
-
-    One that leads out is followed to what its owner has named, by a hook or by hand; that is asked each time, of a
-    list outside the workspace, whatever state.db says. Raises DocumentError for any other.
-    """
-    root, real = store.workspace.root, path.resolve()
-    if not path.is_relative_to(root) or str(real) in vouched(store.workspace):
-        return
-    if real.is_relative_to(root):
-        if leads_elsewhere(path, root):
-            raise DocumentError(f"{path} leads to {real}, which is no transcript", "remove the link")
-        return
-    raise DocumentError(
-        f"{path} leads to {real}, outside the workspace", f"if you mean that file, run: dreamd ingest {real}"
-    )
-
-
-def _crystals_of(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
-    """The crystals of these turns. Of a long one what is forgotten is taken out before it is cut anywhere."""
-    forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
-    buried, crystals, withheld = forgotten.buried(), list[Crystal](), 0
-    for turn in turns:
-        made = crystals_of([turn], redaction)
-        if len(made) > 1 and (text := buried.without(turn.text)) != turn.text:
-            made = crystals_of([replace(turn, text=text)], redaction) if text else []
-            withheld += 1
-        crystals += made
-    forgotten.count(withheld)
-    return crystals
-
-
-def _named(crystal: Crystal, file: str) -> Crystal:
-    """With its file as the workspace knows it."""
-    return replace(crystal, source=replace(crystal.source, file=file)) if crystal.source else crystal
-
-
-def _name(store: Store, path: Path) -> str:
-    real = path.resolve()
-    root = store.workspace.root
-    name = str(real.relative_to(root)) if real.is_relative_to(root) else str(real)
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise DocumentError(f"{name!a}: its name is not UTF-8, so nothing can be kept of it", "rename it") from None
-    return name

@@ -1,4 +1,4 @@
-"""First contact: a MEMORY.md from before dreamd survives its migration, whatever happens to it later."""
+"""Seed: a MEMORY.md from before dreamd is backed up and made into crystals, once."""
 
 from datetime import datetime
 

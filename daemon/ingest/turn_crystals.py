@@ -1,4 +1,4 @@
-"""Turns become crystals: without secrets, in chunks, with speaker and date beside the text."""
+"""Turn crystals: turns of a transcript cut into chunks, without secrets, with speaker and date beside the text."""
 
 from collections.abc import Iterable
 

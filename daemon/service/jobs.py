@@ -11,7 +11,8 @@ from datetime import datetime
 from daemon.dream.consolidation import consolidate, embed
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
-from daemon.ingest.notes import absorb_notes, absorb_transcripts, transcript_files
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
 from daemon.service.keeper import Keeper

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.dream.run import DECLINED, unseen_seeds
+from daemon.dream.proposals import DECLINED
+from daemon.dream.run import unseen_seeds
 from daemon.observability.metrics import Standing
 from daemon.service.pending import PendingNotes, stamp
 from daemon.service.schedule import History, Pending
 from daemon.service.store_lease import StoreLease
-from daemon.sessions import left_over, next_due
-from daemon.workspace.status import lifecycles
+from daemon.sessions.for_dreams import waiting_count
+from daemon.sessions.maintenance import next_due
+from daemon.workspace.database_facts import lifecycles
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
 from state.document.document import parse
@@ -287,7 +289,7 @@ class Keeper:
                 crystals=store.crystals.newest(),
                 seeds=unseen_seeds(store),
                 undreamt=store.crystals.undreamt_count(),
-                left_over=left_over(store),
+                left_over=waiting_count(store),
                 proposal=proposals[0].dream if proposals else "",
                 unfinished=unfinished.id if unfinished else "",
                 sessions_due=next_due(store, now),

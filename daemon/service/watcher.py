@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event, Lock, Thread, current_thread
 
-from daemon.workspace.scan import Pattern, View, look, patterns_of
+from daemon.workspace.scan import Pattern, View, patterns_of, scan
 from daemon.workspace.status import Problem
 from state.stores.disk.workspace import SCRATCH
 
@@ -82,10 +82,10 @@ class Watcher:
         polling_seconds: float = 5.0,
         force_polling: bool = False,
         failed: Callable[[Exception], None] = _logged,
-        look: Callable[[Path, tuple[Pattern, ...]], View] = look,
+        scan: Callable[[Path, tuple[Pattern, ...]], View] = scan,
     ) -> None:
         wish = os.environ.get(_POLLING, "").lower()
-        self._changed, self._failed, self._every, self._view_of = changed, failed, polling_seconds, look
+        self._changed, self._failed, self._every, self._view_of = changed, failed, polling_seconds, scan
         self._events_wanted = not force_polling and wish in ("", "false", "disable", "disabled")
         self._problem: Problem | None = None
         self._touched_at: float | None = None  # since when the thread waits for a disk

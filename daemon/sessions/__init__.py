@@ -1,4 +1,4 @@
-"""Session working memory as every window calls it: one function a tool, over the stores of one workspace.
+"""Sessions: the working memory of agents' sessions, one function a tool, over the stores of one workspace.
 
     window ─> function(store, …, now) ─> one transaction: item, policy's plan, events, outbox ─> delivery ─> value
 
@@ -7,61 +7,40 @@ SQLite's is a StorageError. A session that was never opened is an empty one of t
 it, and looking at it writes nothing. Only `get` counts as an access.
 """
 
-from daemon.sessions.add import add, memorize
-from daemon.sessions.change import expire, extend_ttl, forget, reassess, relation_add
-from daemon.sessions.context import capacity, context, remember, summarize
-from daemon.sessions.for_dreams import hand_over, left_over, on_mind
-from daemon.sessions.lifecycle import clear_session, close_session, session_events, session_list, session_open
-from daemon.sessions.maintenance import maintain, next_due, sweep
-from daemon.sessions.promotion import bulk_promote, deliver, promote
-from daemon.sessions.read import (
-    export,
-    get,
-    list_expired,
-    list_memories,
-    list_pending,
-    list_promoted,
-    preview,
-    search,
-    stats,
-)
-from daemon.sessions.recall import recall, restore
-
-__all__ = [
-    "add",
-    "bulk_promote",
-    "capacity",
-    "clear_session",
-    "close_session",
-    "context",
-    "deliver",
-    "expire",
-    "export",
-    "extend_ttl",
-    "forget",
-    "get",
-    "hand_over",
-    "left_over",
-    "list_expired",
-    "list_memories",
-    "list_pending",
-    "list_promoted",
-    "maintain",
-    "memorize",
-    "next_due",
-    "on_mind",
-    "preview",
-    "promote",
-    "reassess",
-    "recall",
-    "relation_add",
-    "remember",
-    "restore",
-    "search",
-    "session_events",
-    "session_list",
-    "session_open",
-    "stats",
-    "summarize",
-    "sweep",
-]
+from daemon.sessions.add import Draft as Draft
+from daemon.sessions.add import add as add
+from daemon.sessions.add import memorize as memorize
+from daemon.sessions.change import expire as expire
+from daemon.sessions.change import extend_ttl as extend_ttl
+from daemon.sessions.change import forget as forget
+from daemon.sessions.change import reassess as reassess
+from daemon.sessions.change import relation_add as relation_add
+from daemon.sessions.context import capacity as capacity
+from daemon.sessions.context import context as context
+from daemon.sessions.context import remember as remember
+from daemon.sessions.context import summarize as summarize
+from daemon.sessions.for_dreams import hand_over as hand_over
+from daemon.sessions.for_dreams import open_items as open_items
+from daemon.sessions.for_dreams import waiting_count as waiting_count
+from daemon.sessions.lifecycle import clear_session as clear_session
+from daemon.sessions.lifecycle import close_session as close_session
+from daemon.sessions.lifecycle import session_events as session_events
+from daemon.sessions.lifecycle import session_list as session_list
+from daemon.sessions.lifecycle import session_open as session_open
+from daemon.sessions.maintenance import maintain as maintain
+from daemon.sessions.maintenance import next_due as next_due
+from daemon.sessions.maintenance import sweep as sweep
+from daemon.sessions.promotion import bulk_promote as bulk_promote
+from daemon.sessions.promotion import deliver as deliver
+from daemon.sessions.promotion import promote as promote
+from daemon.sessions.read import export as export
+from daemon.sessions.read import get as get
+from daemon.sessions.read import list_expired as list_expired
+from daemon.sessions.read import list_memories as list_memories
+from daemon.sessions.read import list_pending as list_pending
+from daemon.sessions.read import list_promoted as list_promoted
+from daemon.sessions.read import preview as preview
+from daemon.sessions.read import search as search
+from daemon.sessions.read import stats as stats
+from daemon.sessions.recall import recall as recall
+from daemon.sessions.recall import restore as restore

@@ -1,4 +1,4 @@
-"""Taking something in: the item is written, the policy decides who leaves, and all of it is one transaction."""
+"""Add: writes a new item into a session; its policy decides what leaves for it, in the same transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,15 +6,15 @@ from datetime import datetime
 
 from daemon.sessions.answers import Added, Departure, Memorized, added, departure, memory_of
 from daemon.sessions.call import (
+    apply_logged,
     call,
-    carried,
+    checked_text,
     metadata_of,
-    opened,
+    open_session,
     policy,
+    refuse_secret,
     sessions_of,
     tags_of,
-    whole,
-    without_secret,
 )
 from daemon.sessions.promotion import deliver_soon
 from daemon.workspace.stores import Store
@@ -32,18 +32,16 @@ from state.stores.sessions.apply import Applied
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 
-_NO_METADATA: Mapping[str, str] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to be remembered. None: the importance that the priority gives, the session's step, counted tokens.
+    """An item that is to be stored. None: the importance that its priority gives, the session's step, counted tokens.
 
     Under `bounded`, where age is counted in steps, a new item is a step of its own unless one is given.
     """
 
     content: str
-    priority: str
+    priority: str = Priority.MEDIUM.value
     tags: Sequence[str] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     agent_id: str = ""
@@ -63,43 +61,15 @@ class _Taken:
 
 
 @call
-def add(
-    store: Store,
-    session_id: str,
-    content: str,
-    priority: str,
-    now: datetime,
-    tags: Sequence[str] = (),
-    metadata: Mapping[str, str] = _NO_METADATA,
-    agent_id: str = "",
-    source: str = "",
-    importance: float | str | None = None,
-    step_index: int | None = None,
-    token_count: int | None = None,
-) -> Added:
-    """A new item, durable when this returns, and what left to make room for it. Raises UsageError."""
-    draft = Draft(content, priority, tags, metadata, agent_id, source, importance, step_index, token_count)
+def add(store: Store, session_id: str, draft: Draft, now: datetime) -> Added:
+    """Store a new item, durable when this returns, and say what left to make room for it. Raises UsageError."""
     taken = _take_in(store, session_id, draft, now)
     return added(taken.item, stored=taken.stored, evicted=taken.evicted)
 
 
 @call
-def memorize(
-    store: Store,
-    session_id: str,
-    content: str,
-    now: datetime,
-    priority: str = Priority.MEDIUM.value,
-    tags: Sequence[str] = (),
-    metadata: Mapping[str, str] = _NO_METADATA,
-    agent_id: str = "",
-    source: str = "",
-    importance: float | str | None = None,
-    step_index: int | None = None,
-    token_count: int | None = None,
-) -> Memorized:
-    """The same, told with the item's position and how full the session is."""
-    draft = Draft(content, priority, tags, metadata, agent_id, source, importance, step_index, token_count)
+def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> Memorized:
+    """Like `add`, but the reply also has the item's position and how full the session is."""
     taken = _take_in(store, session_id, draft, now)
     return Memorized(
         stored=taken.stored,
@@ -114,9 +84,9 @@ def memorize(
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Taken:
     new = _item(session_id, _clean(store, draft, now), now)
     sessions = sessions_of(store)
-    without_secret(store, sessions, session_id)
+    refuse_secret(store, sessions, session_id)
     with transaction(sessions.connection):
-        session = opened(sessions, session_id, now)
+        session = open_session(sessions, session_id, now)
         decides = policy(session)
         if reason := decides.fits(new.token_count):
             raise UsageError(f"content: {reason}", "nothing was evicted for it")
@@ -126,8 +96,8 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
         if draft.step_index is None:
             new = replace(new, step_index=session.step + isinstance(decides, Bounded))
         new = replace(new, importance_score=score(new, now, lifetime))
-        new = sessions.items.add(session, new, lambda taken: working_id(session.id, new.content, now, taken))
-        done = carried(store, sessions, session, decides.admit(new, sessions.shelf(session), now), now)
+        new = sessions.items.add(session, new, lambda used: working_id(session.id, new.content, now, used))
+        done = apply_logged(store, sessions, session, decides.admit(new, sessions.shelf(session), now), now)
         if session.due_at is None and decides.tick_seconds is not None:
             sessions.set_due(session, after(now, decides.tick_seconds))
         taken = _taken(sessions, session, new, done)
@@ -144,18 +114,18 @@ def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
         content=originals.redacted(checked(draft.content), secrets, "session", now),
         tags=tuple(secrets.of(tag) for tag in tags_of(draft.tags)),
         metadata=secrets.of_table(metadata_of(draft.metadata)),
-        agent_id=secrets.of(whole("agent_id", draft.agent_id)),
-        source=secrets.of(whole("source", draft.source)),
+        agent_id=secrets.of(checked_text("agent_id", draft.agent_id)),
+        source=secrets.of(checked_text("source", draft.source)),
     )
 
 
 def _taken(sessions: Sessions, session: Session, new: Item, done: Applied) -> _Taken:
     gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
     kept = all(step.item.id != new.id for step in gone)
-    now_so = sessions.find(session.id) or session
+    current = sessions.find(session.id) or session
     item = sessions.items.find(session, new.id) or new
-    position = now_so.held - 1 if kept else None  # all others came before it
-    return _Taken(item, kept, tuple(map(departure, gone)), position, now_so)
+    position = current.held - 1 if kept else None  # every other item is older
+    return _Taken(item, kept, tuple(map(departure, gone)), position, current)
 
 
 def _item(session_id: str, draft: Draft, now: datetime) -> Item:
@@ -174,8 +144,8 @@ def _item(session_id: str, draft: Draft, now: datetime) -> Item:
         created_at=now,
         last_accessed_at=now,
         step_index=0 if draft.step_index is None else _whole("step_index", draft.step_index, 0),
-        agent=whole("agent_id", draft.agent_id),
-        source=whole("source", draft.source),
+        agent=checked_text("agent_id", draft.agent_id),
+        source=checked_text("source", draft.source),
         tags=tags_of(draft.tags),
         metadata=metadata_of(draft.metadata),
     )

@@ -1,4 +1,4 @@
-"""What the calls of working memory answer: frozen values with the names that the tools have always had."""
+"""Replies: the frozen values that the session tools return, with the field names that they have always had."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -288,22 +288,22 @@ class Recalled:
 
 def memory_of(item: Item, relations: Sequence[Relation] = ()) -> Memory:
     """An item as a caller sees it."""
-    return Memory(**_told(item), relations=related(relations))
+    return Memory(**_fields(item), relations=related(relations))
 
 
 def relevant(item: Item, relevance: float) -> Relevant:
     """An item that a search found."""
-    return Relevant(**_told(item), relevance_score=relevance)
+    return Relevant(**_fields(item), relevance_score=relevance)
 
 
 def eligible(item: Item, relations: Sequence[Relation] = ()) -> Eligible:
     """An item that has earned promotion."""
-    return Eligible(**_told(item), relations=related(relations))
+    return Eligible(**_fields(item), relations=related(relations))
 
 
 def added(item: Item, *, stored: bool, evicted: tuple[Departure, ...]) -> Added:
     """A new item."""
-    return Added(**_told(item), stored=stored, evicted=evicted)
+    return Added(**_fields(item), stored=stored, evicted=evicted)
 
 
 def related(relations: Sequence[Relation]) -> tuple[Related, ...]:
@@ -332,7 +332,7 @@ def departure(step: Step) -> Departure:
     )
 
 
-def _told(item: Item) -> dict[str, Any]:
+def _fields(item: Item) -> dict[str, Any]:
     return {
         "id": item.id,
         "session_id": item.session,

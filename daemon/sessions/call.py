@@ -1,4 +1,4 @@
-"""How every call begins: the stores of sessions, what was given checked, and errors in words."""
+"""Session calls: what every session tool needs: its session and item, checked arguments, and errors with details."""
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -29,25 +29,27 @@ _LOG = logs.get()
 
 
 def call(function: Callable[Concatenate[Store, _P], _R]) -> Callable[Concatenate[Store, _P], _R]:
-    """A call of working memory: its errors say which session and memory they are about, SQLite's what they mean."""
+    """Decorate a session tool: its errors get the session and memory as details, SQLite's become StorageErrors."""
     parameters = signature(function)
 
-    def about(error: DreamdError, given: tuple[object, ...], named: Mapping[str, object]) -> DreamdError:
-        words = parameters.bind_partial(None, *given, **named).arguments
-        error.details = error.details or {name: words[name] for name in _SUBJECTS if isinstance(words.get(name), str)}
+    def with_subjects(error: DreamdError, args: tuple[object, ...], kwargs: Mapping[str, object]) -> DreamdError:
+        arguments = parameters.bind_partial(None, *args, **kwargs).arguments
+        error.details = error.details or {
+            name: arguments[name] for name in _SUBJECTS if isinstance(arguments.get(name), str)
+        }
         return error
 
     @wraps(function)
-    def told(store: Store, /, *given: _P.args, **named: _P.kwargs) -> _R:
+    def wrapper(store: Store, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            return function(store, *given, **named)
+            return function(store, *args, **kwargs)
         except sqlite3.Error as error:
-            raise about(explained(error, store.workspace.database), given, named) from error
+            raise with_subjects(explained(error, store.workspace.database), args, kwargs) from error
         except DreamdError as error:
-            about(error, given, named)
+            with_subjects(error, args, kwargs)
             raise
 
-    return told
+    return wrapper
 
 
 def sessions_of(store: Store) -> Sessions:
@@ -55,66 +57,68 @@ def sessions_of(store: Store) -> Sessions:
     return Sessions(store.crystals.connection)
 
 
-def without_secret(store: Store, sessions: Sessions, session_id: str) -> None:
-    """Raises UsageError for the id of a new session that holds a secret: it is shown, sent and searched."""
+def refuse_secret(store: Store, sessions: Sessions, session_id: str) -> None:
+    """Raise UsageError when the id of a new session holds a secret: ids are shown, sent and searched."""
     kinds = store.config.secrets.redaction.kinds(session_id)
     if kinds and sessions.find(session_id) is None:
         raise UsageError(f"session_id: it holds a secret ({', '.join(kinds)})", "give the session another name")
 
 
-def known(sessions: Sessions, session_id: str) -> Session | None:
+def find_session(sessions: Sessions, session_id: str) -> Session | None:
     """The session; None: it was never opened, and so is an empty one of the default policy."""
-    return sessions.find(named("session_id", session_id))
+    return sessions.find(checked_name("session_id", session_id))
 
 
-def opened(sessions: Sessions, session_id: str, now: datetime) -> Session:
+def open_session(sessions: Sessions, session_id: str, now: datetime) -> Session:
     """The session, opened with the default policy when it never was, and again when it was closed."""
-    session = known(sessions, session_id)
+    session = find_session(sessions, session_id)
     if session is None:
         return sessions.open(session_id, DEFAULT, settings_of(policy_of(DEFAULT, {})), now)
     return session if session.closed_at is None else sessions.open(session_id, session.policy, session.config, now)
 
 
 def policy(session: Session | None) -> Policy:
-    """Who decides in it."""
+    """The policy of the session; of one that was never opened, the default."""
     return policy_of(session.policy, session.config) if session else policy_of(DEFAULT, {})
 
 
-def looked_at(sessions: Sessions, session_id: str) -> tuple[Policy, ItemView]:
-    """Who decides in a session, and its set."""
-    session = known(sessions, session_id)
+def policy_and_items(sessions: Sessions, session_id: str) -> tuple[Policy, ItemView]:
+    """The policy of a session, and its items."""
+    session = find_session(sessions, session_id)
     return policy(session), sessions.shelf(session) if session else EmptyShelf()
 
 
-def in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
+def find_in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that is in this session's set. Raises NotFoundError."""
-    session = known(sessions, session_id)
-    item = sessions.items.find(session, named("memory_id", memory_id)) if session else None
+    session = find_session(sessions, session_id)
+    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
     if item is not None and item.state is State.ARCHIVED:
         raise NotFoundError(
             f"memory {shown(memory_id)} left the session ({item.state_reason})",
             "'memory_recall' finds it, 'memory_restore' puts it back",
         )
-    return _there(session, item, session_id, memory_id)
+    return _require_item(session, item, session_id, memory_id)
 
 
-def in_reach(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
+def find_kept(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that is in this session's set, or left it as a long-term record. Raises NotFoundError."""
-    session = known(sessions, session_id)
-    item = sessions.items.find(session, named("memory_id", memory_id)) if session else None
+    session = find_session(sessions, session_id)
+    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
     if session is not None and item is not None and sessions.outbox.of(session, item) is not None:
         return session, item
-    return in_set(sessions, session_id, memory_id)
+    return find_in_set(sessions, session_id, memory_id)
 
 
-def ever_in(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
+def find_anywhere(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that this session has or had, wherever it is now. Raises NotFoundError, also for a purged one."""
-    session = known(sessions, session_id)
-    item = sessions.items.find(session, named("memory_id", memory_id)) if session else None
-    return _there(session, item, session_id, memory_id)
+    session = find_session(sessions, session_id)
+    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
+    return _require_item(session, item, session_id, memory_id)
 
 
-def _there(session: Session | None, item: Item | None, session_id: str, memory_id: str) -> tuple[Session, Item]:
+def _require_item(
+    session: Session | None, item: Item | None, session_id: str, memory_id: str
+) -> tuple[Session, Item]:
     if session is None or item is None or item.state is State.PURGED:
         raise NotFoundError(
             f"session {shown(session_id)} has no memory {shown(memory_id)}",
@@ -123,26 +127,26 @@ def _there(session: Session | None, item: Item | None, session_id: str, memory_i
     return session, item
 
 
-def carried(store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime) -> Applied:
-    """A plan carried out and logged, in the caller's transaction."""
-    from daemon.sessions.promotion import bar
+def apply_logged(store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime) -> Applied:
+    """Apply the plan of a policy in the caller's transaction, and log what it says."""
+    from daemon.sessions.promotion import promotion_veto
 
     if plan.log:
         log = {"debug": _LOG.debug, "info": _LOG.info, "warning": _LOG.warning}[plan.level]
         log("session_checked", session=session.id, policy=session.policy, said=plan.log)
-    return carry_out(sessions, session, plan, now, bar(store, sessions))
+    return carry_out(sessions, session, plan, now, promotion_veto(store, sessions))
 
 
-def named(key: str, value: str) -> str:
+def checked_name(key: str, value: str) -> str:
     """A name from outside: not empty, whole Unicode, not too long. Raises UsageError."""
     if not isinstance(value, str) or not value:
         raise UsageError(f"{key}: {shown(value)} is no name", "give at least one character")
-    if len(whole(key, value).encode()) > MAX_NAME_BYTES:
+    if len(checked_text(key, value).encode()) > MAX_NAME_BYTES:
         raise UsageError(f"{key}: it has more than {MAX_NAME_BYTES} bytes", "give a shorter one")
     return value
 
 
-def whole(key: str, value: str) -> str:
+def checked_text(key: str, value: str) -> str:
     """A text from outside that can be written. Raises UsageError."""
     if not isinstance(value, str):
         raise UsageError(f"{key}: {shown(value)} is not a text")
@@ -154,17 +158,17 @@ def whole(key: str, value: str) -> str:
 
 
 def tags_of(tags: Sequence[str]) -> tuple[str, ...]:
-    """Tags, each once. Raises UsageError."""
+    """The tags, each once. Raises UsageError for what is no list of texts."""
     if isinstance(tags, str) or not all(isinstance(tag, str) and tag for tag in tags):
         raise UsageError(f"tags: {shown(tags)} is not a list of texts, none of them empty")
-    return _small("tags", tuple(dict.fromkeys(whole("tags", tag) for tag in tags)))
+    return _small("tags", tuple(dict.fromkeys(checked_text("tags", tag) for tag in tags)))
 
 
 def metadata_of(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Names and texts. Raises UsageError."""
+    """The metadata as a table of texts. Raises UsageError for anything else."""
     if not isinstance(metadata, Mapping):
         raise UsageError(f"metadata: {shown(metadata)} is not a table of texts")
-    found = {whole("metadata", key): whole(f"metadata.{key}", value) for key, value in metadata.items()}
+    found = {checked_text("metadata", key): checked_text(f"metadata.{key}", value) for key, value in metadata.items()}
     _small("metadata", (*found, *found.values()))
     return found
 

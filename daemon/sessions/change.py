@@ -1,4 +1,4 @@
-"""Changing what is in a session: how long it lives, what it is related to, and what is forgotten of it."""
+"""Change: expires, extends, reassesses, relates and forgets the items of a session."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -7,14 +7,14 @@ from datetime import datetime
 from daemon.sessions.answers import Done, Extended, Forgot, Memory, memory_of
 from daemon.sessions.call import (
     call,
-    ever_in,
-    in_reach,
-    in_set,
-    known,
-    looked_at,
+    checked_name,
+    find_anywhere,
+    find_in_set,
+    find_kept,
+    find_session,
     metadata_of,
-    named,
     policy,
+    policy_and_items,
     sessions_of,
 )
 from daemon.workspace.redaction import redacted
@@ -49,7 +49,7 @@ def expire(store: Store, session_id: str, memory_id: str, now: datetime) -> Done
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_set(sessions, session_id, memory_id)
+        session, item = find_in_set(sessions, session_id, memory_id)
         _lifetime(session, item)
         sessions.items.set_expiry(session, item, now, EventKind.EXPIRED, now)
     return Done(success=True, message=f"Memory expired: {memory_id}")
@@ -63,7 +63,7 @@ def extend_ttl(store: Store, session_id: str, memory_id: str, now: datetime) -> 
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_set(sessions, session_id, memory_id)
+        session, item = find_in_set(sessions, session_id, memory_id)
         lifetime = _lifetime(session, item)
         expires_at = after(max(now, item.expires_at or now), lifetime)
         sessions.items.set_expiry(session, item, expires_at, EventKind.EXTENDED, now)
@@ -75,7 +75,7 @@ def reassess(store: Store, session_id: str, memory_id: str, importance: float | 
     """The item matters so much from now on. Raises NotFoundError, UsageError."""
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_set(sessions, session_id, memory_id)
+        session, item = find_in_set(sessions, session_id, memory_id)
         item = sessions.items.reassess(session, item, assigned(item.priority, importance), now)
         return memory_of(item, sessions.relations.of(session, [item]).get(item.seq, ()))
 
@@ -93,14 +93,14 @@ def relation_add(
     """The item has this relation, and so has the long-term record that it is. Raises NotFoundError, UsageError."""
     secrets = store.config.secrets.redaction
     relation = Relation(
-        named("relation_type", relation_type),
-        secrets.of(named("target_element_id", target_element_id)),
+        checked_name("relation_type", relation_type),
+        secrets.of(checked_name("target_element_id", target_element_id)),
         secrets.of_table(metadata_of(metadata)),
         now,
     )
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_reach(sessions, session_id, memory_id)
+        session, item = find_kept(sessions, session_id, memory_id)
         sessions.relations.add(session, item, relation)
     return Done(success=True, message="Relation added successfully")
 
@@ -127,7 +127,7 @@ def forget(
     sessions = sessions_of(store)
     with transaction(sessions.connection):
         items = _meant(sessions, session_id, wanted, how)
-        session = known(sessions, session_id)
+        session = find_session(sessions, session_id)
         assert session is not None  # it has items
         texts: tuple[str, ...] = ()
         if how is Mode.SOFT:
@@ -152,8 +152,8 @@ def forget(
 
 def _meant(sessions: Sessions, session_id: str, wanted: Instruction, how: Mode) -> tuple[Item, ...]:
     if not isinstance(wanted, OfId):
-        return meant(wanted, looked_at(sessions, session_id)[1], how)
-    find = ever_in if how is Mode.HARD else in_set
+        return meant(wanted, policy_and_items(sessions, session_id)[1], how)
+    find = find_anywhere if how is Mode.HARD else find_in_set
     return (find(sessions, session_id, wanted.id)[1],)
 
 

@@ -1,10 +1,10 @@
-"""What an agent has in mind: what it remembers at a prompt, a summary, a text for its context, and how full it is."""
+"""Context: what a session remembers at a prompt, its summary, its text for a prompt, and its capacity."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
 from daemon.sessions.answers import Memories, Summary, WorkingContext, memories_of, page_of
-from daemon.sessions.call import call, looked_at, sessions_of
+from daemon.sessions.call import call, policy_and_items, sessions_of
 from daemon.workspace.stores import Store
 from state.sessions.context import assemble, strategy_of
 from state.sessions.page import ALL, Wanted
@@ -34,7 +34,7 @@ def remember(
     """
     sessions, passing = sessions_of(store), filters_of(filters)
     with sessions.steady():
-        _, shelf = looked_at(sessions, session_id)
+        _, shelf = policy_and_items(sessions, session_id)
         return memories_of(session_id, page_of(remembered(shelf, prompt, passing, now), wanted))
 
 
@@ -48,7 +48,7 @@ def summarize(
     """
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = looked_at(sessions, session_id)
+        decides, shelf = policy_and_items(sessions, session_id)
         bounded = decides if isinstance(decides, Bounded) else Bounded()
         found = summarized(shelf, scope_of(scope, shelf.step, bounded), token_limit, now)
     return Summary(found.text, found.tokens, tuple(item.id for item in found.sources), scope)
@@ -64,7 +64,7 @@ def context(
     """
     sessions, chosen = sessions_of(store), strategy_of(strategy)
     with sessions.steady():
-        _, shelf = looked_at(sessions, session_id)
+        _, shelf = policy_and_items(sessions, session_id)
         found = assemble(shelf, chosen, max(1, shelf.tokens) if max_tokens is None else max_tokens, now)
     return WorkingContext(found.text, found.tokens, tuple(item.id for item in found.items), strategy)
 
@@ -74,5 +74,5 @@ def capacity(store: Store, session_id: str) -> Capacity:
     """How full the session is, by its policy."""
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = looked_at(sessions, session_id)
+        decides, shelf = policy_and_items(sessions, session_id)
         return capacity_of(decides, shelf.count, shelf.tokens)

@@ -1,4 +1,4 @@
-"""Working memory and the dream: what left a session and deserves rescue is its input; what is open, its context.
+"""Dream input: items that left a session become crystals for the next dream; open items are its context.
 
 Such an item becomes a crystal of the origin `working`. The next dream takes it in like every other new one, and
 memory_search finds it; what was protected and lost all the same counts as important. The rest stays in the archive.
@@ -27,7 +27,7 @@ _ENOUGH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class OnMind:
+class OpenItem:
     """An item of an open session as a dream may see it: without its secrets."""
 
     text: str
@@ -48,34 +48,34 @@ def hand_over(store: Store, now: datetime) -> int:
         # The crystals and the mark are one transaction: a kill repeats the batch, it never skips one.
         with transaction(sessions.connection):
             items = sessions.archive.undreamt(_AT_ONCE)
-            told = [item for item in items if item.content.strip()]
-            done += store.remember([_left(store, item, now) for item in told])
+            rest = [item for item in items if item.content.strip()]
+            done += store.crystals.upsert([_crystal_of_departed(store, item, now) for item in rest])
             sessions.archive.dreamt([item.id for item in items], version)
         if not items:
             return done
 
 
-def left_over(store: Store) -> int:
+def waiting_count(store: Store) -> int:
     """How many items wait to be handed over; beyond a hundred they are not counted."""
     return sessions_of(store).archive.undreamt_count(_ENOUGH)
 
 
 @call
-def on_mind(store: Store, now: datetime, limit: int) -> tuple[OnMind, ...]:
+def open_items(store: Store, now: datetime, limit: int) -> tuple[OpenItem, ...]:
     """At most so many items of the open sessions, the most important first, then the oldest.
 
     Nothing that is a long-term record already, hidden, expired, or forgotten for good.
     """
     sessions = sessions_of(store)
     with sessions.steady():
-        there: list[Item] = []
+        items: list[Item] = []
         for session in sessions.open_ones(_OPEN_SESSIONS):
             live = sessions.shelf(session).items(Order.MOST_IMPORTANT, LIVE)
-            there += islice((item for item in live if _is_open(sessions, item, now)), limit)
-        there.sort(key=lambda item: (-item.importance, item.created_at, item.id))
+            items += islice((item for item in live if _is_open(sessions, item, now)), limit)
+        items.sort(key=lambda item: (-item.importance, item.created_at, item.id))
         return tuple(
-            OnMind(redacted(store, item.content), item.importance, trust_of(item), item.created_at)
-            for item in there[:limit]
+            OpenItem(redacted(store, item.content), item.importance, trust_of(item), item.created_at)
+            for item in items[:limit]
         )
 
 
@@ -83,7 +83,7 @@ def _is_open(sessions: Sessions, item: Item, now: datetime) -> bool:
     return not (item.promoted or item.expired(now) or sessions.forgotten.holds(item.content))
 
 
-def _left(store: Store, item: Item, now: datetime) -> Crystal:
+def _crystal_of_departed(store: Store, item: Item, now: datetime) -> Crystal:
     crystal = crystal_of(store, item, now)
     return replace(
         crystal,

@@ -1,10 +1,10 @@
-"""Sessions themselves: opened with a policy, cleared, closed, and what is known of them."""
+"""Lifecycle: opens, clears, closes and lists sessions, and shows their events."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
 from daemon.sessions.answers import Cleared, Closed, Opened, SessionSummary
-from daemon.sessions.call import call, known, named, policy, sessions_of, without_secret
+from daemon.sessions.call import call, checked_name, find_session, policy, refuse_secret, sessions_of
 from daemon.workspace.stores import Store
 from state.errors import NotFoundError, UsageError
 from state.sessions.page import ALL, Page, Wanted, page
@@ -31,8 +31,8 @@ def session_open(
     """
     sessions = sessions_of(store)
     settings = settings_of(policy_of(policy, config))
-    named("session_id", session_id)
-    without_secret(store, sessions, session_id)
+    checked_name("session_id", session_id)
+    refuse_secret(store, sessions, session_id)
     with transaction(sessions.connection):
         before = sessions.find(session_id)
         is_open = before is not None and before.closed_at is None
@@ -51,9 +51,9 @@ def clear_session(store: Store, session_id: str, now: datetime) -> Cleared:
     sessions = sessions_of(store)
     archived = 0
     with transaction(sessions.connection):
-        session = known(sessions, session_id)
+        session = find_session(sessions, session_id)
         if session is not None:
-            archived = _emptied(sessions, session, _CLEARED, now)
+            archived = _archive_all(sessions, session, _CLEARED, now)
             sessions.events.add(session, EventKind.CLEARED, now)
     return Cleared(success=True, message=f"Session cleared: {session_id}", archived=archived)
 
@@ -66,10 +66,10 @@ def close_session(store: Store, session_id: str, now: datetime) -> Closed:
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session = _there(sessions, session_id)
+        session = _require_session(sessions, session_id)
         if session.closed_at is not None:
             return Closed(session_id, session.closed_at, 0)
-        archived = _emptied(sessions, session, _CLOSED, now)
+        archived = _archive_all(sessions, session, _CLOSED, now)
         sessions.close(session, now)
     return Closed(session_id, now, archived)
 
@@ -83,30 +83,31 @@ def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
 
 @call
 def session_events(
-    store: Store, session_id: str, limit: int = 100, known: int | None = None, memory_id: str | None = None
+    store: Store, session_id: str, limit: int = 100, after: int | None = None, memory_id: str | None = None
 ) -> tuple[Event, ...]:
     """What happened in a session, the latest first, or to one of its items, from the beginning.
 
-    `known` is the key of the last event that is known: what follows it in this order. Raises NotFoundError.
+    `after` is the key of the last event that the caller has; the events behind it in this order are returned. Raises
+    NotFoundError.
     """
     sessions = sessions_of(store)
-    session = _there(sessions, session_id)
+    session = _require_session(sessions, session_id)
     if memory_id is None:
-        return tuple(sessions.events.of_session(session, limit, known))
-    item = sessions.items.find(session, named("memory_id", memory_id))
+        return tuple(sessions.events.of_session(session, limit, after))
+    item = sessions.items.find(session, checked_name("memory_id", memory_id))
     if item is None:
         raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
-    return tuple(sessions.events.of_item(session, item.seq, limit, known))
+    return tuple(sessions.events.of_item(session, item.seq, limit, after))
 
 
-def _there(sessions: Sessions, session_id: str) -> Session:
-    session = known(sessions, session_id)
+def _require_session(sessions: Sessions, session_id: str) -> Session:
+    session = find_session(sessions, session_id)
     if session is None:
         raise NotFoundError(f"there is no session {shown(session_id)}", "adding a memory or session_open makes one")
     return session
 
 
-def _emptied(sessions: Sessions, session: Session, reason: str, now: datetime) -> int:
+def _archive_all(sessions: Sessions, session: Session, reason: str, now: datetime) -> int:
     items = sessions.items.held(session)
     sessions.items.leave(session, [(item, reason, False) for item in items], now)
     sessions.set_due(session, None)

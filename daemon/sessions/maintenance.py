@@ -1,9 +1,9 @@
-"""Maintenance: what time does to the sessions, and the outbox. Cheap when nothing is due."""
+"""Maintenance: ticks the sessions that are due and delivers the outbox; cheap when nothing is due."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from daemon.sessions.call import call, carried, known, policy, sessions_of
+from daemon.sessions.call import apply_logged, call, find_session, policy, sessions_of
 from daemon.sessions.promotion import deliver
 from daemon.workspace.stores import Store
 from state.sessions.moments import after
@@ -64,7 +64,7 @@ def next_due(store: Store, now: datetime) -> datetime | None:
 def sweep(store: Store, session_id: str, now: datetime) -> Maintained:
     """Tick this session now, whatever its policy: what has outlived its time leaves."""
     sessions = sessions_of(store)
-    session = known(sessions, session_id)
+    session = find_session(sessions, session_id)
     if session is None:
         return Maintained()
     with transaction(sessions.connection):
@@ -74,7 +74,7 @@ def sweep(store: Store, session_id: str, now: datetime) -> Maintained:
 
 def _tick(store: Store, sessions: Sessions, session: Session, now: datetime) -> Applied | None:
     with transaction(sessions.connection):
-        current = known(sessions, session.id)
+        current = find_session(sessions, session.id)
         if current is None or current.due_at != session.due_at:  # another process was quicker
             return None
         return _ticked(store, sessions, current, now)
@@ -83,7 +83,7 @@ def _tick(store: Store, sessions: Sessions, session: Session, now: datetime) -> 
 def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -> Applied:
     decides = policy(session)
     shelf = sessions.shelf(session)
-    done = carried(store, sessions, session, decides.tick(shelf, now), now)
+    done = apply_logged(store, sessions, session, decides.tick(shelf, now), now)
     every = decides.tick_seconds
     goes_on = every is not None and sessions.shelf(session).count > 0
     sessions.set_due(session, after(now, every) if goes_on and every is not None else None)

@@ -1,4 +1,4 @@
-"""From working memory to the long-term one: what may become a crystal, and its delivery out of the outbox.
+"""Promotion: which items may become crystals, and their delivery from the outbox.
 
 A promotion is written with its item in one transaction; delivering it is another one. A kill between the two leaves
 it in the outbox, and the next delivery writes the crystal: its id is made of the content, so it is written once.
@@ -11,7 +11,7 @@ from datetime import datetime
 
 from daemon.observability import logs
 from daemon.sessions.answers import BulkPromoted, LongTerm, PromotedOne, related
-from daemon.sessions.call import call, in_reach, sessions_of
+from daemon.sessions.call import call, find_kept, sessions_of
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
@@ -42,11 +42,11 @@ _OF_TOOLS = re.compile(
 _LOG = logs.get()
 
 
-def bar(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]], str]:
-    """Who says why an item may not be a crystal: it names the kind of a secret, never the secret."""
+def promotion_veto(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]], str]:
+    """A function that says why an item may not become a crystal (the kind of a secret, never the secret), or ""."""
     secrets = store.config.secrets.redaction
 
-    def why(item: Item, relations: Sequence[Relation]) -> str:
+    def veto(item: Item, relations: Sequence[Relation]) -> str:
         if not item.content.strip():
             return "it is blank"
         texts = _texts(item, relations)
@@ -55,7 +55,7 @@ def bar(store: Store, sessions: Sessions) -> Callable[[Item, Sequence[Relation]]
         kinds = dict.fromkeys(kind for text in texts for kind in secrets.kinds(text))
         return f"it holds a secret ({', '.join(kinds)})" if kinds else ""
 
-    return why
+    return veto
 
 
 @call
@@ -67,10 +67,10 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_reach(sessions, session_id, memory_id)
+        session, item = find_kept(sessions, session_id, memory_id)
         waited = sessions.outbox.of(session, item)
         if waited is None:
-            why = put_in_outbox(sessions, session, item, MANUAL, MANUAL, now, bar(store, sessions))
+            why = put_in_outbox(sessions, session, item, MANUAL, MANUAL, now, promotion_veto(store, sessions))
         promotion = waited or sessions.outbox.of(session, item)
     if promotion is None:
         raise UsageError(f"memory {shown(memory_id)} is not promoted: {why}")
@@ -115,7 +115,7 @@ def deliver(store: Store, now: datetime) -> int:
                     failure = error
     if failure is not None:
         waiting, _ = sessions.outbox.counts()
-        raise StorageError(f"{waiting} promoted items wait to be crystals: {_told(store, failure)}") from failure
+        raise StorageError(f"{waiting} promoted items wait to be crystals: {_message(store, failure)}") from failure
     return done
 
 
@@ -135,7 +135,7 @@ def _deliver_now(
         with transaction(sessions.connection):
             _write(store, sessions, key_of(session, item), promotion, now)
     except _FAILURES as error:
-        told = _told(store, error)
+        reason = _message(store, error)
         if ours:
             try:
                 with transaction(sessions.connection):
@@ -144,8 +144,8 @@ def _deliver_now(
                         session, EventKind.WITHDRAWN, now, [(item.seq, "the long-term memory failed", {})]
                     )
             except sqlite3.Error:
-                told += " (it is tried again with the next maintenance)"
-        raise StorageError(f"memory {shown(item.id)} is not promoted: {told}") from error
+                reason += " (it is tried again with the next maintenance)"
+        raise StorageError(f"memory {shown(item.id)} is not promoted: {reason}") from error
 
 
 def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now: datetime) -> bool:
@@ -159,22 +159,22 @@ def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now
         if item.state is State.ARCHIVED:  # with what is forgotten in it
             sessions.items.archive_rest(session, item, FORGOTTEN, now)
         return False
-    store.remember([crystal_of(store, item, now)])
+    store.crystals.upsert([crystal_of(store, item, now)])
     sessions.items.promoted(session, item, promotion, now)
     return True
 
 
 def trust_of(item: Item) -> Trust:
-    """The agent's; what an item says of its source, in whatever words and fields, may lower it, never raise it."""
-    said = [item.source, *(value for name, value in item.metadata.items() if name.casefold() in _NAMED)]
+    """The trust of an item: the agent's, or less when its source names a tool or a web page."""
+    sources = [item.source, *(value for name, value in item.metadata.items() if name.casefold() in _NAMED)]
     trusts = [
-        Trust.WEB if is_web(one, "") else Trust.TOOL for one in said if is_web(one, "") or _OF_TOOLS.search(one)
+        Trust.WEB if is_web(one, "") else Trust.TOOL for one in sources if is_web(one, "") or _OF_TOOLS.search(one)
     ]
     return spoken_trust(item.content, least_trust([Trust.AGENT, *trusts]))
 
 
 def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:
-    """What an item becomes."""
+    """The crystal of an item."""
     trust = trust_of(item)
     return Crystal(
         text=item.content,
@@ -217,5 +217,5 @@ def _texts(item: Item, relations: Sequence[Relation]) -> list[str]:
     ]
 
 
-def _told(store: Store, error: Exception) -> str:
+def _message(store: Store, error: Exception) -> str:
     return str(explained(error, store.workspace.database)) if isinstance(error, sqlite3.Error) else str(error)

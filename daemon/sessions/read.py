@@ -1,4 +1,4 @@
-"""Looking at a session. Only `get` counts as an access; nothing else here writes."""
+"""Read: gets, lists, searches and previews the items of a session; only `get` counts as an access."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,17 @@ from daemon.sessions.answers import (
     page_of,
     relevant,
 )
-from daemon.sessions.call import call, carried, in_reach, known, looked_at, policy, sessions_of, tags_of, whole
+from daemon.sessions.call import (
+    apply_logged,
+    call,
+    checked_text,
+    find_kept,
+    find_session,
+    policy,
+    policy_and_items,
+    sessions_of,
+    tags_of,
+)
 from daemon.sessions.promotion import deliver_soon
 from daemon.workspace.stores import Store
 from state.errors import ExpiredError
@@ -45,7 +55,7 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Memory:
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = in_reach(sessions, session_id, memory_id)
+        session, item = find_kept(sessions, session_id, memory_id)
         if item.state is State.ARCHIVED:
             return memory_of(item, sessions.relations.of(session, [item]).get(item.seq, ()))
         if item.expired(now):
@@ -56,7 +66,7 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Memory:
         decides = policy(session)
         item = replace(item, importance_score=score(item, now, decides.lifetime(item)))
         sessions.items.accessed(session, item)
-        done = carried(store, sessions, session, decides.on_access(item, now), now)
+        done = apply_logged(store, sessions, session, decides.on_access(item, now), now)
     if done.promoted:
         deliver_soon(store, now)
     with sessions.steady():
@@ -74,12 +84,12 @@ def list_memories(
     include_promoted: bool = False,
     wanted: Wanted = ALL,
 ) -> Memories:
-    """The set by age, without what is expired and what is a long-term record unless it is asked for."""
+    """The set by age, without what is expired and what is a long-term record unless it is wants for."""
 
-    def asked(item: Item) -> bool:
-        return item.state is not State.ARCHIVED and _shown(item, now, include_expired, include_promoted)
+    def wants(item: Item) -> bool:
+        return item.state is not State.ARCHIVED and _is_included(item, now, include_expired, include_promoted)
 
-    return _listed(store, session_id, asked, wanted)
+    return _listed(store, session_id, wants, wanted)
 
 
 @call
@@ -103,7 +113,7 @@ def list_promoted(store: Store, session_id: str, wanted: Wanted = ALL) -> Memori
 @call
 def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = ALL) -> Pending:
     """What would be promoted at its next access or cleanup."""
-    decides = policy(known(sessions_of(store), session_id))
+    decides = policy(find_session(sessions_of(store), session_id))
 
     def pending(item: Item) -> bool:
         return any(step.action is Action.PROMOTE for step in decides.on_access(item, now).steps)
@@ -130,9 +140,9 @@ def search(
     sessions, any_of = sessions_of(store), tags_of(tags)
     filters = Filters(tags=any_of, priority=priority_of(priority) if priority is not None else None)
     with sessions.steady():
-        session = known(sessions, session_id)
-        items = sessions.items.holding(session, whole("query", query), any_of, priority) if session else []
-    seen = [item for item in items if _shown(item, now, include_expired, include_promoted)]
+        session = find_session(sessions, session_id)
+        items = sessions.items.holding(session, checked_text("query", query), any_of, priority) if session else []
+    seen = [item for item in items if _is_included(item, now, include_expired, include_promoted)]
     part = page(matching(seen, query, filters), wanted, lambda one: one.item.id, lambda one: len(one.item.content))
     found = tuple(relevant(one.item, one.relevance) for one in part.items)
     return SearchResult(found, len(found), query, part.next_cursor)
@@ -143,7 +153,7 @@ def stats(store: Store, session_id: str, now: datetime) -> Standing:
     """How a session stands."""
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = looked_at(sessions, session_id)
+        decides, shelf = policy_and_items(sessions, session_id)
         return standing(session_id, decides, shelf, now)
 
 
@@ -152,29 +162,29 @@ def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT
     """Who would leave next, in order, with why; nothing leaves."""
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = looked_at(sessions, session_id)
+        decides, shelf = policy_and_items(sessions, session_id)
         steps = decides.order(shelf, now)
         part = page(steps, wanted, lambda step: step.item.id, lambda step: len(step.item.content))
     return Preview(session_id, tuple(map(departure, part.items)), part.next_cursor)
 
 
-def _listed(store: Store, session_id: str, asked: Callable[[Item], bool], wanted: Wanted) -> Memories:
-    found, relations = _sorted(store, session_id, asked, wanted)
+def _listed(store: Store, session_id: str, wants: Callable[[Item], bool], wanted: Wanted) -> Memories:
+    found, relations = _sorted(store, session_id, wants, wanted)
     return memories_of(session_id, found, relations)
 
 
 def _sorted(
-    store: Store, session_id: str, asked: Callable[[Item], bool], wanted: Wanted
+    store: Store, session_id: str, wants: Callable[[Item], bool], wanted: Wanted
 ) -> tuple[Page[Item], Mapping[int, Sequence[Relation]]]:
-    """Of the set and the long-term records those that are asked for, by age, and the relations of each."""
+    """Of the set and the long-term records those that are wants for, by age, and the relations of each."""
     sessions = sessions_of(store)
     with sessions.steady():
-        session = known(sessions, session_id)
-        items = [item for item in sessions.items.kept(session) if asked(item)] if session else []
+        session = find_session(sessions, session_id)
+        items = [item for item in sessions.items.kept(session) if wants(item)] if session else []
         items.sort(key=lambda item: (item.created_at, item.id))
         found = page_of(items, wanted)
         return found, sessions.relations.of(session, found.items) if session else {}
 
 
-def _shown(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001
+def _is_included(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001
     return (include_expired or not item.expired(now)) and (include_promoted or not item.promoted)

@@ -1,4 +1,4 @@
-"""The cold archive: finding what left by itself, and putting it back as it was."""
+"""Recall: finds items in the cold archive of a session, and restores them."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -6,7 +6,16 @@ from datetime import datetime
 from itertools import islice
 
 from daemon.sessions.answers import Recalled, Restored, departure, memories_of, memory_of, page_of
-from daemon.sessions.call import call, carried, ever_in, known, opened, policy, sessions_of, whole
+from daemon.sessions.call import (
+    apply_logged,
+    call,
+    checked_text,
+    find_anywhere,
+    find_session,
+    open_session,
+    policy,
+    sessions_of,
+)
 from daemon.sessions.promotion import crystal_of, deliver_soon
 from daemon.workspace.stores import Store
 from state.search.ranking import Filters
@@ -25,12 +34,12 @@ def recall(store: Store, session_id: str, query: str, now: datetime, wanted: Wan
 
     Under the `hybrid` policy the best one comes back into the set, and makes room for itself. Raises UsageError.
     """
-    sessions, asked = sessions_of(store), whole("query", query)
-    session = known(sessions, session_id)
+    sessions, text = sessions_of(store), checked_text("query", query)
+    session = find_session(sessions, session_id)
     if session is None:
         return Recalled(query, (), 0)
-    with sessions.steady(), closing(sessions.archive.search(asked, session)) as there:
-        found = page_of(there, wanted)
+    with sessions.steady(), closing(sessions.archive.search(text, session)) as matches:
+        found = page_of(matches, wanted)
         relations = sessions.relations.of(session, found.items)
     memories = memories_of(session_id, found, relations).memories
     back = None
@@ -46,8 +55,8 @@ def left_behind(store: Store, query: str, limit: int, filters: Filters, now: dat
         return not item.promoted and filters.let(crystal_of(store, item, now))
 
     sessions = sessions_of(store)
-    with sessions.steady(), closing(sessions.archive.search(query)) as there:
-        return tuple(islice(filter(passes, there), limit))
+    with sessions.steady(), closing(sessions.archive.search(query)) as matches:
+        return tuple(islice(filter(passes, matches), limit))
 
 
 @call
@@ -59,14 +68,14 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Res
     """
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        session, item = ever_in(sessions, session_id, memory_id)
+        session, item = find_anywhere(sessions, session_id, memory_id)
         if item.state is State.HIDDEN:
             item = sessions.items.show(session, item, now)
         if item.state is State.LIVE:
             return Restored(
                 restored=True, memory=memory_of(item), evicted=(), count=session.held, token_count=session.tokens
             )
-        session = opened(sessions, session_id, now)
+        session = open_session(sessions, session_id, now)
         decides = policy(session)
         lifetime = decides.lifetime(item)
         item = replace(
@@ -75,7 +84,7 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Res
             step_index=max(item.step_index, session.step),
         )
         item = sessions.items.restore(session, item, now)
-        done = carried(store, sessions, session, decides.admit(item, sessions.shelf(session), now), now)
+        done = apply_logged(store, sessions, session, decides.admit(item, sessions.shelf(session), now), now)
         if session.due_at is None and decides.tick_seconds is not None:
             sessions.set_due(session, after(now, decides.tick_seconds))
         gone = [*done.archived, *(step for step in done.promoted if step.leaves)]

@@ -1,1 +1,1 @@
-"""upkeep."""
+"""Upkeep: forget, export, import, examine, repair and take over a workspace."""

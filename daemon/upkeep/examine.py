@@ -1,4 +1,4 @@
-"""Looking into the stores of a workspace: is everything in them as it should be? For `dreamd doctor`."""
+"""Examination: checks every store of a workspace and yields findings for `dreamd doctor`."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -46,12 +46,12 @@ def advice_of(error: DreamdError) -> str:
     return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
 
 
-def look_into(store: Store) -> Iterator[Finding]:
+def check_stores(store: Store) -> Iterator[Finding]:
     """Every finding about the stores of a workspace that this process owns, as it is made.
 
     A torn index is built anew on the way, and the findings say so.
     """
-    told = set[str]()
+    seen = set[str]()
     for check in (
         _database,
         _forgetting,
@@ -65,10 +65,10 @@ def look_into(store: Store) -> Iterator[Finding]:
         _pointers,
     ):
         for finding in _watched(check(store), store):
-            told.add(finding.what)
+            seen.add(finding.what)
             yield finding
     for notice in dict.fromkeys(store.notices):
-        if notice not in told:
+        if notice not in seen:
             yield Finding("noticed", Level.WARNING, notice)
 
 
@@ -88,9 +88,11 @@ def _database(store: Store) -> Iterator[Finding]:
     if wrong:
         yield Finding("state.db", Level.PROBLEM, f"damaged: {'; '.join(wrong)}", RESCUE)
         return
-    graves = len(store.lineage.tombstones())
+    tombstones = len(store.lineage.tombstones())
     figures = f"{store.crystals.count():,} crystals, {store.lineage.last_version()} versions"
-    yield Finding("state.db", Level.OK, f"sound: {figures}, {graves} tombstones (lines that you deleted stay away)")
+    yield Finding(
+        "state.db", Level.OK, f"sound: {figures}, {tombstones} tombstones (lines that you deleted stay away)"
+    )
 
 
 def _forgetting(store: Store) -> Iterator[Finding]:
@@ -175,9 +177,11 @@ def _vector_index(store: Store) -> Iterator[Finding]:
     if index is None:
         yield Finding("vector index", Level.OK, "nothing to index yet")
         return
-    held, wanted, (_, untold) = index.count(), vectors.vector_count(), vectors.waiting()
-    level = Level.OK if held + untold >= wanted else Level.PROBLEM
-    what = f"ChromaDB holds {held:,} of {wanted:,} vectors" + (f"; {untold:,} are not told yet" if untold else "")
+    indexed, wanted, (_, pending) = index.count(), vectors.vector_count(), vectors.waiting()
+    level = Level.OK if indexed + pending >= wanted else Level.PROBLEM
+    what = f"ChromaDB holds {indexed:,} of {wanted:,} vectors" + (
+        f"; {pending:,} are not told yet" if pending else ""
+    )
     yield Finding("vector index", level, what, "" if level is Level.OK else "run 'dreamd dream'")
 
 

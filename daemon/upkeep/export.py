@@ -1,4 +1,4 @@
-"""A workspace in one file: taken while it is nobody else's to dream in, verified before it is handed over.
+"""Export: writes a workspace into one archive while no dream runs, and verifies the archive before it is used.
 
 The order of reading. The lock is held, so nobody dreams: no version is made, no segment taken or retired. state.db is
 read first, as of one moment, and the log after it: what agents append and the daemon absorbs meanwhile is then in the

@@ -1,4 +1,4 @@
-"""Proving that something was forgotten: every byte of what is dreamd's is searched, the owner's files are named.
+"""Forget proof: searches every byte of dreamd's own files for a forgotten text, and names the owner's files with it.
 
 The search knows nothing of how things are erased: it reads every value of every record and every column, and leaves
 out only words that are dreamd's own where one of them is the whole value.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.ingest.agent_hooks import is_trusted
-from daemon.ingest.notes import transcript_files
+from daemon.ingest.transcripts import transcript_files
 from daemon.workspace.adoption import transcript_list
 from daemon.workspace.stores import Store
 from state.document.document import parse
@@ -48,20 +48,20 @@ class Searched:
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
     """Search every file that is dreamd's, byte by byte, and say what is the owner's."""
     connection, database = store.crystals.connection, store.workspace.database
-    needles = Patterns(erasure.targets, surfaces, erasure.renamed)
+    patterns = Patterns(erasure.targets, surfaces, erasure.renamed)
     left = [*_left_in_tables(connection, erasure)]
     count = size = stored = 0
     for path in all_files(store):
         is_stored = path in files.database_files(store.workspace)
-        found, length = needles.count_file(path, loose=is_stored)
+        found, length = patterns.count_file(path, loose=is_stored)
         count, size = count + 1, size + length
         if is_stored:
             stored += found
-        elif found and (more := _unexplained(store, path, erasure, needles)):
+        elif found and (more := _unexplained(store, path, erasure, patterns)):
             left.append(Residue(name_of(store, path), more, "it could not be taken out; look at the file"))
-    if stored and stored > live_count(connection, needles):
+    if stored and stored > live_count(connection, patterns):
         left.append(Residue(database.name, stored, "in a page that no table holds; run 'dreamd forget' again"))
-    return Searched(count, size, (*left, *of_the_owner(store, needles)))
+    return Searched(count, size, (*left, *of_the_owner(store, patterns)))
 
 
 def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterator[Residue]:
@@ -78,7 +78,7 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
             yield Residue(f"state.db: {table}", named, "a file of yours has it in its name", owners=True)
 
 
-def _unexplained(store: Store, path: Path, erasure: Erasure, needles: Patterns) -> int:
+def _unexplained(store: Store, path: Path, erasure: Erasure, patterns: Patterns) -> int:
     """How often it stands in a file in words that are not dreamd's own."""
     content = store.disk.read_bytes(path)
     text = content.decode("utf-8", "replace")
@@ -87,7 +87,7 @@ def _unexplained(store: Store, path: Path, erasure: Erasure, needles: Patterns) 
     if path in files.logs(store.workspace):
         notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
         return sum(erasure.holds(note.text) for note in notes) or int(files.blank(content, erasure) != content)
-    return standing(text, erasure) if _parsed(text) is not None else needles.count(content, most=_MOST)
+    return standing(text, erasure) if _parsed(text) is not None else patterns.count(content, most=_MOST)
 
 
 def standing(text: str, erasure: Erasure) -> int:
@@ -95,7 +95,7 @@ def standing(text: str, erasure: Erasure) -> int:
     value = _parsed(text)
     if value is None:
         return int(not is_own(text) and _holds(text, erasure))
-    return sum(_holds(one, erasure) for one in _said(value, is_field))
+    return sum(_holds(one, erasure) for one in _texts_in(value, is_field))
 
 
 def _holds(text: str, erasure: Erasure) -> bool:
@@ -112,16 +112,16 @@ def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def _said(value: object, own: Callable[[str], bool]) -> Iterator[str]:
+def _texts_in(value: object, own: Callable[[str], bool]) -> Iterator[str]:
     """Every text in JSON that is not dreamd's own: what a model said has the names that it was asked for."""
     if isinstance(value, dict):
         yield from (name for name in value if not own(name))
     if isinstance(value, dict | list):
         for one in value.values() if isinstance(value, dict) else value:
-            yield from _said(one, own)
+            yield from _texts_in(one, own)
     elif isinstance(value, str) and not is_own(value):
         inner = _parsed(value)
-        yield from [value] if inner is None else _said(inner, is_asked_for)
+        yield from [value] if inner is None else _texts_in(inner, is_asked_for)
 
 
 def contents(store: Store) -> Iterator[tuple[Path, bytes]]:
@@ -165,7 +165,7 @@ def all_files(store: Store) -> Iterator[Path]:
         yield from (path for path in folder.glob(f".*{files.TEMPORARY}*") if path.is_file())
 
 
-def of_the_owner(store: Store, needles: Patterns) -> Iterator[Residue]:
+def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
     """Where it stands in what is the owner's: constraints, transcripts, feeds."""
     workspace = store.workspace
     own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
@@ -183,7 +183,7 @@ def of_the_owner(store: Store, needles: Patterns) -> Iterator[Residue]:
     for path in sorted(own):
         if path.is_file() and not path.name.startswith("."):
             try:
-                found, _ = needles.count_file(path, most=_MOST)
+                found, _ = patterns.count_file(path, most=_MOST)
             except OSError as error:
                 yield Residue(name_of(store, path), 0, f"it could not be read ({error.strerror})", owners=True)
                 continue
@@ -200,6 +200,6 @@ def _exports(store: Store) -> Iterator[Residue]:
 
 
 def name_of(store: Store, path: Path) -> str:
-    """The path as the owner knows it."""
+    """The path relative to the workspace; the whole path of a file outside it."""
     root = store.workspace.root
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

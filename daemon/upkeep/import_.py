@@ -1,4 +1,4 @@
-"""A workspace out of an archive: built aside, checked, and put into its place by one rename, or not at all."""
+"""Import: makes a workspace of an archive: built beside its place, checked, and put there by one rename."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Taking over a workspace that somebody else made: what it brings, and making it this user's.
+"""Takeover: shows what is in a workspace that somebody else made, and makes it this user's.
 
 Whatever in it could act by itself goes: an interrupted dream or commit, answers of a model, proposals, the lists of
 files to be read, both indexes. Of state.db only the rows are taken, into a new file. What it remembers stays.
@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from daemon.config.paths import make_private_folder
-from daemon.upkeep.repair.kept_aside import Quarantine
+from daemon.upkeep.repair.quarantine import Quarantine
 from daemon.workspace.adoption import adopt, own_folder
 from daemon.workspace.stores import folders, utc_now
 from state.errors import DreamdError, StorageError
@@ -34,7 +34,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class Contents:
     """What is in a workspace that somebody else made.
 
     `crystals` counts by trust; `proposals`, `unfinished` dreams and `answers` of models are what adoption leaves out;
@@ -55,7 +55,7 @@ class Brought:
     problems: tuple[str, ...]
 
 
-def brought(workspace: Workspace) -> Brought:
+def contents_of(workspace: Workspace) -> Contents:
     """Look at it; nothing is written, no link is followed."""
     problems = list[str]()
     characters = notes = 0
@@ -74,7 +74,7 @@ def brought(workspace: Workspace) -> Brought:
     except DreamdError as error:
         problems.append(str(error))
     outside, odd = _strange(workspace.root)
-    return Brought(
+    return Contents(
         root=str(workspace.root),
         characters=characters,
         crystals=crystals,
@@ -182,10 +182,10 @@ def _digest_file(own: Workspace) -> Path:
 
 def _is_taken_over(own: Workspace) -> bool:
     """Whether an adoption that was cut off left the new state.db, and nobody has changed it since."""
-    path, said = _taken_over(own), None
+    path, digest = _taken_over(own), None
     with suppress(StorageError):
-        said = Disk(own_folder(own)).read_if_there(_digest_file(own))
-    return said is not None and stat.S_ISREG(_mode(path)) and said == _digest(path)
+        digest = Disk(own_folder(own)).read_if_there(_digest_file(own))
+    return digest is not None and stat.S_ISREG(_mode(path)) and digest == _digest(path)
 
 
 def _digest(path: Path) -> bytes:

@@ -142,9 +142,9 @@ def _number(workspace: Workspace) -> bytes | None:
         except OSError:
             return None
         try:
-            said = os.read(fd, 64).rstrip(b"\n")
+            content = os.read(fd, 64).rstrip(b"\n")
         except OSError:
             return None
         finally:
             os.close(fd)
-    return said if _NUMBER.fullmatch(said) else None
+    return content if _NUMBER.fullmatch(content) else None

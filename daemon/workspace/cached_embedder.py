@@ -1,4 +1,4 @@
-"""An embedder that remembers what it embedded last.
+"""Cached embedder: keeps the vectors of the texts that it embedded last.
 
 A line that leaves MEMORY.md is embedded while its pointer is tried, in a transaction that is rolled back, and again
 when the dream is committed; and every dream asks for the keywords of the same pointers. Each is computed once.

@@ -1,4 +1,4 @@
-"""One look at a workspace's files: what is there now, as a value that can be compared with the next one."""
+"""Scan: a workspace's watched files at one moment, as a value to compare with the next."""
 
 import os
 import stat
@@ -36,7 +36,7 @@ def patterns_of(globs: Iterable[str]) -> tuple[Pattern, ...]:
     )
 
 
-def look(root: Path, patterns: Iterable[Pattern]) -> View:
+def scan(root: Path, patterns: Iterable[Pattern]) -> View:
     """Look at the files below the root that match, as `Path.glob` would find them; `.dreamd` is left out.
 
     There are no links above the root. A folder that a glob names is followed when it is a link, but not out of the

@@ -1,4 +1,4 @@
-"""The one place where concrete things are put together: an owned workspace with its stores open."""
+"""Stores: one workspace with its database, files, index and embedder open, owned or for reading only."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,9 +9,7 @@ from sqlite3 import Connection, OperationalError
 
 from daemon.config.settings import Config
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
-from state.crystals.crystal import Crystal
 from state.errors import BusyError
-from state.search.ranking import Findings
 from state.signals.hormones import Baselines
 from state.stores.backup.manifest import remove_unmoved
 from state.stores.crystals import full_text as lexical
@@ -63,13 +61,13 @@ class Store:
 
     def embedder(self) -> Embedder | None:
         """The embedding model, loaded at the first call; None when there is none (a notice says so)."""
-        found = self.embedding.get()
-        if isinstance(found, Unavailable):
-            self.notice(found.reason)
+        embedder = self.embedding.get()
+        if isinstance(embedder, Unavailable):
+            self.notice(embedder.reason)
             return None
         if self.owned:
-            self.crystals.vectors.use_model(found.name)
-        return found
+            self.crystals.vectors.use_model(embedder.name)
+        return embedder
 
     def index(self) -> VectorIndex | None:
         """ChromaDB over the vectors, opened (probed, built anew if torn: minutes) at the first call.
@@ -77,22 +75,22 @@ class Store:
         None without vectors, while it is being built, and for who does not own the workspace: state.db answers
         exactly then.
         """
-        return self._noticed(self.indexing.get)
+        return self._with_notice(self.indexing.get)
 
     def ready_index(self) -> VectorIndex | None:
         """Like `index`, for whoever cannot wait: None as well when it has to be built first."""
-        return self._noticed(self.indexing.ready)
+        return self._with_notice(self.indexing.ready)
 
-    def _noticed(self, asked: Callable[[Crystals], tuple[VectorIndex | None, str]]) -> VectorIndex | None:
+    def _with_notice(self, get: Callable[[Crystals], tuple[VectorIndex | None, str]]) -> VectorIndex | None:
         if not self.owned:
             return None
-        index, said = asked(self.crystals)
-        if said:
-            self.notice(said)
+        index, notice = get(self.crystals)
+        if notice:
+            self.notice(notice)
         return index
 
     def notice(self, text: str) -> None:
-        """A person should know this; said once."""
+        """Note what a person should know; a text that is noted already is not repeated."""
         if text not in self.notices:
             self.notices.append(text)
 
@@ -105,10 +103,6 @@ class Store:
         if index is None and self.crystals.vectors.vector_count() > EXACT_SEARCH_UP_TO:
             index = self.ready_index()
         return Searcher(self.crystals, self.embedder(), index, beside)
-
-    def search(self, query: str, now: datetime, limit: int = 8) -> Findings:
-        """memory_search, coloured by the hormones."""
-        return self.searcher().search(query, now, limit=limit, hormones=self.feelings.levels(now))
 
     def embed(self) -> int:
         """Give vectors to the crystals that wait for one, and tell ChromaDB, if it is ready; returns how many."""
@@ -137,10 +131,6 @@ class Store:
         except OperationalError as error:  # another process reads for long, or there is no room for a second file
             self.notice(f"state.db was not made smaller ({error}); the next dream tries again")
         return rows
-
-    def remember(self, crystals: list[Crystal]) -> int:
-        """Write crystals; they are found by their words at once, by their meaning after `embed`."""
-        return self.crystals.upsert(crystals)
 
     def close(self) -> None:
         """Close the database. The index is closed by who opened it: stores may share one."""
@@ -175,15 +165,15 @@ def shared(store: Store, config: Config) -> Iterator[Store]:
 def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
     """The workspace for reading, without its lock: beside an owner that may be at work, or one of somebody else's."""
 
-    def not_mine() -> None:
+    def refuse_write() -> None:
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
 
     store = _opened(
         workspace,
         config,
-        not_mine,
+        refuse_write,
         embedding or _embedding(config),
-        Indexing(workspace, not_mine),
+        Indexing(workspace, refuse_write),
         owned=False,
     )
     try:
@@ -215,7 +205,7 @@ def _embedding(config: Config) -> Embedding:
 
 
 def _make_folders(workspace: Workspace) -> None:
-    """What a copy of a workspace may lack: tools that copy or archive leave empty folders out."""
+    """Make the folders that a copy of a workspace may lack: copying tools leave empty ones out."""
     disk = Disk(workspace.root)
     for folder in folders(workspace):
         disk.make_folder(folder)

@@ -1,4 +1,4 @@
-"""What the stores of one process share: the embedding model, and the open vector index of a workspace.
+"""Vector index: the embedding model of the process, and the open ChromaDB index of one workspace.
 
 The model is loaded once for all workspaces. ChromaDB's folder is opened once in a process, whoever asks: two clients
 of one folder lose hits. An index that has to be built anew and is large is built in the background, where somebody

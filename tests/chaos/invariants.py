@@ -191,7 +191,7 @@ def _facts(trial: Trial) -> None:
         now = utc_now()
 
         def found(query: str) -> set[str]:
-            return {normalise(hit.crystal.text) for hit in store.search(query, now, limit=5).hits}
+            return {normalise(hit.crystal.text) for hit in store.searcher().search(query, now, limit=5).hits}
 
         behind = [found(pointer.keywords) for pointer in store.lineage.pointers(standing=True)]
         known = standing.union(*behind)

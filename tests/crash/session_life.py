@@ -127,11 +127,13 @@ def _add(store: Store, session: str, number: int, rng: random.Random) -> None:
     sessions.add(
         store,
         session,
-        f"thing {number} {'x' * rng.randrange(50)}",
-        rng.choice(PRIORITIES),
+        sessions.Draft(
+            f"thing {number} {'x' * rng.randrange(50)}",
+            rng.choice(PRIORITIES),
+            tags=rng.choice([[], ["decision"], ["todo", "x"]]),
+            importance=rng.choice([None, 0.1, 0.5, 0.9]),
+            token_count=rng.randint(1, 20),
+            step_index=number // 10,
+        ),
         moment(number),
-        tags=rng.choice([[], ["decision"], ["todo", "x"]]),
-        importance=rng.choice([None, 0.1, 0.5, 0.9]),
-        token_count=rng.randint(1, 20),
-        step_index=number // 10,
     )

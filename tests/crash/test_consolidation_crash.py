@@ -56,7 +56,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory, embedding: Embedding) -> Wo
     workspace = init_workspace(tmp_path_factory.mktemp("origin") / "agent")
     now = utc_now()
     with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
-        store.remember([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
+        store.crystals.upsert([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
         store.questions.raise_("What is known about: parrot Admiral?", Cause.MISS, now)
     segments = Segments(workspace)
     for text in NOTES:

@@ -10,8 +10,9 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.upkeep.examine import look_into
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget
+from daemon.upkeep.examine import check_stores
+from daemon.upkeep.forget import Receipt, forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.status import status
 from daemon.workspace.stores import utc_now
 from state.document.document import parse
@@ -51,7 +52,7 @@ def assert_everything_else(copy: Workspace) -> None:
     with quick(copy) as store:
         assert all(any(line in one for one in finds(store, line)) for line in KEPT)
         assert [note for note in store.segments.pending_notes() if note.text.strip() == f"{KEPT[0]}."]
-        assert [one for one in look_into(store) if one.about in ("history", "forgetting") and one.advice] == []
+        assert [one for one in check_stores(store) if one.about in ("history", "forgetting") and one.advice] == []
     assert not [one for one in status(copy, Config(), utc_now()).problems if "forgetting" in one.what]
 
 
@@ -109,7 +110,7 @@ def test_between_two_steps_as_well(workspace: Workspace, folder: Path, last: str
             assert store.notices in ([], ["left out of this test"])
         assert SECRET not in copy.document.read_text(encoding="utf-8")
         with quick(copy) as store:
-            (finding,) = [one for one in look_into(store) if one.about == "forgetting"]
+            (finding,) = [one for one in check_stores(store) if one.about == "forgetting"]
             assert "dreamd forget" in finding.advice
         assert assert_finished(copy).went_on
     elif last == "plan":

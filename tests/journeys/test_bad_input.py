@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config
-from daemon.ingest.notes import absorb_transcripts
+from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.scratch import HEADER, decode, parse_notes

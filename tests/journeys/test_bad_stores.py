@@ -207,10 +207,10 @@ def test_a_file_in_the_place_of_the_state_folder_is_named(dreamd: Caller, tmp_pa
 HOLD = """
 import sys, time
 from pathlib import Path
-from daemon.workspace.stores import owned
+from daemon.workspace.stores import open_exclusive
 from daemon.config.settings import Config
 from daemon.workspace.adoption import open_workspace
-with owned(open_workspace(Path(sys.argv[1])), Config(), "dreamd dream"):
+with open_exclusive(open_workspace(Path(sys.argv[1])), Config(), "dreamd dream"):
     print("held", flush=True)
     time.sleep(120)
 """

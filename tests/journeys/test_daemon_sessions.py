@@ -106,8 +106,8 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) ->
     workspace = home.workspace()
     with working(workspace.root) as store:
         before = utc_now() - timedelta(hours=2)
-        sessions.add(store, "chat", "The safe is behind the clock", "critical", before)
-        sessions.add(store, "chat", "It rains", "low", before)
+        sessions.add(store, "chat", sessions.Draft("The safe is behind the clock", "critical"), before)
+        sessions.add(store, "chat", sessions.Draft("It rains", "low"), before)
         assert sessions.stats(store, "chat", utc_now()).total_count == 2
     with home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_maintained"))
@@ -127,7 +127,9 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_starts(home: Home) ->
 def test_maintenance_that_fails_is_told_once_in_a_while_and_tried_again(home: Home) -> None:
     workspace = home.workspace()
     with working(workspace.root) as store:
-        sessions.add(store, "chat", "The safe is behind the clock", "critical", utc_now() - timedelta(hours=2))
+        sessions.add(
+            store, "chat", sessions.Draft("The safe is behind the clock", "critical"), utc_now() - timedelta(hours=2)
+        )
     with illegible_items(workspace), home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_not_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == []

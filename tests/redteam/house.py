@@ -21,8 +21,8 @@ from pathlib import Path
 from daemon.api.operations.forget import FORGET, Forget
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_transcripts
-from daemon.sessions import add
+from daemon.ingest.transcripts import absorb_transcripts
+from daemon.sessions import Draft, add
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -166,7 +166,7 @@ def grown(folder: Path) -> Workspace:
         for text in ("The piano was tuned by Grace", "The password hint was the second ship"):
             store.segments.append(Note(text, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        add(store, "talk", "The carpet is to be cleaned", "medium", utc_now())
+        add(store, "talk", Draft("The carpet is to be cleaned", "medium"), utc_now())
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     _forgotten(workspace)
     Segments(workspace).append(Note("The ladder stands behind the shed", utc_now(), 0.8))

@@ -13,7 +13,8 @@ from pathlib import Path
 from daemon import sessions
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_notes, absorb_transcripts
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.repair.run import Repair, repair
 from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import Store, open_exclusive, open_readonly, utc_now
@@ -66,7 +67,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
         _note(store, *NOTED[90:])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         for n, text in enumerate(REMEMBERED):
-            sessions.add(store, f"session {n % 3}", text, "medium", utc_now())
+            sessions.add(store, f"session {n % 3}", sessions.Draft(text, "medium"), utc_now())
         _note(store, *PENDING)
         absorb_notes(store, utc_now())
         _note(store, UNREAD)
@@ -204,7 +205,9 @@ def found(workspace: Workspace, texts: tuple[str, ...]) -> list[str]:
     """Which of these a search does not find."""
     with open_readonly(workspace, Config(), WORDS_ONLY) as store:
         return [
-            text for text in texts if all(text != hit.crystal.text for hit in store.search(text, utc_now(), 8).hits)
+            text
+            for text in texts
+            if all(text != hit.crystal.text for hit in store.searcher().search(text, utc_now(), limit=8).hits)
         ]
 
 

@@ -12,8 +12,9 @@ from daemon import sessions
 from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_transcripts
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget
+from daemon.ingest.transcripts import absorb_transcripts
+from daemon.upkeep.forget import Receipt, forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -116,13 +117,15 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
 def _sessions(store: Store, secret: str) -> None:
     now = utc_now()
     for session in ("s", f"about {secret}"[:60]):
-        whole = sessions.add(store, session, secret, "high", now, tags=[secret[:40], "x"], metadata={"k": secret}).id
-        part = sessions.add(store, session, f"{KEPT[5]}. Then {secret}. {KEPT[2]}.", "high", now).id
-        sessions.add(store, session, "The clock of house 7 is slow", "low", now)
+        whole = sessions.add(
+            store, session, sessions.Draft(secret, "high", tags=[secret[:40], "x"], metadata={"k": secret}), now
+        ).id
+        part = sessions.add(store, session, sessions.Draft(f"{KEPT[5]}. Then {secret}. {KEPT[2]}.", "high"), now).id
+        sessions.add(store, session, sessions.Draft("The clock of house 7 is slow", "low"), now)
         sessions.relation_add(store, session, part, "says", secret, now, {"because": secret})
         sessions.promote(store, session, whole, now)
         sessions.promote(store, session, part, now)
-        gone = sessions.add(store, session, f"Forgotten soon: {secret}", "low", now).id
+        gone = sessions.add(store, session, sessions.Draft(f"Forgotten soon: {secret}", "low"), now).id
         sessions.expire(store, session, gone, now)
 
 
@@ -152,19 +155,19 @@ def bytes_with(workspace: Workspace, text: str) -> list[str]:
 
 
 def finds(store: Store, query: str) -> list[str]:
-    return [hit.crystal.text for hit in store.search(query, utc_now()).hits]
+    return [hit.crystal.text for hit in store.searcher().search(query, utc_now()).hits]
 
 
 def assert_sound(workspace: Workspace) -> None:
     """Everything works, and everything else is still there."""
     from daemon.api.provenance import why
-    from daemon.upkeep.examine import Level, look_into
+    from daemon.upkeep.examine import Level, check_stores
 
     document = parse(workspace.document.read_text(encoding="utf-8"))
     assert document.missing == ()
     assert BY_HAND in [block.text for _, block in document.lines()]
     with opened(workspace) as store:
-        bad = [one for one in look_into(store) if one.level is Level.PROBLEM]
+        bad = [one for one in check_stores(store) if one.level is Level.PROBLEM]
         assert bad == []
         for line in KEPT:
             assert any(line.rstrip(".") in text for text in finds(store, line)), line
@@ -197,8 +200,8 @@ def little(folder: Path, secret: str) -> Workspace:
         note(store, "The kettle of house 9 was repaired", f"Again: {secret}"[:12_000])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         now = utc_now()
-        sessions.add(store, "s", f"{secret}"[:90_000], "high", now, metadata={"k": secret[:5_000]})
-        kept = sessions.add(store, "s", f"{KEPT[5]}.\n{secret}"[:90_000], "high", now).id
+        sessions.add(store, "s", sessions.Draft(f"{secret}"[:90_000], "high", metadata={"k": secret[:5_000]}), now)
+        kept = sessions.add(store, "s", sessions.Draft(f"{KEPT[5]}.\n{secret}"[:90_000], "high"), now).id
         sessions.promote(store, "s", kept, now)
         note(store, f"{KEPT[0]}.\n\nIt waits: {secret}"[:12_000])
     return workspace

@@ -137,7 +137,7 @@ def _place(store: Store, line: str, standing: set[str], behind: set[str]) -> str
 
 
 def _first(store: Store, words: str) -> set[str]:
-    return {normalise(hit.crystal.text) for hit in store.search(words, utc_now(), limit=_FIRST).hits}
+    return {normalise(hit.crystal.text) for hit in store.searcher().search(words, utc_now(), limit=_FIRST).hits}
 
 
 def _revised(store: Store, line: str) -> bool:

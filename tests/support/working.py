@@ -46,7 +46,8 @@ def unredacted(store: Store) -> Iterator[None]:
 
 def add(store: Store, content: str, session: str = "s", priority: str = "medium", **given: Any) -> str:
     """A new item's id."""
-    return sessions.add(store, session, content, priority, given.pop("now", AT), **given).id
+    now = given.pop("now", AT)
+    return sessions.add(store, session, sessions.Draft(content, priority, **given), now).id
 
 
 def contents(memories: values.Memories | values.Pending | values.SearchResult | values.Recalled) -> list[str]:

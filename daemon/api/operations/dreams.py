@@ -8,7 +8,7 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Operation, Request
 from daemon.dream.run import Mode, Outcome
-from daemon.upkeep.examine import Finding, look_into
+from daemon.upkeep.examine import Finding, check_stores
 from daemon.workspace.status import Status, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
@@ -80,7 +80,7 @@ class Findings:
 
 def _examine(desk: WorkspaceAccess, _: Nothing) -> Findings:
     with desk.alone() as store:
-        return Findings(tuple(look_into(store)))
+        return Findings(tuple(check_stores(store)))
 
 
 EXAMINE = Operation(

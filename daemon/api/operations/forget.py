@@ -4,7 +4,8 @@ from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Operation, Request
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget, lift, rehearse
+from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.matching import Cut
@@ -33,7 +34,7 @@ def _forget(desk: WorkspaceAccess, asked: Forget) -> Receipt:
     wish = ForgetRequest(asked.text, Cut.WORDS if asked.words else Cut.SENTENCES, asked.derived)
     if asked.lift:
         with desk.store() as store:
-            receipt = lift(store, asked.text, utc_now())
+            receipt = unforget(store, asked.text, utc_now())
             keep_copy(store.crystals.connection, store.disk, store.workspace.state)
             return receipt
     if not asked.dry_run and not asked.confirm:
@@ -42,7 +43,7 @@ def _forget(desk: WorkspaceAccess, asked: Forget) -> Receipt:
         )
     with desk.alone() as store:
         if asked.dry_run:
-            return rehearse(store, wish, utc_now())
+            return preview_forget(store, wish, utc_now())
         receipt = forget(store, wish, utc_now(), desk.told)
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
     desk.noted()

@@ -9,7 +9,8 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Operation, Request
 from daemon.dream.progress import Step
-from daemon.ingest.notes import absorb_transcripts, feel
+from daemon.ingest.feelings import feel
+from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import vouch
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now

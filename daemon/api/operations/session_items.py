@@ -87,11 +87,16 @@ class Add(InSession):
     step_index: int | None = Field(default=None, ge=0, le=2**53, description="The turn; else the current one")
 
 
+def draft_of(asked: InSession) -> sessions.Draft:
+    """The new memory of a request."""
+    return sessions.Draft(**{name: value for name, value in asked.given.items() if name != "session_id"})
+
+
 @tool("working_memory_add")
 def add(desk: WorkspaceAccess, asked: Add) -> Added:
     """Keep something in mind for this session."""
     with desk.store() as store:
-        return sessions.add(store, now=utc_now(), **asked.given)
+        return sessions.add(store, asked.session_id, draft_of(asked), utc_now())
 
 
 @tool("working_memory_get")

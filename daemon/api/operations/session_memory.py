@@ -9,7 +9,18 @@ from pydantic import Field, WithJsonSchema
 from daemon import sessions
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Request, operation
-from daemon.api.operations.session_items import Importance, InSession, Listed, OfMemory, Part, Table, Tags, Text, tool
+from daemon.api.operations.session_items import (
+    Importance,
+    InSession,
+    Listed,
+    OfMemory,
+    Part,
+    Table,
+    Tags,
+    Text,
+    draft_of,
+    tool,
+)
 from daemon.sessions.answers import (
     Closed,
     Forgot,
@@ -25,7 +36,8 @@ from daemon.sessions.answers import (
     WorkingContext,
 )
 from daemon.sessions.maintenance import Maintained
-from daemon.upkeep.forget import ForgetRequest, rehearse
+from daemon.upkeep.forget import preview_forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from state.sessions.page import LIMIT, MOST
 from state.sessions.policies.by_name import settings_schema
@@ -76,7 +88,7 @@ class Memorize(InSession):
 def memorize(desk: WorkspaceAccess, asked: Memorize) -> Memorized:
     """Keep something in mind within the session's limits; says what had to leave."""
     with desk.store() as store:
-        return sessions.memorize(store, now=utc_now(), **asked.given)
+        return sessions.memorize(store, asked.session_id, draft_of(asked), utc_now())
 
 
 class Reassess(OfMemory):
@@ -137,7 +149,7 @@ def forget(desk: WorkspaceAccess, asked: Forget) -> Forgot:
 
 def _traces(store: Store, text: str, now: datetime) -> dict[str, int]:
     """Where a text still stands, and how often: what forgetting it everywhere would erase."""
-    return {trace.place: trace.count for trace in rehearse(store, ForgetRequest(text), now).traces}
+    return {trace.place: trace.count for trace in preview_forget(store, ForgetRequest(text), now).traces}
 
 
 class Summarize(InSession):

@@ -9,8 +9,8 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.diff import unified
 from daemon.api.operations.operation import Operation, Request
+from daemon.dream.proposals import approve, decline
 from daemon.dream.restore import restore
-from daemon.dream.run import approve, decline
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Dream, decode_record
 from state.errors import NotFoundError, NothingToDoError, UsageError

@@ -1,4 +1,4 @@
-"""Blocks of documents: some lines that belong together, and where they stand."""
+"""Blocks: consecutive lines of a document that belong together, and their place."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Claude Code's sessions: ~/.claude/projects/<project>/<session>.jsonl, one record a line.
+"""Claude Code: sessions in ~/.claude/projects/<project>/<session>.jsonl, one record a line.
 
 `user` and `assistant` records hold a message as the API has it; everything else is bookkeeping. A subagent's records
 (`isSidechain`) are a conversation of their own, in which the "user" is the agent that started it.
@@ -10,7 +10,7 @@ from dataclasses import replace
 from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.noise import spoken
 from daemon.ingest.formats.tool_calls import OpenCalls, text_of
-from daemon.ingest.formats.turn import Record, RecordError, Said, moment
+from daemon.ingest.formats.turn import RawTurn, Record, RecordError, moment
 from state.trust import Trust
 
 _SESSION_KEYS = {"sessionId", "leafUuid", "parentUuid", "messageId"}
@@ -32,7 +32,7 @@ class ClaudeCode:
     def carry(self) -> Record:
         return {"calls": self._calls.carry()}
 
-    def read(self, record: Record, line: int) -> Iterable[Said]:
+    def read(self, record: Record, line: int) -> Iterable[RawTurn]:
         del line
         kind = record.get("type")
         if kind not in ("user", "assistant") or any(record.get(key) is True for key in _UNSAID):
@@ -49,7 +49,7 @@ class ClaudeCode:
             at = moment(record.get("timestamp"))
             yield replace(turn, at=at, session=session)
 
-    def _asked(self, record: Record, message: Record, *, side: bool) -> Iterator[Said]:
+    def _asked(self, record: Record, message: Record, *, side: bool) -> Iterator[RawTurn]:
         content = message["content"]
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and part.get("type") == "tool_result":
@@ -57,11 +57,11 @@ class ClaudeCode:
         origin = record.get("origin")
         human = not side and (not isinstance(origin, dict) or origin.get("kind", "human") == "human")
         text = clean(spoken(text_of(content)))
-        yield Said(text, "user", Trust.OWNER) if human else Said(text, "assistant", Trust.AGENT)
+        yield RawTurn(text, "user", Trust.OWNER) if human else RawTurn(text, "assistant", Trust.AGENT)
 
-    def _answered(self, message: Record) -> Iterator[Said]:
+    def _answered(self, message: Record) -> Iterator[RawTurn]:
         content = message["content"]
-        yield Said(clean(text_of(content)), "assistant", Trust.AGENT)
+        yield RawTurn(clean(text_of(content)), "assistant", Trust.AGENT)
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and part.get("type") in ("tool_use", "server_tool_use"):
                 yield self._calls.open(part.get("id"), part.get("name"), part.get("input"))

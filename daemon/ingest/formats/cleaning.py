@@ -1,4 +1,4 @@
-"""Text out of foreign files, made safe to keep: no control characters, no invisible ones, one kind of line end."""
+"""Cleaning: text from other programs' files without control and invisible characters, with one kind of line end."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Codex's rollouts: ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl.
+"""Codex: rollouts in ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl.
 
 Since September 2025 each line is {timestamp, type, payload}, and what was said is in the payloads of `response_item`;
 before, a header {id, timestamp, instructions} was followed by the items themselves. `event_msg` repeats messages for
@@ -13,7 +13,7 @@ from dataclasses import replace
 from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.noise import spoken
 from daemon.ingest.formats.tool_calls import OpenCalls, text_of
-from daemon.ingest.formats.turn import Record, RecordError, Said, moment
+from daemon.ingest.formats.turn import RawTurn, Record, RecordError, moment
 from state.trust import Trust
 
 # Tuples: what a record says may be unhashable.
@@ -44,7 +44,7 @@ class Codex:
     def carry(self) -> Record:
         return {"session": self._session, "side": self._side, "calls": self._calls.carry()}
 
-    def read(self, record: Record, line: int) -> Iterable[Said]:
+    def read(self, record: Record, line: int) -> Iterable[RawTurn]:
         del line
         kind, payload = record.get("type"), record.get("payload")
         at = moment(record.get("timestamp"))
@@ -66,7 +66,7 @@ class Codex:
             source = header.get("source")
             self._side = isinstance(source, dict) and "subagent" in source
 
-    def _item(self, item: Record) -> Iterator[Said]:
+    def _item(self, item: Record) -> Iterator[RawTurn]:
         match item.get("type"):
             case "message":
                 yield from self._message(item)
@@ -79,16 +79,16 @@ class Codex:
             case "function_call_output" | "custom_tool_call_output":
                 yield self._calls.close(item.get("call_id"), _output(item.get("output")))
 
-    def _message(self, item: Record) -> Iterator[Said]:
+    def _message(self, item: Record) -> Iterator[RawTurn]:
         if not isinstance(item.get("content"), (str, list)):
             raise RecordError("of type 'message' has no content")
         text = text_of(item["content"])
         if item.get("role") == "assistant":
-            yield Said(clean(text), "assistant", Trust.AGENT)
+            yield RawTurn(clean(text), "assistant", Trust.AGENT)
         elif item.get("role") == "user":
             # A subagent's user is the agent that started it.
             human = not self._side
-            yield Said(clean(spoken(text)), *(("user", Trust.OWNER) if human else ("assistant", Trust.AGENT)))
+            yield RawTurn(clean(spoken(text)), *(("user", Trust.OWNER) if human else ("assistant", Trust.AGENT)))
 
 
 def _output(output: object) -> str:

@@ -1,4 +1,4 @@
-"""Which format a file has, by what stands in it; its name decides only where the content cannot."""
+"""Detection: the format of a file, by its content, and by its name only where the content does not decide."""
 
 import json
 from enum import StrEnum

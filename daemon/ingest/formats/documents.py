@@ -8,7 +8,7 @@ from itertools import count, repeat
 
 from daemon.ingest.formats import locomo, openai
 from daemon.ingest.formats.place import Place
-from daemon.ingest.formats.turn import Problem, Reading, Record, RecordError, Said, Turn, Watermark
+from daemon.ingest.formats.turn import Problem, RawTurn, Reading, Record, RecordError, Turn, Watermark
 from state.crystals.crystal import Source
 from state.errors import DocumentError
 
@@ -76,10 +76,10 @@ def _parsed(place: Place, text: str) -> object:
         ) from error
 
 
-def _groups(place: Place, document: object, problems: list[Problem]) -> tuple[list[list[Said]], str]:
+def _groups(place: Place, document: object, problems: list[Problem]) -> tuple[list[list[RawTurn]], str]:
     """What was said, message by message, and the key that stands once in each message."""
     if locomo.recognises(document):
-        return [[said] for said in locomo.said(document)], locomo.TURN_KEY
+        return [[said] for said in locomo.raw_turns(document)], locomo.TURN_KEY
     entries = document if isinstance(document, list) else [document]
     records = [entry for entry in entries if isinstance(entry, dict)]
     if any(openai.recognises(record) for record in records):
@@ -90,10 +90,10 @@ def _groups(place: Place, document: object, problems: list[Problem]) -> tuple[li
     )
 
 
-def _messages(place: Place, records: list[Record], problems: list[Problem]) -> list[list[Said]]:
+def _messages(place: Place, records: list[Record], problems: list[Problem]) -> list[list[RawTurn]]:
     name = str(place.path)
     adapter = openai.OpenAI({}, name)
-    groups: list[list[Said]] = []
+    groups: list[list[RawTurn]] = []
     for number, record in enumerate(records, 1):
         for message, session in adapter.messages(record, name if len(records) == 1 else f"{name}/{number}"):
             try:

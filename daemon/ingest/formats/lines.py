@@ -1,4 +1,4 @@
-"""Lines of a file that may be huge, growing, or no text at all, each with its place; memory stays bounded."""
+"""Lines: those of a file that may be huge, growing or binary, each with its place, in bounded memory."""
 
 import hashlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""LoCoMo's conversations (Maharana et al., 2024): two people, many sessions, one JSON file.
+"""LoCoMo: conversations of two people over many sessions, in one JSON file (Maharana et al., 2024).
 
 [{sample_id, conversation: {speaker_a, speaker_b, session_N: [{speaker, dia_id, text, blip_caption?}],
 session_N_date_time: "1:56 pm on 8 May, 2023"}}]. What a photograph shows is appended in brackets.
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from daemon.ingest.formats.cleaning import clean
-from daemon.ingest.formats.turn import Record, Said
+from daemon.ingest.formats.turn import RawTurn, Record
 from state.trust import Trust
 
 TURN_KEY = "dia_id"  # once in every turn and nowhere else: tells the line of each
@@ -26,7 +26,7 @@ def recognises(document: object) -> bool:
     )
 
 
-def said(document: object) -> Iterator[Said]:
+def raw_turns(document: object) -> Iterator[RawTurn]:
     """Every turn of a document that `recognises` accepts, in the order of the file.
 
     A turn without text gives "", so that turns and `dia_id`s stay in step.
@@ -57,9 +57,9 @@ def session_time(value: object) -> datetime | None:
         return None
 
 
-def _turn(turn: Record, at: datetime | None, session: str) -> Said:
-    said = turn.get("text")
-    text = clean(said) if isinstance(said, str) else ""
+def _turn(turn: Record, at: datetime | None, session: str) -> RawTurn:
+    raw_turns = turn.get("text")
+    text = clean(raw_turns) if isinstance(raw_turns, str) else ""
     if isinstance(caption := turn.get("blip_caption"), str) and caption.strip():
         text = f"{text} [{clean(caption)}]".strip()
-    return Said(text, clean(str(turn.get("speaker") or "")), Trust.OWNER, at, session)
+    return RawTurn(text, clean(str(turn.get("speaker") or "")), Trust.OWNER, at, session)

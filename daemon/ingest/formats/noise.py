@@ -1,4 +1,4 @@
-"""What coding agents write into the user's turns that no user said."""
+"""Noise: what coding agents write into the user's turns that the user did not say."""
 
 import re
 

@@ -1,11 +1,11 @@
-"""Messages as OpenAI's chat API has them: {role, content}, as a JSON array, as {"messages": [...]}, or one a line."""
+"""OpenAI messages: {role, content} as a JSON array, as {"messages": [...]}, or one a line."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from daemon.ingest.formats.cleaning import clean
 from daemon.ingest.formats.tool_calls import OpenCalls, text_of
-from daemon.ingest.formats.turn import Record, RecordError, Said, moment
+from daemon.ingest.formats.turn import RawTurn, Record, RecordError, moment
 from state.trust import Trust
 
 _ROLES = ("assistant", "developer", "function", "system", "tool", "user")
@@ -29,7 +29,7 @@ class OpenAI:
     def carry(self) -> Record:
         return {"calls": self._calls.carry()}
 
-    def read(self, record: Record, line: int) -> Iterable[Said]:
+    def read(self, record: Record, line: int) -> Iterable[RawTurn]:
         for message, session in self.messages(record, f"{self._name}/{line}"):
             yield from self.message(message, session)
 
@@ -44,7 +44,7 @@ class OpenAI:
             if isinstance(message, dict):
                 yield message, str(named or unnamed)
 
-    def message(self, message: Record, session: str) -> Iterator[Said]:
+    def message(self, message: Record, session: str) -> Iterator[RawTurn]:
         """What was said in one message. Raises RecordError for an unknown role."""
         role, content = message.get("role"), message.get("content")
         if role not in _ROLES:
@@ -53,12 +53,12 @@ class OpenAI:
         for turn in self._turns(role, message, text_of(content)):
             yield replace(turn, at=at, session=session)
 
-    def _turns(self, role: object, message: Record, text: str) -> Iterator[Said]:
+    def _turns(self, role: object, message: Record, text: str) -> Iterator[RawTurn]:
         match role:
             case "user":
-                yield Said(clean(text), "user", Trust.OWNER)
+                yield RawTurn(clean(text), "user", Trust.OWNER)
             case "assistant":
-                yield Said(clean(text), "assistant", Trust.AGENT)
+                yield RawTurn(clean(text), "assistant", Trust.AGENT)
                 calls = message.get("tool_calls")
                 for call in calls if isinstance(calls, list) else ():
                     function = call.get("function") if isinstance(call, dict) else None

@@ -1,4 +1,4 @@
-"""Own answers: what dreamd itself said to an agent, recognised in a transcript, so that it is not learnt again.
+"""Own answers: dreamd's answers to an agent, recognised in a transcript, so that they are not learnt again.
 
 An answer of a search holds the question and so answers it best: learnt, it would stand before the fact that it
 repeats, and the next answer would hold it too. Calls are known by their names, answers by their calls or their form.

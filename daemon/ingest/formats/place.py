@@ -1,4 +1,4 @@
-"""An open transcript and where reading it goes on."""
+"""Place: an open transcript, and where reading it goes on."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Plain text: paragraphs, or, where most lines begin with a name and a colon, what each speaker says."""
+"""Plain text: paragraphs, or speakers' turns where most lines begin with a name and a colon."""
 
 import re
 from collections import Counter
@@ -16,8 +16,8 @@ def is_conversation(lines: Sequence[str]) -> bool:
     """Whether at least six in ten lines begin with a name, and names come back: "Host: …" in a list does not."""
     texts = [line for line in lines if line.strip()]
     names = Counter(found[1] for line in texts if (found := _SPEECH.match(line[:120])))
-    said = names.total()
-    return said >= 4 and said >= 0.6 * len(texts) and said >= 2 * len(names)
+    named = names.total()
+    return named >= 4 and named >= 0.6 * len(texts) and named >= 2 * len(names)
 
 
 def paragraphs(file: str, lines: Iterator[Line], memory: Record) -> Iterator[Block]:

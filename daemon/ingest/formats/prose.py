@@ -1,4 +1,4 @@
-"""Documents in prose, Markdown or plain: their blocks as turns; the file is the session."""
+"""Prose: Markdown and plain documents, whose blocks become turns; the file is the session."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""Reading a transcript from where it was left: new turns, the new watermark, and what could not be read."""
+"""Reading: a transcript from its watermark on: new turns, the new watermark, and problems."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime

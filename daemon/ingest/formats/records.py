@@ -1,4 +1,4 @@
-"""Files of JSON lines: one record a line, through the adapter of their format."""
+"""Records: files of JSON lines, each record read by the adapter of its format."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from itertools import count
 from daemon.ingest.formats.detection import record_of
 from daemon.ingest.formats.lines import Line, lines_from
 from daemon.ingest.formats.place import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, Place
-from daemon.ingest.formats.turn import Conversation, Problem, Reading, RecordError, Said, Turn, Watermark
+from daemon.ingest.formats.turn import Conversation, Problem, RawTurn, Reading, RecordError, Turn, Watermark
 from state.crystals.crystal import Source
 
 
@@ -24,13 +24,13 @@ def read(place: Place, adapter: Conversation) -> Reading:
             break
         if line.raw.strip():
             try:
-                said = list(adapter.read(record_of(line), line.number))
+                raw_turns = list(adapter.read(record_of(line), line.number))
             except RecordError as error:
                 if not line.ended:  # still being written: left for the next time
                     break
                 problems.append(Problem(str(place.path), line.number, f"the record {error}"))
-                said = []
-            turns.extend(_turns(place, line, said, start.turns + len(turns)))
+                raw_turns = []
+            turns.extend(_turns(place, line, raw_turns, start.turns + len(turns)))
         # A last line without its end counts as a line only when the end has come.
         end, ends = line.end, ends + line.ended
     carry = json.dumps(adapter.carry())
@@ -38,10 +38,10 @@ def read(place: Place, adapter: Conversation) -> Reading:
     return Reading(tuple(turns), watermark, tuple(problems), complete)
 
 
-def _turns(place: Place, line: Line, said: Iterable[Said], position: int) -> Iterator[Turn]:
+def _turns(place: Place, line: Line, raw_turns: Iterable[RawTurn], position: int) -> Iterator[Turn]:
     source = Source(str(place.path), line.number, line.number, hashlib.sha256(line.raw.strip()).hexdigest())
     numbers = count(position)
-    for one in said:
+    for one in raw_turns:
         if one.text:
             at = one.at or place.file_time
             number = next(numbers)

@@ -1,4 +1,4 @@
-"""Speakers: whose word it is in a chat that was written down as plain text or Markdown.
+"""Speakers: who said what in a chat that was written down as plain text or Markdown.
 
 A label such as `User:` is text like any other: what a page says may hold one. So once a tool or a page has spoken,
 nothing further down in the file counts more than a tool's word; and a label that is fenced, indented or quoted never

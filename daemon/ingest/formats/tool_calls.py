@@ -1,4 +1,4 @@
-"""Tool calls in a transcript: one line for the call, and whose words its result is."""
+"""Tool calls: one line for each call in a transcript, and the trust of its result."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from daemon.ingest.formats.cleaning import capped, clean, one_line
 from daemon.ingest.formats.noise import without_passages
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
-from daemon.ingest.formats.turn import Record, Said
+from daemon.ingest.formats.turn import RawTurn, Record
 from state.trust import Trust, is_web
 
 RESULT_CHARACTERS = 4_000
 _CALL_CHARACTERS = 160
 _OPEN_CALLS = 256
 _OWN = ""  # in place of the tool's name
-_NOTHING = Said("", "assistant", Trust.TOOL, call=True)
+_NOTHING = RawTurn("", "assistant", Trust.TOOL, call=True)
 
 _TELLING_ARGUMENTS = ("command", "cmd", "file_path", "path", "url", "query", "pattern", "prompt", "description")
 
@@ -30,7 +30,7 @@ class OpenCalls:
             if isinstance(known, list) and len(known) == 2 and known[1] in set(Trust):
                 self._calls[str(call)] = (str(known[0]), Trust(known[1]))
 
-    def open(self, call: object, name: object, arguments: object) -> Said:
+    def open(self, call: object, name: object, arguments: object) -> RawTurn:
         """Remember a call; returns the line that stands for it: the tool's name and its telling argument.
 
         Of a call of dreamd's own nothing is said, neither here nor of what it gave.
@@ -46,15 +46,15 @@ class OpenCalls:
         if tool == _OWN:
             return _NOTHING
         line = f"{tool}: {one_line(argument, _CALL_CHARACTERS)}" if argument else tool
-        return Said(line, "assistant", Trust.AGENT, call=True)
+        return RawTurn(line, "assistant", Trust.AGENT, call=True)
 
-    def close(self, call: object, result: str, name: str = "tool") -> Said:
+    def close(self, call: object, result: str, name: str = "tool") -> RawTurn:
         """What a call gave, capped, under the tool's name; of an unknown call as a tool's."""
         tool, trust = self._calls.pop(str(call), (name, Trust.WEB if is_web(name, "") else Trust.TOOL))
         if tool == _OWN or is_own_call(tool, None):
             return _NOTHING
         text = clean(without_passages(result))
-        return _NOTHING if is_own_answer(text) else Said(capped(text, RESULT_CHARACTERS), tool, trust)
+        return _NOTHING if is_own_answer(text) else RawTurn(capped(text, RESULT_CHARACTERS), tool, trust)
 
     def carry(self) -> Record:
         return {call: [name, trust.value] for call, (name, trust) in self._calls.items()}

@@ -1,4 +1,4 @@
-"""What reading a transcript gives: turns, where reading stopped, and what could not be read."""
+"""Turns: the values that reading a transcript gives: turns, the watermark, and problems."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RawTurn:
     """One turn as an adapter finds it: `at` and `session` may be unknown to the record itself.
 
     `call`: a tool call, something done rather than said.
@@ -93,7 +93,7 @@ class Reading:
 class Conversation(Protocol):
     """An adapter of a format whose records are one JSON object each."""
 
-    def read(self, record: Record, line: int) -> Iterable[Said]:
+    def read(self, record: Record, line: int) -> Iterable[RawTurn]:
         """What was said in one record; nothing for bookkeeping. Raises RecordError for a record of broken shape."""
 
     def carry(self) -> Record:

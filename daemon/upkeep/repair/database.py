@@ -1,4 +1,4 @@
-"""state.db: found damaged, it is built anew of what can be read of it and of everything else that knows."""
+"""Database repair: a damaged state.db is rebuilt from its readable rows, the history, the notes and MEMORY.md."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from daemon.ingest.formats.turn import Watermark
 from daemon.upkeep.repair.history import is_under_way
-from daemon.upkeep.repair.jobs import Job, Repairing
+from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.codec import encode
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
@@ -31,22 +31,22 @@ _ROOM = 32 * 1024**2
 _SIDES = ("", "-wal", "-shm", "-journal")
 
 
-def database(repairing: Repairing) -> Iterator[Job]:
+def database(context: RepairContext) -> Iterator[Job]:
     """state.db, and which version is the last; a link in its place is somebody's, and left alone."""
-    path = repairing.workspace.database
+    path = context.workspace.database
     if path.is_symlink():
-        repairing.last = max(repairing.records, default=0)
+        context.last = max(context.records, default=0)
         return
-    wrong = damage_of(path, expected=bool(repairing.records or repairing.illegible))
+    wrong = damage_of(path, expected=bool(context.records or context.unreadable))
     if not wrong and path.is_file() and path.stat().st_size:
-        wrong = _behind(repairing)
+        wrong = _behind(context)
     if wrong:
         deed = "it is built anew of its rows that can be read, of history/, of the notes and of MEMORY.md"
-        yield Job("state.db", f"state.db: {'; '.join(wrong)}", deed, partial(_rebuild, repairing))
-    if not (wrong and not repairing.rebuilt):
-        repairing.last = last_version(path)
+        yield Job("state.db", f"state.db: {'; '.join(wrong)}", deed, partial(_rebuild, context))
+    if not (wrong and not context.rebuilt):
+        context.last = last_version(path)
     else:  # only looked at
-        repairing.last = max(repairing.records, default=0)
+        context.last = max(context.records, default=0)
 
 
 def last_version(path: Path) -> int:
@@ -56,39 +56,39 @@ def last_version(path: Path) -> int:
     return 0
 
 
-def _behind(repairing: Repairing) -> list[str]:
+def _behind(context: RepairContext) -> list[str]:
     """Versions that the journal has and state.db has not, but for the next one, which may be under way."""
-    with looked_into(repairing.workspace.database) as connection:
+    with looked_into(context.workspace.database) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'versions'").fetchone():
             return []
         known = {int(row[0]) for row in connection.execute("SELECT number FROM versions")}
-    lacking = sorted(set(repairing.records) - known - {max(known, default=0) + 1})
+    lacking = sorted(set(context.records) - known - {max(known, default=0) + 1})
     return [f"it lacks version {', '.join(map(str, lacking[:5]))}, which history/ has"] if lacking else []
 
 
-def _rebuild(repairing: Repairing) -> tuple[str, ...]:
-    path = repairing.workspace.database
-    _require_room(repairing)
+def _rebuild(context: RepairContext) -> tuple[str, ...]:
+    path = context.workspace.database
+    _require_room(context)
     pages = read_pages(path, log_of(path))
-    new, rebuilt = build(pages, path, partial(_known, repairing), repairing.now)
-    sync(repairing.disk, new)
-    repairing.check()
+    new, rebuilt = build(pages, path, partial(_known, context), context.now)
+    sync(context.disk, new)
+    context.check()
     for side in _SIDES:
         old = path.with_name(path.name + side)
         if os.path.lexists(old) and side != "-shm":
-            repairing.aside.keep(old)
-    swap(repairing.disk, path, pages, new)
-    repairing.rebuilt = True
-    repairing.reread = not rebuilt.torn.isdisjoint(READ_FROM)
-    return tuple(_told(rebuilt))
+            context.aside.keep(old)
+    swap(context.disk, path, pages, new)
+    context.rebuilt = True
+    context.reread = not rebuilt.torn.isdisjoint(READ_FROM)
+    return tuple(_summary(rebuilt))
 
 
-def _require_room(repairing: Repairing) -> None:
-    path = repairing.workspace.database
+def _require_room(context: RepairContext) -> None:
+    path = context.workspace.database
     sizes = [side.stat().st_size for side in (path, log_of(path)) if side.is_file()]
     # The new file, and the old one with its log put into it.
     wanted = sum(sizes) * (2 if len(sizes) > 1 else 1) + _ROOM
-    free = shutil.disk_usage(repairing.workspace.state).free
+    free = shutil.disk_usage(context.workspace.state).free
     if free < wanted:
         raise StorageError(
             f"{path}: to build it anew takes {wanted / 1024**2:,.0f} MiB and {free / 1024**2:,.0f} MiB are free",
@@ -96,7 +96,7 @@ def _require_room(repairing: Repairing) -> None:
         )
 
 
-def _told(rebuilt: Rebuilt) -> Iterator[str]:
+def _summary(rebuilt: Rebuilt) -> Iterator[str]:
     """What is in the new database, and what is lost."""
     came = ", ".join(f"{count:,} from {origin}" for origin, count in rebuilt.came.items())
     yield f"{rebuilt.salvaged:,} rows were read; {rebuilt.crystals:,} crystals" + (f" ({came})" if came else "")
@@ -111,60 +111,60 @@ def _told(rebuilt: Rebuilt) -> Iterator[str]:
         yield "working memory of sessions stands in state.db alone: what its damaged pages held is lost"
 
 
-def _known(repairing: Repairing, connection: sqlite3.Connection) -> Known:
+def _known(context: RepairContext, connection: sqlite3.Connection) -> Known:
     versions = {int(row[0]) for row in connection.execute("SELECT number FROM versions")}
-    records = dict(repairing.records)
+    records = dict(context.records)
     newest = max(records, default=0)
     before = max({*versions, *records} - {newest}, default=0)
-    is_last = newest == before + 1 and not any(number > newest for number in repairing.illegible)
-    if is_last and newest not in versions and is_under_way(repairing, newest):
+    is_last = newest == before + 1 and not any(number > newest for number in context.unreadable)
+    if is_last and newest not in versions and is_under_way(context, newest):
         del records[newest]  # it is finished as the workspace is opened
     numbers = versions | set(records)
-    consumed, pending = _notes(repairing)
-    for number, crystals in repairing.pieces.items():
+    consumed, pending = _notes(context)
+    for number, crystals in context.pieces.items():
         (consumed if number <= max(numbers, default=0) else pending).extend(crystals)
     return Known(
         records=[records[number] for number in sorted(records)],
         every=set(records) == set(range(1, max(numbers, default=0) + 1)),
         consumed=consumed,
         pending=pending,
-        standing=_standing(repairing),
+        standing=_standing(context),
         unread=encode(Watermark()),
     )
 
 
-def _standing(repairing: Repairing) -> list[tuple[SectionName, str]]:
+def _standing(context: RepairContext) -> list[tuple[SectionName, str]]:
     """The lines of MEMORY.md, as far as it can be read."""
     try:
-        text = (repairing.disk.read_if_there(repairing.workspace.document) or b"").decode()
+        text = (context.disk.read_if_there(context.workspace.document) or b"").decode()
     except (DreamdError, UnicodeDecodeError):
         return []
     return [(section, block.text) for section, block in parse(text).lines() if "\0" not in block.text]
 
 
-def _notes(repairing: Repairing) -> tuple[list[Crystal], list[Crystal]]:
+def _notes(context: RepairContext) -> tuple[list[Crystal], list[Crystal]]:
     """The notes that dreams have consumed, as far as their segments are kept, and those that none has."""
-    workspace = repairing.workspace
-    pending = {str(file.path): file.start for file in Segments(workspace, repairing.disk).pending_files()}
+    workspace = context.workspace
+    pending = {str(file.path): file.start for file in Segments(workspace, context.disk).pending_files()}
     consumed, waiting = list[Crystal](), list[Crystal]()
     found = [path for folder in (workspace.segments, workspace.retired) for path in sorted(folder.glob("*.md"))]
     for path in (*found, workspace.scratch):
         if path.is_symlink() or not path.is_file():
             continue
-        content = repairing.disk.read_bytes(path)
+        content = context.disk.read_bytes(path)
         start = pending.get(str(path), len(content))
-        if not repairing.illegible or path.parent == workspace.retired:
-            consumed += _crystals(repairing, content[:start], path)
+        if not context.unreadable or path.parent == workspace.retired:
+            consumed += _crystals(context, content[:start], path)
         else:  # what a version that cannot be read had taken is taken in once more rather than never
-            waiting += _crystals(repairing, content[:start], path)
-        waiting += _crystals(repairing, content[start:], path)
+            waiting += _crystals(context, content[:start], path)
+        waiting += _crystals(context, content[start:], path)
     return consumed, waiting
 
 
-def _crystals(repairing: Repairing, content: bytes, path: Path) -> Sequence[Crystal]:
+def _crystals(context: RepairContext, content: bytes, path: Path) -> Sequence[Crystal]:
     with storage_errors(path):
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    redaction = repairing.config.secrets.redaction
+    redaction = context.config.secrets.redaction
     texts = [(redaction.of(note.text), note) for note in parse_notes(scratch_text(content), changed)]
     return [
         Crystal(text, Origin.SCRATCH, note.at, salience(text, Trust.AGENT).kind, note.importance, Trust.AGENT)

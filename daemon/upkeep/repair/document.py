@@ -1,4 +1,4 @@
-"""MEMORY.md: when what stands there is no MEMORY.md any more, the last committed version takes its place.
+"""Document repair: a damaged MEMORY.md is replaced by the last committed version.
 
 The file that was found is kept aside. Whole lines that its owner wrote since are taken over from it.
 """
@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from daemon.upkeep.repair.jobs import Job, Repairing
+from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.document.document import Edit, SectionName, blank, complete, parse, render
 from state.document.editing import edited
 from state.dream import Dream
@@ -28,32 +28,32 @@ _FEW = 0.1
 _REPLACED = "�"
 
 
-def document(repairing: Repairing) -> Iterator[Job]:
+def document(context: RepairContext) -> Iterator[Job]:
     """MEMORY.md; one that is a link is somebody's, and left alone."""
-    path, disk = repairing.workspace.document, repairing.disk
+    path, disk = context.workspace.document, context.disk
     if path.is_symlink():
         return
     is_file = path.is_file() or not os.path.lexists(path)
     found = disk.read_if_there(path) if is_file else b""
-    wanted = _committed(repairing)
+    wanted = _committed(context)
     wrong = "is no file" if not is_file else wrong_with(found, wanted)
     if not wrong:
         return
     if wanted is None:
-        yield from _without_version(repairing, found, wrong)
+        yield from _without_version(context, found, wrong)
         return
     if found and (legible := _legible(found, wanted)) is not None and not wanted.startswith(legible):
-        deed = f"all that can be read stays, and what it lacks comes from version {repairing.last}"
+        deed = f"all that can be read stays, and what it lacks comes from version {context.last}"
         deed += "; what was found is kept aside"
-        yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, repairing, _filled(legible, wanted)))
+        yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, context, _filled(legible, wanted)))
         return
     text, saved = _with_lines_of(wanted, found or b"")
-    deed = f"version {repairing.last} takes its place"
+    deed = f"version {context.last} takes its place"
     if found:
         deed += ", and what was found is kept aside"
     if saved:
         deed += f"; {len(saved)} lines that were written since are taken over"
-    yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, repairing, text))
+    yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, context, text))
 
 
 def wrong_with(found: bytes | None, wanted: str | None) -> str:
@@ -79,23 +79,23 @@ def _torn(text: str, wanted: str) -> str:
     return f"lacks its sections ({', '.join(lacking)})" if lacking else ""
 
 
-def _committed(repairing: Repairing) -> str | None:
+def _committed(context: RepairContext) -> str | None:
     """The last version; of one whose record is lost, an earlier one with the lines that state.db knows."""
-    if not repairing.last:
+    if not context.last:
         return None
-    record = repairing.records.get(repairing.last)
+    record = context.records.get(context.last)
     if record is not None:
         return _text(record)
-    earlier = max((number for number in repairing.records if number < repairing.last), default=None)
-    base = parse(_text(repairing.records[earlier])) if earlier is not None else blank()
+    earlier = max((number for number in context.records if number < context.last), default=None)
+    base = parse(_text(context.records[earlier])) if earlier is not None else blank()
     try:
-        with looked_into(repairing.workspace.database) as connection:
+        with looked_into(context.workspace.database) as connection:
             lines = [(line.section, line.text) for line in Lineage(connection).standing()]
     except (sqlite3.Error, DreamdError):  # nothing is mended yet, and this is only a survey
         return render(base)
     here = {(section, block.key) for section, block in base.lines()}
-    there = {(section, normalise(text)) for section, text in lines}
-    edits = [Edit(section, (block.text,)) for section, block in base.lines() if (section, block.key) not in there]
+    present = {(section, normalise(text)) for section, text in lines}
+    edits = [Edit(section, (block.text,)) for section, block in base.lines() if (section, block.key) not in present]
     edits += [Edit(section, (), text) for section, text in lines if (section, normalise(text)) not in here]
     return render(edited(complete(base), edits)[0])
 
@@ -151,8 +151,8 @@ def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
     blocks = [(section, block) for section, block in torn.lines() if section is not SectionName.POINTERS]
     if blocks and not found.endswith(b"\n"):
         blocks.pop()  # it may go on where the file breaks off
-    there = {block.key for _, block in blocks}
-    gone = sorted(standing - there)
+    present = {block.key for _, block in blocks}
+    gone = sorted(standing - present)
     new = [
         (section, block.text)
         for section, block in blocks
@@ -165,29 +165,29 @@ def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
     return render(document), [text for _, text in new]
 
 
-def _replace(repairing: Repairing, text: str) -> tuple[str, ...]:
-    path = repairing.workspace.document
+def _replace(context: RepairContext, text: str) -> tuple[str, ...]:
+    path = context.workspace.document
     if os.path.lexists(path):
-        repairing.aside.keep(path)
-    repairing.check()
-    repairing.disk.write_atomic(path, text.encode(), mode=0o644)
+        context.aside.keep(path)
+    context.check()
+    context.disk.write_atomic(path, text.encode(), mode=0o644)
     if path.stat().st_mode & 0o044 == 0:  # what was kept aside has become its owner's alone, and this copied it
         path.chmod(0o644)
     return ()
 
 
-def _without_version(repairing: Repairing, found: bytes | None, wrong: str) -> Iterator[Job]:
+def _without_version(context: RepairContext, found: bytes | None, wrong: str) -> Iterator[Job]:
     """Before the first version: the copy from before the first dream, if there is one; else it is the owner's."""
-    backup = _backup(repairing.disk, repairing)
+    backup = _backup(context.disk, context)
     if backup is None:
         return
     deed = "MEMORY.md.seed-backup takes its place" + (", and what was found is kept aside" if found else "")
-    yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, repairing, backup))
+    yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, context, backup))
 
 
-def _backup(disk: Disk, repairing: Repairing) -> str | None:
+def _backup(disk: Disk, context: RepairContext) -> str | None:
     try:
-        text = (disk.read_if_there(repairing.workspace.backup) or b"").decode()
+        text = (disk.read_if_there(context.workspace.backup) or b"").decode()
     except (DreamdError, UnicodeDecodeError):
         return None
     return text if text.strip() and "\0" not in text else None

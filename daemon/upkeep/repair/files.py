@@ -1,4 +1,4 @@
-"""The files of a workspace as such: links, folders, permissions, owners, leftovers."""
+"""File repair: links, missing folders, permissions, owners and leftovers in a workspace."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from daemon.upkeep.examine import Finding, Level
-from daemon.upkeep.repair.jobs import Job, Repairing
+from daemon.upkeep.repair.jobs import Job, RepairContext
 from daemon.workspace.stores import folders
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -32,19 +32,19 @@ def _is_inside(path: Path, workspace: Workspace) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(workspace.root)
 
 
-def files(repairing: Repairing) -> Iterator[Job]:
+def files(context: RepairContext) -> Iterator[Job]:
     """Folders that are missing or none, permissions, and what killed writers left."""
-    workspace = repairing.workspace
+    workspace = context.workspace
     for folder in folders(workspace):
         if os.path.islink(folder):  # noqa: PTH114 - Path.is_symlink may raise here
             continue
         if not os.path.lexists(folder):
-            yield Job("folders", f"{folder} is missing", "it is made again", partial(_make, repairing, folder))
+            yield Job("folders", f"{folder} is missing", "it is made again", partial(_make, context, folder))
         elif not folder.is_dir():
             deed = "it is kept aside, and the folder is made"
-            yield Job("folders", f"{folder} is no folder", deed, partial(_make, repairing, folder))
+            yield Job("folders", f"{folder} is no folder", deed, partial(_make, context, folder))
     yield from permissions(workspace)
-    yield from _leftovers(repairing)
+    yield from _leftovers(context)
 
 
 def permissions(workspace: Workspace) -> Iterator[Job]:
@@ -106,16 +106,16 @@ def _set_mode(path: Path, mode: int) -> tuple[str, ...]:
     return ()
 
 
-def _make(repairing: Repairing, folder: Path) -> tuple[str, ...]:
+def _make(context: RepairContext, folder: Path) -> tuple[str, ...]:
     if os.path.lexists(folder):
-        repairing.aside.move(folder)
-    repairing.disk.make_folder(folder)
+        context.aside.move(folder)
+    context.disk.make_folder(folder)
     return ()
 
 
-def _leftovers(repairing: Repairing) -> Iterator[Job]:
-    workspace = repairing.workspace
-    before = repairing.now.timestamp() - _LEFTOVER_SECONDS
+def _leftovers(context: RepairContext) -> Iterator[Job]:
+    workspace = context.workspace
+    before = context.now.timestamp() - _LEFTOVER_SECONDS
     for folder in (workspace.root, workspace.scratch.parent, workspace.state, workspace.history, workspace.segments):
         if not folder.is_dir():
             continue
@@ -124,7 +124,7 @@ def _leftovers(repairing: Repairing) -> Iterator[Job]:
             what = f"{len(left)} files that killed processes left in {folder}"
 
             def remove(folder: Path = folder) -> tuple[str, ...]:
-                repairing.disk.remove_leftovers(folder, before)
+                context.disk.remove_leftovers(folder, before)
                 return ()
 
             yield Job("leftovers", what, "they are removed: nobody was told that they are written", remove)

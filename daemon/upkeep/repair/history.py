@@ -1,4 +1,4 @@
-"""The journal's records: which can be read, which cannot, and what that costs."""
+"""History repair: the records of the journal that cannot be read, and what is lost with them."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from daemon.upkeep.repair.jobs import Job, Repairing
+from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.codec import decode
 from state.crystals.crystal import Crystal
 from state.document.markdown import is_stamp
@@ -20,24 +20,24 @@ _REPLACED = "\ufffd"
 _MERGING = re.compile(r"(\d{6,})\.merging")
 
 
-def read_records(repairing: Repairing) -> None:
+def read_records(context: RepairContext) -> None:
     """Read every record of the journal."""
-    folder = repairing.workspace.history
+    folder = context.workspace.history
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         match = _RECORD.fullmatch(path.name)
         if match is None or path.is_symlink():
             continue
         number = int(match[1])
         try:
-            repairing.records[number] = _read(repairing, path, number)
+            context.records[number] = _read(context, path, number)
         except DreamdError as error:
-            repairing.illegible[number] = error.what
+            context.unreadable[number] = error.what
             with suppress(DreamdError):
-                repairing.pieces[number] = crystals_in(repairing.disk.read_bytes(path))
+                context.pieces[number] = crystals_in(context.disk.read_bytes(path))
 
 
-def _read(repairing: Repairing, path: Path, number: int) -> Dream:
-    record = decode_record(repairing.disk.read_bytes(path), str(path))
+def _read(context: RepairContext, path: Path, number: int) -> Dream:
+    record = decode_record(context.disk.read_bytes(path), str(path))
     if record.number != number:
         raise StorageError(f"{path}: it is the record of version {record.number}")
     return record
@@ -54,55 +54,55 @@ def crystals_in(content: bytes) -> list[Crystal]:
     return found
 
 
-def is_under_way(repairing: Repairing, number: int) -> bool:
+def is_under_way(context: RepairContext, number: int) -> bool:
     """Whether the commit of this version, of which state.db knows nothing any more, is to be finished.
 
     It is done when MEMORY.md is its version, or what somebody made of that.
     """
-    if displaced(repairing).exists() or merging(repairing, number).exists():
+    if displaced(context).exists() or merging(context, number).exists():
         return True
-    record = repairing.records[number]
+    record = context.records[number]
     try:
-        text = (repairing.disk.read_if_there(repairing.workspace.document) or b"").decode(errors="replace")
+        text = (context.disk.read_if_there(context.workspace.document) or b"").decode(errors="replace")
     except DreamdError:
         return False
     stamp = next((row for row in record.after.splitlines() if is_stamp(row)), None)
     return stamp is not None and stamp not in text and stamp not in record.before and bool(text.strip("\0 \n"))
 
 
-def displaced(repairing: Repairing) -> Path:
+def displaced(context: RepairContext) -> Path:
     """What a swap of MEMORY.md took out and nobody has dealt with."""
-    document = repairing.workspace.document
+    document = context.workspace.document
     return document.with_name(f".{document.name}.displaced")
 
 
-def merging(repairing: Repairing, number: int) -> Path:
+def merging(context: RepairContext, number: int) -> Path:
     """The record that becomes a version's once MEMORY.md has its text."""
-    return repairing.workspace.history / f"{number:06d}.merging"
+    return context.workspace.history / f"{number:06d}.merging"
 
 
-def illegible(repairing: Repairing) -> Iterator[Job]:
+def unreadable_records(context: RepairContext) -> Iterator[Job]:
     """Records that cannot be read are kept aside, and what they held is said."""
-    for number, why in sorted(repairing.illegible.items()):
-        path = repairing.workspace.history / f"{number:06d}.json"
-        if number > repairing.last:
+    for number, why in sorted(context.unreadable.items()):
+        path = context.workspace.history / f"{number:06d}.json"
+        if number > context.last:
             deed = "it is kept aside; its notes and crystals are input for the next dream again"
         else:
             deed = f"it is kept aside; version {number} cannot be shown or restored any more, its lines are there"
-        yield Job("history", why, deed, partial(_set_aside, repairing, path, number))
-    yield from _unsettled(repairing)
+        yield Job("history", why, deed, partial(_set_aside, context, path, number))
+    yield from _unsettled(context)
 
 
-def _set_aside(repairing: Repairing, path: Path, number: int) -> tuple[str, ...]:
-    repairing.aside.move(path)
-    repairing.illegible.pop(number)
+def _set_aside(context: RepairContext, path: Path, number: int) -> tuple[str, ...]:
+    context.aside.move(path)
+    context.unreadable.pop(number)
     return ()
 
 
-def _unsettled(repairing: Repairing) -> Iterator[Job]:
+def _unsettled(context: RepairContext) -> Iterator[Job]:
     """What interrupted commits left that no commit will take up."""
-    workspace = repairing.workspace
-    next_number = repairing.last + 1
+    workspace = context.workspace
+    next_number = context.last + 1
     for path in sorted(workspace.history.iterdir()) if workspace.history.is_dir() else ():
         match = _MERGING.fullmatch(path.name)
         if match is None:
@@ -110,31 +110,31 @@ def _unsettled(repairing: Repairing) -> Iterator[Job]:
         number = int(match[1])
         legible = True
         try:
-            _read(repairing, path, number)
+            _read(context, path, number)
         except DreamdError:
             legible = False
-        if number != next_number or number not in repairing.records or not legible:
+        if number != next_number or number not in context.records or not legible:
             what = f"{path} was left by a commit that was interrupted, and no commit takes it up"
-            yield Job("history", what, "it is kept aside", partial(_move, repairing, path))
-    path = displaced(repairing)
+            yield Job("history", what, "it is kept aside", partial(_move, context, path))
+    path = displaced(context)
     if not path.exists():
         return
     is_text = True
-    content = repairing.disk.read_if_there(path) or b""
+    content = context.disk.read_if_there(path) or b""
     try:
         _as_text(content)
     except DocumentError:
         is_text = False
-    if next_number in repairing.records and is_text:
+    if next_number in context.records and is_text:
         return  # the commit that left it is finished as the workspace is opened
-    known = {record.before for record in repairing.every} | {record.after for record in repairing.every}
-    known |= {record.merged or "" for record in repairing.every}
-    known |= {(repairing.disk.read_if_there(workspace.document) or b"").decode(errors="replace")}
+    known = {record.before for record in context.every} | {record.after for record in context.every}
+    known |= {record.merged or "" for record in context.every}
+    known |= {(context.disk.read_if_there(workspace.document) or b"").decode(errors="replace")}
     what = f"{path} was left by a commit that is done"
     if is_text and content.decode() in known:
-        yield Job("history", what, "it is removed: its text is in the history", partial(_remove, repairing, path))
+        yield Job("history", what, "it is removed: its text is in the history", partial(_remove, context, path))
     else:
-        yield Job("history", what, "it is kept aside: it may hold a save of yours", partial(_move, repairing, path))
+        yield Job("history", what, "it is kept aside: it may hold a save of yours", partial(_move, context, path))
 
 
 def _as_text(content: bytes) -> str:
@@ -145,11 +145,11 @@ def _as_text(content: bytes) -> str:
     raise DocumentError("it is no text")
 
 
-def _move(repairing: Repairing, path: Path) -> tuple[str, ...]:
-    repairing.aside.move(path)
+def _move(context: RepairContext, path: Path) -> tuple[str, ...]:
+    context.aside.move(path)
     return ()
 
 
-def _remove(repairing: Repairing, path: Path) -> tuple[str, ...]:
-    repairing.disk.remove(path)
+def _remove(context: RepairContext, path: Path) -> tuple[str, ...]:
+    context.disk.remove(path)
     return ()

@@ -1,4 +1,4 @@
-"""What a repair is made of: jobs, each of which says what is wrong and what it does about it."""
+"""Repair jobs: each says what is wrong and what it does about it, and shares the context of one repair."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
-from daemon.upkeep.repair.kept_aside import Quarantine
+from daemon.upkeep.repair.quarantine import Quarantine
 from state.crystals.crystal import Crystal
 from state.dream import Dream
 from state.stores.disk.disk import Disk
@@ -27,10 +27,10 @@ class Job:
 
 
 @dataclass(slots=True)
-class Repairing:
+class RepairContext:
     """What the jobs of one repair work with. `check` raises when this process owns the workspace no more.
 
-    `records` are the journal's that can be read, `illegible` says of the others why not; `pieces` are crystals that
+    `records` are the journal's that can be read, `unreadable` says of the others why not; `pieces` are crystals that
     these still show. `last` is the last version that is done. state.db was `rebuilt`, transcripts are to be
     `reread`, ChromaDB's folder was `emptied`.
     """
@@ -43,7 +43,7 @@ class Repairing:
     now: datetime
     aside: Quarantine
     records: dict[int, Dream] = field(default_factory=dict)
-    illegible: dict[int, str] = field(default_factory=dict)
+    unreadable: dict[int, str] = field(default_factory=dict)
     pieces: dict[int, list[Crystal]] = field(default_factory=dict)
     last: int = 0
     rebuilt: bool = False

@@ -1,4 +1,4 @@
-"""The log of notes: NUL bytes. A copy of the file is kept aside, nothing that can be read is touched.
+"""Notes repair: NUL bytes in the log of notes are blanked, with a copy of the file kept in quarantine.
 
 Agents append to these files meanwhile, perhaps through a descriptor that is open since long. So they are changed
 where they stand, and keep their length.
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from daemon.upkeep.examine import Finding, Level
-from daemon.upkeep.repair.jobs import Job, Repairing
+from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.errors import DreamdError
 from state.stores.disk.disk import LONGEST_LOG, Disk
 from state.stores.disk.syscalls import storage_errors
@@ -18,28 +18,28 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 
 
-def notes(repairing: Repairing) -> Iterator[Job]:
+def notes(context: RepairContext) -> Iterator[Job]:
     """The files of notes that no dream has consumed; one that is no file is kept aside."""
-    workspace = repairing.workspace
+    workspace = context.workspace
     scratch = workspace.scratch
     if os.path.lexists(scratch) and not scratch.is_file() and not scratch.is_symlink():
         deed = "it is kept aside; the next note makes the file"
-        yield Job("notes", f"{scratch} is no file", deed, partial(_move, repairing, scratch))
+        yield Job("notes", f"{scratch} is no file", deed, partial(_move, context, scratch))
     try:
-        pending = Segments(workspace, repairing.disk).pending_files()
+        pending = Segments(workspace, context.disk).pending_files()
     except DreamdError:
         return  # links and permissions are told of by themselves
     for file in pending:
         if file.path.is_symlink() or not file.path.is_file():
             continue
-        bad = list(_bad_rows(repairing.disk.read_bytes(file.path, LONGEST_LOG), file.start))
+        bad = list(_bad_rows(context.disk.read_bytes(file.path, LONGEST_LOG), file.start))
         if bad:
             what = f"{file.path}: {len(bad)} rows hold NUL bytes"
             deed = "a copy is kept aside; the NUL bytes are taken out"
-            yield Job("notes", what, deed, partial(_blank, repairing, file.path, file.start))
+            yield Job("notes", what, deed, partial(_blank, context, file.path, file.start))
 
 
-def doubtful(workspace: Workspace) -> Iterator[Finding]:
+def misencoded(workspace: Workspace) -> Iterator[Finding]:
     """Rows in another encoding: they are read, and are the writer's to mend."""
     try:
         pending = Segments(workspace).pending_files()
@@ -68,22 +68,22 @@ def _cleaned(row: bytes) -> bytes:
     return row.replace(b"\0", b"").ljust(len(row))
 
 
-def _blank(repairing: Repairing, path: Path, start: int) -> tuple[str, ...]:
-    content = repairing.disk.read_bytes(path, LONGEST_LOG)
-    repairing.aside.keep_content(path, content)
+def _blank(context: RepairContext, path: Path, start: int) -> tuple[str, ...]:
+    content = context.disk.read_bytes(path, LONGEST_LOG)
+    context.aside.keep_content(path, content)
     with storage_errors(path):
-        fd = repairing.disk.system.open(repairing.disk.target(path), os.O_WRONLY)
+        fd = context.disk.system.open(context.disk.target(path), os.O_WRONLY)
         try:
             for at, row in _bad_rows(content, start):
                 written = 0
                 while written < len(row):
-                    written += repairing.disk.system.pwrite(fd, row[written:], at + written)
-            repairing.disk.system.fsync(fd)
+                    written += context.disk.system.pwrite(fd, row[written:], at + written)
+            context.disk.system.fsync(fd)
         finally:
             os.close(fd)
     return ()
 
 
-def _move(repairing: Repairing, path: Path) -> tuple[str, ...]:
-    repairing.aside.move(path)
+def _move(context: RepairContext, path: Path) -> tuple[str, ...]:
+    context.aside.move(path)
     return ()

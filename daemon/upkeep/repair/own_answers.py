@@ -1,4 +1,4 @@
-"""Own answers among the crystals: what an earlier dreamd learnt of itself from transcripts is taken out again."""
+"""Own answers: crystals that an earlier dreamd learnt from its own answers in transcripts are removed."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""`dreamd doctor --repair`: a broken workspace works again, and nothing that can still be read is lost.
+"""Repair: `dreamd doctor --repair` makes a broken workspace work again and loses nothing that can still be read.
 
     links, folders, permissions ─> history/ ─> state.db ─> MEMORY.md ─> notes ─> checkpoints ─> indexes ─> a look
 
@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.upkeep.examine import Finding, Level, look_into
+from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.database import database
 from daemon.upkeep.repair.document import document
 from daemon.upkeep.repair.files import files, links, owners
-from daemon.upkeep.repair.history import illegible, read_records
+from daemon.upkeep.repair.history import read_records, unreadable_records
 from daemon.upkeep.repair.indexes import checkpoints, indexes, vector_folder
-from daemon.upkeep.repair.jobs import Job, Repairing
-from daemon.upkeep.repair.kept_aside import Quarantine
-from daemon.upkeep.repair.notes import doubtful, notes
+from daemon.upkeep.repair.jobs import Job, RepairContext
+from daemon.upkeep.repair.notes import misencoded, notes
+from daemon.upkeep.repair.quarantine import Quarantine
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Indexing
 from state.errors import DreamdError
@@ -50,13 +50,13 @@ class Repair:
 
 
 @dataclass(slots=True)
-class _Telling:
-    told: Callable[[Step], None]
+class _Report:
+    on_step: Callable[[Step], None]
     mends: list[RepairResult] = field(default_factory=list)
 
     def done(self, job: Job, results: tuple[str, ...] = ()) -> None:
         self.mends.append(RepairResult(job.about, job.wrong, job.deed, results))
-        self.told(Step(job.about, f"{job.wrong}: {job.deed}"))
+        self.on_step(Step(job.about, f"{job.wrong}: {job.deed}"))
 
 
 def repair(
@@ -64,80 +64,80 @@ def repair(
     config: Config,
     check: Callable[[], None],
     embedding: Embedding,
-    told: Callable[[Step], None] = lambda _: None,
+    on_step: Callable[[Step], None] = lambda _: None,
     disk: Disk | None = None,
 ) -> Repair:
     """Mend everything that can be mended. The caller owns the workspace and has none of its stores open.
 
     Raises StorageError when the disk refuses or has no room; what was done until then stands, and may be done again.
     """
-    repairing = _repairing(workspace, config, check, embedding, disk)
-    telling = _Telling(told)
+    context = _repairing(workspace, config, check, embedding, disk)
+    report = _Report(on_step)
     left = [*links(workspace), *owners(workspace)]
-    for job in _jobs(repairing):
+    for job in _jobs(context):
         check()
-        telling.done(job, job.do())
-    left += doubtful(workspace)
+        report.done(job, job.do())
+    left += misencoded(workspace)
     if workspace.database.is_symlink():
         left.append(Finding("stores", Level.WARNING, "not looked into: state.db is a link"))
     else:
-        left += _stores(repairing, telling)
-    return Repair(tuple(telling.mends), tuple(left), repairing.aside.folder, tuple(repairing.aside.kept))
+        left += _stores(context, report)
+    return Repair(tuple(report.mends), tuple(left), context.aside.folder, tuple(context.aside.kept))
 
 
 def survey(workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding) -> Repair:
     """What `repair` would do, as far as it shows before anything is done. Nothing is written."""
-    repairing = _repairing(workspace, config, check, embedding, None)
-    telling = _Telling(lambda _: None)
+    context = _repairing(workspace, config, check, embedding, None)
+    report = _Report(lambda _: None)
     left = (*links(workspace), *owners(workspace))
-    for job in _jobs(repairing):
-        telling.done(job)
-    return Repair(tuple(telling.mends), left, dry=True)
+    for job in _jobs(context):
+        report.done(job)
+    return Repair(tuple(report.mends), left, dry=True)
 
 
 def _repairing(
     workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, disk: Disk | None
-) -> Repairing:
+) -> RepairContext:
     disk, now = disk or Disk(workspace.root), utc_now()
-    return Repairing(workspace, config, disk, check, embedding, now, Quarantine(workspace, disk, now))
+    return RepairContext(workspace, config, disk, check, embedding, now, Quarantine(workspace, disk, now))
 
 
-def _jobs(repairing: Repairing) -> Iterator[Job]:
+def _jobs(context: RepairContext) -> Iterator[Job]:
     """What is to be done before the stores are opened, each job found when those before it are done."""
-    yield from files(repairing)
-    read_records(repairing)
-    yield from database(repairing)
-    yield from illegible(repairing)
-    yield from document(repairing)
-    yield from notes(repairing)
-    yield from checkpoints(repairing)
-    yield from vector_folder(repairing)
+    yield from files(context)
+    read_records(context)
+    yield from database(context)
+    yield from unreadable_records(context)
+    yield from document(context)
+    yield from notes(context)
+    yield from checkpoints(context)
+    yield from vector_folder(context)
 
 
-def _stores(repairing: Repairing, telling: _Telling) -> Iterator[Finding]:
+def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
     """Open the stores, finish what was interrupted, mend the indexes; yields what is still wrong then."""
-    with _opened(repairing) as store:
+    with _opened(context) as store:
         try:
             recover(store)
         except DreamdError as error:
             yield Finding("commit", Level.PROBLEM, error.what, error.advice)
         for notice in store.notices:
             topic = "word index" if "index" in notice else "commit"
-            telling.mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
+            report.mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
         store.notices.clear()
-        for job in indexes(repairing, store):
-            repairing.check()
-            telling.done(job, job.do())
+        for job in indexes(context, store):
+            context.check()
+            report.done(job, job.do())
         store.notices.clear()
-        for finding in look_into(store):
+        for finding in check_stores(store):
             if finding.level is Level.PROBLEM or (finding.level is Level.WARNING and finding.about == "history"):
                 yield finding
 
 
 @contextmanager
-def _opened(repairing: Repairing) -> Iterator[Store]:
-    indexing = Indexing(repairing.workspace, repairing.check)
+def _opened(context: RepairContext) -> Iterator[Store]:
+    indexing = Indexing(context.workspace, context.check)
     with closing(indexing):
-        store = open_owned(repairing.workspace, repairing.config, repairing.check, repairing.embedding, indexing)
+        store = open_owned(context.workspace, context.config, context.check, context.embedding, indexing)
         with closing(store):
             yield store

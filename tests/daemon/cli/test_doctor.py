@@ -7,7 +7,7 @@ import pytest
 
 from daemon.cli.doctor_checks import examine
 from daemon.config.settings import Config
-from daemon.upkeep.examine import Finding, Level, look_into
+from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -30,7 +30,7 @@ def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def here(tmp_path: Path) -> Workspace:
     workspace = init_workspace(tmp_path / "here")
     with open_exclusive(workspace, Config(), "test") as store:
-        store.remember([Crystal("Ada prefers tea", Origin.SCRATCH, utc_now())])
+        store.crystals.upsert([Crystal("Ada prefers tea", Origin.SCRATCH, utc_now())])
     return workspace
 
 
@@ -60,7 +60,7 @@ def test_that_there_is_no_model_is_said_once_and_nothing_else_is_left_out(here: 
     missing = Embedding.given(Unavailable("no embedding model is here"))
     with open_exclusive(here, Config(), "test", embedding=missing) as store:
         store.notice("something else")
-        findings = list(look_into(store))
+        findings = list(check_stores(store))
     assert [one.about for one in findings if one.what == "no embedding model is here"] == ["embeddings"]
     assert [one.about for one in findings if one.what == "something else"] == ["noticed"]
 
@@ -122,7 +122,7 @@ def test_a_database_that_is_none_is_a_problem_that_says_what_is_safe(here: Works
 
 def test_a_damaged_page_is_found(here: Workspace) -> None:
     with open_exclusive(here, Config(), "test") as store:
-        store.remember([Crystal(f"note {n} " * 50, Origin.SCRATCH, utc_now()) for n in range(200)])
+        store.crystals.upsert([Crystal(f"note {n} " * 50, Origin.SCRATCH, utc_now()) for n in range(200)])
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with here.database.open("r+b") as file:
         for page in range(40, 60):
@@ -147,7 +147,7 @@ def test_a_pointer_that_finds_nothing_is_a_warning(here: Workspace) -> None:
     connection.close()
     assert found(here)["pointers"].what == "all 1 resolve"
     with open_exclusive(here, Config(), "test") as store:
-        store.remember([Crystal(f"tea tea tea {n}", Origin.SCRATCH, utc_now()) for n in range(9)])
+        store.crystals.upsert([Crystal(f"tea tea tea {n}", Origin.SCRATCH, utc_now()) for n in range(9)])
     finding = found(here)["pointers"]
     assert finding.level is Level.WARNING
     assert "`tea` does not find 'Tea'" in finding.what

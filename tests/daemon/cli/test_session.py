@@ -31,9 +31,9 @@ def here(tmp_path: Path) -> Workspace:
         now = utc_now() - timedelta(minutes=5)
         sessions.session_open(store, "full", now, "bounded", {"max_items": 2})
         for text, importance in (("The lost thought", 0.2), ("Tea at four", 0.9), ("A pot\nof tea", 0.5)):
-            sessions.memorize(store, "full", text, now, importance=importance, tags=["tea\nparty"])
-        sessions.add(store, STRANGE, "forged\n2026-01-01 00:00:00  purged", "low", now)
-        sessions.add(store, "over", "The end", "high", now)
+            sessions.memorize(store, "full", sessions.Draft(text, importance=importance, tags=["tea\nparty"]), now)
+        sessions.add(store, STRANGE, sessions.Draft("forged\n2026-01-01 00:00:00  purged", "low"), now)
+        sessions.add(store, "over", sessions.Draft("The end", "high"), now)
         sessions.close_session(store, "over", now)
     return Workspace(root)
 
@@ -224,7 +224,7 @@ def test_without_a_session_it_says_who_makes_one_and_the_help_says_all(tmp_path:
 def test_a_hostile_id_is_data_on_the_command_line_too(tmp_path: Path) -> None:
     hostile = HOSTILE.replace("\0", "")  # which no argument can hold
     with working(tmp_path / "w") as store:
-        sessions.add(store, hostile, "inside", "low", utc_now())
+        sessions.add(store, hostile, sessions.Draft("inside", "low"), utc_now())
     ended = process("session", "show", "-w", str(tmp_path / "w"), "--", hostile)
     assert (ended.status, ended.err) == (0, "1 item\n")
     assert "inside" in ended.out

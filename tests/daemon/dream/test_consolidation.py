@@ -60,7 +60,7 @@ def _chat(store: Store, name: str, *turns: str, at: datetime | None = None, role
 
 
 def _found(store: Store, query: str) -> list[str]:
-    return [hit.crystal.text for hit in store.search(query, utc_now()).hits]
+    return [hit.crystal.text for hit in store.searcher().search(query, utc_now()).hits]
 
 
 def _questions(store: Store) -> list[str]:
@@ -117,7 +117,7 @@ def test_another_value_is_a_question_and_no_duplicate(store: Store) -> None:
 def test_a_page_that_contradicts_the_owner_raises_no_question(store: Store) -> None:
     _note(store, "Ada's office is in room 14")
     consolidate(store, utc_now())
-    store.remember([Crystal("Ada's office is in room 15", Origin.SESSION, utc_now(), trust=Trust.WEB)])
+    store.crystals.upsert([Crystal("Ada's office is in room 15", Origin.SESSION, utc_now(), trust=Trust.WEB)])
     done = consolidate(store, utc_now())
     assert (done.compared, done.raised, done.merged) == (1, 0, 0)
 
@@ -125,7 +125,7 @@ def test_a_page_that_contradicts_the_owner_raises_no_question(store: Store) -> N
 def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: Store) -> None:
     word = Crystal("Payments go to account 4711 at the harbour bank", Origin.SESSION, utc_now(), trust=Trust.OWNER)
     echo = replace(word, text="The payments go to account 4711 at the harbour bank!", trust=Trust.WEB, importance=1)
-    store.remember([word, echo])
+    store.crystals.upsert([word, echo])
     assert consolidate(store, utc_now()).merged == 1
     assert store.crystals.get([word.id]) == [word]
     assert _found(store, "where do payments go?") == [word.text]
@@ -133,20 +133,22 @@ def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: 
 
 def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(store: Store) -> None:
     left = Crystal("The lighthouse lamp was paid twice", Origin.EVICTED, utc_now() - timedelta(days=400))
-    store.remember([left])
+    store.crystals.upsert([left])
     store.crystals.connection.execute(
         "INSERT INTO pointers (keywords, topic, crystal, made_in) VALUES ('lighthouse lamp', 'x', ?, 1)", (left.id,)
     )
     _note(store, "The lighthouse lamp was paid twice!", importance=1.0)
     done = consolidate(store, utc_now())
     assert (done.merged, done.archived, done.frozen) == (0, 0, 1)
-    assert left.id in {hit.crystal.id for hit in store.search("lighthouse lamp", utc_now(), limit=5).hits}
+    assert left.id in {hit.crystal.id for hit in store.searcher().search("lighthouse lamp", utc_now(), limit=5).hits}
 
 
 def test_lives_move_on_and_back(store: Store) -> None:
     now = utc_now()
     old, fresh = "The old ferry timetable hangs in the hall", "The new ferry timetable is online"
-    store.remember([Crystal(old, Origin.SCRATCH, now - timedelta(days=300)), Crystal(fresh, Origin.SCRATCH, now)])
+    store.crystals.upsert(
+        [Crystal(old, Origin.SCRATCH, now - timedelta(days=300)), Crystal(fresh, Origin.SCRATCH, now)]
+    )
     assert consolidate(store, now).archived == 1
     assert _stages(store) == {old: Lifecycle.ARCHIVED, fresh: Lifecycle.GENERATED}
     assert old in _found(store, "old ferry timetable in the hall")
@@ -193,7 +195,7 @@ def test_a_question_in_a_note_is_settled_by_its_answer_and_not_by_itself(store: 
     assert consolidate(store, utc_now()).settled == 0
     _note(store, "Which region holds the backups, asked Ada", "The backups failed again")
     assert consolidate(store, utc_now()).settled == 0
-    store.remember(
+    store.crystals.upsert(
         [Crystal("The region that holds the backups is mars-1", Origin.SESSION, utc_now(), trust=Trust.WEB)]
     )
     assert consolidate(store, utc_now()).settled == 0
@@ -272,7 +274,7 @@ def _work(store: Store, act: Callable[[], object]) -> tuple[int, int]:
 
 
 def _grow(store: Store, first: int, last: int) -> None:
-    store.remember(
+    store.crystals.upsert(
         [
             Crystal(
                 f"{noun} {number} of the fleet carries cargo {number * 7}",

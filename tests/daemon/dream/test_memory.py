@@ -16,7 +16,9 @@ from state.stores.vectors.embedder import Unavailable
 def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_nothing(tmp_path: Path) -> None:
     workspace, none = init_workspace(tmp_path), Embedding.given(Unavailable("not needed here"))
     with open_exclusive(workspace, Config(), "test", embedding=none) as store:
-        store.remember([Crystal(f"Note {number} on the cluster", Origin.SCRATCH, utc_now()) for number in range(9)])
+        store.crystals.upsert(
+            [Crystal(f"Note {number} on the cluster", Origin.SCRATCH, utc_now()) for number in range(9)]
+        )
         before = store.crystals.connection.total_changes
         leaving = Crystal("The passphrase of the north gate is quartz", Origin.EVICTED, utc_now())
         with (

@@ -9,7 +9,8 @@ import pytest
 from daemon.cli import main
 from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode
-from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.document.document import SectionName, parse
@@ -125,7 +126,7 @@ def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store
         noted(store, *shelves, importance=1.0)
         dreamt(store)
     assert line not in bond(store)
-    kept = store.search("harbour crane 4711", utc_now()).hits[0].crystal
+    kept = store.searcher().search("harbour crane 4711", utc_now()).hits[0].crystal
     assert (kept.text, kept.origin) == (line, Origin.EVICTED)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from daemon.dream.progress import Step, tell
+from daemon.dream.progress import Step, report_nodes
 
 GATHERED = {"snapshot": json.dumps({"evidence": [{"id": "N1"}, {"id": "N2"}, {"id": "G1"}]})}
 
@@ -13,7 +13,7 @@ GATHERED = {"snapshot": json.dumps({"evidence": [{"id": "N1"}, {"id": "N2"}, {"i
 def test_a_step_that_a_resumed_dream_takes_over_is_said_as_any_other() -> None:
     values: dict[str, Any] = {}
     steps: list[Step] = []
-    tell({"gather": GATHERED, "__metadata__": {"cached": True}}, values, "auto", steps.append)
+    report_nodes({"gather": GATHERED, "__metadata__": {"cached": True}}, values, "auto", steps.append)
     assert steps == [Step("gather", "2 notes, 1 questions")]
     assert values == GATHERED
 
@@ -28,5 +28,5 @@ def test_a_step_that_a_resumed_dream_takes_over_is_said_as_any_other() -> None:
 )
 def test_only_what_is_committed_is_told_as_a_commit(mode: str, expected: list[Step]) -> None:
     steps: list[Step] = []
-    tell({"commit": {"record": json.dumps({"number": 5})}}, {}, mode, steps.append)
+    report_nodes({"commit": {"record": json.dumps({"number": 5})}}, {}, mode, steps.append)
     assert steps == expected

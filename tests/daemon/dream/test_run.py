@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from daemon.dream.proposals import approve
 from daemon.dream.restore import restore
-from daemon.dream.run import Mode, approve, dream_now
+from daemon.dream.run import Mode, dream_now
 from state.dream import Reason
 from state.errors import RejectedError
 from state.scratch import Note

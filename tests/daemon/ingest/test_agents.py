@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.ingest.formats import Turn, read_turns
+from daemon.ingest.formats.reading import read_turns
+from daemon.ingest.formats.turn import Turn
 from state.trust import Trust
 
 AT = "2026-03-12T14:30:00.000Z"

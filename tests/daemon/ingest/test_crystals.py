@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from daemon.ingest.formats import Turn, crystals_of
+from daemon.ingest.formats.turn import Turn
+from daemon.ingest.turn_crystals import crystals_of
 from state.crystals.crystal import Kind, Origin, Source
 from state.secrets.policy import Redaction
 from state.trust import Trust

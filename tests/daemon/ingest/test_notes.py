@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config
-from daemon.ingest.notes import absorb_notes, absorb_transcripts, feel
+from daemon.ingest.feelings import feel
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.errors import StorageError

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from daemon.config.settings import Config
-from daemon.ingest.formats import read_turns
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
-from daemon.ingest.notes import absorb_transcripts
+from daemon.ingest.formats.reading import read_turns
+from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
@@ -154,13 +154,13 @@ def test_a_repair_takes_out_what_was_learnt_before_and_nothing_else(tmp_path: Pa
         for position, (text, speaker, trust, _) in enumerate(turns):
             kind = Kind.EPISODE if speaker == "assistant" else Kind.GENERAL
             crystal = Crystal(text, Origin.SESSION, utc_now(), kind=kind, speaker=speaker, trust=trust)
-            store.remember([replace(crystal, session="s1", position=position)])
+            store.crystals.upsert([replace(crystal, session="s1", position=position)])
         for job in own_answers(store):
             assert job.do() == (f"{sum(own for *_, own in turns)} crystals",)
         rows = store.crystals.connection.execute("SELECT text FROM crystals ORDER BY position")
         assert [row["text"] for row in rows] == [text for text, *_, own in turns if not own]
         assert list(own_answers(store)) == []
-        assert store.search(QUESTION, utc_now()).hits[0].crystal.text == FACT
+        assert store.searcher().search(QUESTION, utc_now()).hits[0].crystal.text == FACT
 
 
 def test_a_command_is_dreamds_only_where_a_command_begins() -> None:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.ingest.formats import Turn, Watermark, place, read_turns, readings
+from daemon.ingest.formats import place
+from daemon.ingest.formats.reading import read_turns, readings
+from daemon.ingest.formats.turn import Turn, Watermark
 from state.errors import DocumentError, NotFoundError
 
 FILE_TIME = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)

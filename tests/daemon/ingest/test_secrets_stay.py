@@ -8,10 +8,10 @@ import pytest
 
 from daemon.api.provenance import why
 from daemon.config.settings import Config, SecretsSection
-from daemon.dream.run import without_secrets
+from daemon.dream.answers import without_secrets
 from daemon.dream.snapshot import snapshot
-from daemon.ingest.notes import absorb_transcripts, transcript_files
 from daemon.ingest.seed import migrate
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding

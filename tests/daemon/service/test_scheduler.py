@@ -25,7 +25,7 @@ from daemon.service.schedule import Action, Decision
 from daemon.service.scheduler import ManagedWorkspace
 from daemon.service.watcher import Change, Watcher
 from daemon.workspace.adoption import init_workspace, open_workspace
-from daemon.workspace.scan import Pattern, View, look
+from daemon.workspace.scan import Pattern, View, scan
 from daemon.workspace.status import status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
@@ -101,9 +101,9 @@ class Disk:
         self._wait(root)
         return open_workspace(root)
 
-    def look(self, root: Path, patterns: tuple[Pattern, ...]) -> View:
+    def scan(self, root: Path, patterns: tuple[Pattern, ...]) -> View:
         self._wait(root)
-        return look(root, patterns)
+        return scan(root, patterns)
 
     def _wait(self, path: Path) -> None:
         if path.is_relative_to(self.hung):
@@ -280,7 +280,7 @@ def test_a_watcher_that_waits_for_one_disk_is_relieved(folder: Path, monkeypatch
     (_, hung), (name, fine) = house.workspace("hung"), house.workspace("fine")
     house.service.start()
     until(lambda: house.looks(name))
-    stuck = Watcher(house.service._changed, polling_seconds=0.05, force_polling=True, look=disk.look)
+    stuck = Watcher(house.service._changed, polling_seconds=0.05, force_polling=True, scan=disk.scan)
     house.service._watcher.close()
     house.service._watcher = stuck
     disk.back.set()

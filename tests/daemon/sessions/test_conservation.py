@@ -78,13 +78,8 @@ class Session(RuleBasedStateMachine):
         made = sessions.add(
             self.store,
             "s",
-            content,
-            priority,
+            sessions.Draft(content, priority, tags=tags, importance=importance, token_count=tokens, step_index=step),
             self.now,
-            tags=tags,
-            importance=importance,
-            token_count=tokens,
-            step_index=step,
         )
         self.said[made.seq] = content
         assert made.seq == len(self.said) - 1

@@ -18,8 +18,10 @@ from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
 from daemon.dream.snapshot import MAX_WORKING
-from daemon.ingest.notes import absorb_notes, absorb_transcripts, transcript_files
-from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -62,10 +64,8 @@ def dreamt(store: Store) -> Outcome:
 
 
 def found(store: Store, query: str) -> list[tuple[str, Origin, str]]:
-    """What memory_search finds first."""
-    return [
-        (hit.crystal.text, hit.crystal.origin, hit.crystal.session) for hit in store.search(query, utc_now()).hits
-    ][:1]
+    crystals = [hit.crystal for hit in store.searcher().search(query, utc_now()).hits]
+    return [(one.text, one.origin, one.session) for one in crystals][:1]
 
 
 def document(store: Store) -> str:
@@ -108,7 +108,7 @@ def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_pat
         said(store, "The vault is red", "b", importance=0.3, tags=["insight"])
         sessions.session_open(store, "h", now, "hybrid", {"max_tokens": 60})
         for text, importance in (("Lamps are green", 0.75), ("Doors are blue", 0.8)):
-            sessions.memorize(store, "h", text, now, importance=importance, token_count=40)
+            sessions.memorize(store, "h", sessions.Draft(text, importance=importance, token_count=40), now)
         said(store, "Windows are round", "t", priority="low", importance=0.7)
         sessions.maintain(store, now + timedelta(hours=1, seconds=1))
         dreamt(store)
@@ -191,7 +191,7 @@ def test_what_is_promoted_expired_or_hidden_is_not_on_the_mind(store: Store) -> 
     sessions.forget(store, "h", "oldest", utc_now())
     sessions.expire(store, "s", said(store, "expired"), utc_now())
     said(store, "live")
-    assert [one.text for one in sessions.on_mind(store, utc_now(), 9)] == ["live"]
+    assert [one.text for one in sessions.open_items(store, utc_now(), 9)] == ["live"]
 
 
 def test_an_operation_may_rest_on_what_is_open(tmp_path: Path) -> None:
@@ -253,14 +253,14 @@ def test_what_was_forgotten_for_good_is_learnt_from_nobody(store: Store, text: s
     noted(store, text, "The dog is called Rex")
     absorb_notes(store, utc_now())
     said(store, text, "again", importance=0.9)
-    assert all(text != one.text for one in sessions.on_mind(store, utc_now(), 10))
+    assert all(text != one.text for one in sessions.open_items(store, utc_now(), 10))
     sessions.close_session(store, "again", utc_now())
     dreamt(store)
     texts = [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals")]
     assert sorted(texts) == ["The cat is called Miez.", "The dog is called Rex"]
     assert "Rex" in document(store)
     assert text.split()[1] not in document(store)
-    assert sessions.left_over(store) == 0  # it is not asked for at every pass
+    assert sessions.waiting_count(store) == 0  # it is not asked for at every pass
 
 
 def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: Store) -> None:
@@ -271,7 +271,7 @@ def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: St
         sessions.close_session(store, f"s{number}", utc_now())
     said(store, "but this", "last", importance=0.7)
     sessions.close_session(store, "last", utc_now())
-    assert sessions.left_over(store) == 100  # beyond that they are not counted
+    assert sessions.waiting_count(store) == 100  # beyond that they are not counted
     assert sessions.hand_over(store, utc_now()) == 1
     assert found(store, "but this")[0][0] == "but this"
 
@@ -292,7 +292,7 @@ def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> N
     said(store, "forget me", priority="high"), said(store, "keep me", priority="high")
     sessions.forget(store, "s", "oldest", utc_now())
     sessions.close_session(store, "s", utc_now())
-    assert sessions.left_over(store) == sessions.hand_over(store, utc_now()) == 1
+    assert sessions.waiting_count(store) == sessions.hand_over(store, utc_now()) == 1
     assert found(store, "forget me keep me")[0][0] == "keep me"
     assert contents(sessions.recall(store, "s", "forget", utc_now())) == ["forget me"]  # it is not lost
 
@@ -300,7 +300,7 @@ def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> N
 def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_its_session(store: Store) -> None:
     with unredacted(store):  # the id of a new session may hold none
         said(store, "from a page", f"of {SECRET}", source="web", priority="high")
-    assert [one.trust for one in sessions.on_mind(store, utc_now(), 9)] == [Trust.WEB]
+    assert [one.trust for one in sessions.open_items(store, utc_now(), 9)] == [Trust.WEB]
     sessions.clear_session(store, f"of {SECRET}", utc_now())
     sessions.hand_over(store, utc_now())
     (crystal,) = store.crystals.undreamt()
@@ -342,7 +342,7 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
     assert "dreamd forget" in done.message
     with working(tmp_path / "w") as store:
         assert store.crystals.get([record.crystal_id]) == []
-        assert store.search(text, utc_now()).hits == ()
+        assert store.searcher().search(text, utc_now()).hits == ()
         assert [event.reason for event in sessions.session_events(store, "s") if event.action == "purged"] == ["id"]
         forget(store, ForgetRequest(text), utc_now())
         assert text not in document(store)
@@ -372,8 +372,8 @@ def test_what_nobody_needed_stays_in_the_archive_and_is_found_there_when_it_is_a
     hidden = said(store, "The kettle is forgotten", priority="critical")
     sessions.forget(store, "s", f"id:{hidden}", utc_now())
     sessions.close_session(store, "s", utc_now())
-    assert sessions.left_over(store) == sessions.hand_over(store, utc_now()) == 2
-    hits = {hit.crystal.text for hit in store.search("kettle", utc_now()).hits}
+    assert sessions.waiting_count(store) == sessions.hand_over(store, utc_now()) == 2
+    hits = {hit.crystal.text for hit in store.searcher().search("kettle", utc_now()).hits}
     assert hits == {"The kettle is due for descaling", "The kettle was read of often"}
     assert sessions.recall(store, "s", "kettle", utc_now()).count == 4
 

@@ -86,7 +86,7 @@ def test_a_session_id_that_cannot_be_kept_is_refused_everywhere(store: Store, na
     before = written(store)
     for call in (
         lambda: add(store, "c", session=name),
-        lambda: sessions.memorize(store, name, "c", AT),
+        lambda: sessions.memorize(store, name, sessions.Draft("c"), AT),
         lambda: sessions.session_open(store, name, AT),
         lambda: sessions.get(store, name, "x", AT),
         lambda: sessions.list_memories(store, name, AT),

@@ -49,7 +49,7 @@ def test_budget_makes_the_oldest_ten_crystals_at_thirty_five(store: Store) -> No
     fill(store, 34)
     assert (len(held(store)), store.crystals.count()) == (34, 0)
     assert sessions.capacity(store, "s").status == "approaching"
-    made = sessions.add(store, "s", "the 35th", "low", AT + MINUTE)
+    made = sessions.add(store, "s", sessions.Draft("the 35th", "low"), AT + MINUTE)
     assert [one.content for one in made.evicted] == [f"note {n}" for n in range(10)]
     assert {one.action for one in made.evicted} == {"promote"}
     assert held(store) == [f"note {n}" for n in range(10, 34)] + ["the 35th"]
@@ -61,7 +61,7 @@ def test_budget_protects_tags_up_to_the_hard_limit_where_they_are_to_be_rescued(
     sessions.session_open(store, "s", AT, "budget")
     fill(store, 49, tags=["decision"])
     assert (len(held(store)), store.crystals.count()) == (49, 0)
-    made = sessions.add(store, "s", "the 50th", "low", AT + MINUTE)
+    made = sessions.add(store, "s", sessions.Draft("the 50th", "low"), AT + MINUTE)
     assert [one.content for one in made.evicted] == [f"note {n}" for n in range(10)]
     assert {(one.action, one.reason, one.rescue) for one in made.evicted} == {("archive", "hard_limit", True)}
     assert store.crystals.count() == 0
@@ -91,7 +91,7 @@ def test_hybrid_evicts_the_deficit_the_least_important_and_oldest_first(store: S
     ]
     for text, importance, tokens, hours in given:
         add(store, text, importance=importance, token_count=tokens, now=AT - hours * HOUR)
-    made = sessions.add(store, "s", "new_large_memory", "high", AT, importance=0.7, token_count=5_000)
+    made = sessions.add(store, "s", sessions.Draft("new_large_memory", "high", importance=0.7, token_count=5_000), AT)
     # 127,500 + 5,000 - 128,000 = 4,500. The source stops at 3,500 and calls it enough; the deficit decides.
     gone = ["random_note", "debug_log", "user_pref", "architecture_decision"]
     assert [one.content for one in made.evicted] == gone
@@ -106,7 +106,7 @@ def test_hybrid_takes_what_just_fits_and_refuses_what_never_can(store: Store) ->
     with pytest.raises(UsageError, match="101 tokens"):
         add(store, "too large", token_count=101)
     assert written(store) == before
-    made = sessions.add(store, "s", "third", "low", AT, importance=0.01, token_count=1)
+    made = sessions.add(store, "s", sessions.Draft("third", "low", importance=0.01, token_count=1), AT)
     assert [one.content for one in made.evicted] == [
         "first"
     ]  # equals: the older; the new one is never its own victim
@@ -132,33 +132,33 @@ def test_hybrid_recall_puts_the_best_one_back_and_makes_room_for_it(store: Store
 
 def test_bounded_keeps_both_limits_and_tells_who_left(store: Store) -> None:
     sessions.session_open(store, "s", AT, "bounded", {"max_items": 3, "max_tokens": 10})
-    sessions.memorize(store, "s", "a", AT, importance=0.2, token_count=2)
-    sessions.memorize(store, "s", "b", AT, importance=0.9, token_count=2)
-    third = sessions.memorize(store, "s", "c", AT, importance=0.5, token_count=2)
+    sessions.memorize(store, "s", sessions.Draft("a", importance=0.2, token_count=2), AT)
+    sessions.memorize(store, "s", sessions.Draft("b", importance=0.9, token_count=2), AT)
+    third = sessions.memorize(store, "s", sessions.Draft("c", importance=0.5, token_count=2), AT)
     assert (third.stored, third.position, third.count, third.token_count) == (True, 2, 3, 6)
-    fourth = sessions.memorize(store, "s", "d", AT, importance=0.5, token_count=2)
+    fourth = sessions.memorize(store, "s", sessions.Draft("d", importance=0.5, token_count=2), AT)
     assert [one.content for one in fourth.evicted] == ["a"]
     assert (fourth.position, fourth.count, fourth.token_count) == (2, 3, 6)
     assert held(store) == ["b", "c", "d"]
-    fifth = sessions.memorize(store, "s", "e", AT, importance=0.8, token_count=7)
+    fifth = sessions.memorize(store, "s", sessions.Draft("e", importance=0.8, token_count=7), AT)
     assert [one.content for one in fifth.evicted] == ["c", "d"]
     assert (fifth.count, fifth.token_count) == (2, 9)
     with pytest.raises(UsageError, match="11 tokens"):
-        sessions.memorize(store, "s", "f", AT, token_count=11)
+        sessions.memorize(store, "s", sessions.Draft("f", token_count=11), AT)
 
 
 def test_bounded_a_new_item_may_be_its_own_victim_and_is_not_lost(store: Store) -> None:
     sessions.session_open(store, "s", AT, "bounded", {"max_items": 2})
     for text in "ab":
-        sessions.memorize(store, "s", text, AT, importance=0.9)
-    made = sessions.memorize(store, "s", "weak", AT, importance=0.1)
+        sessions.memorize(store, "s", sessions.Draft(text, importance=0.9), AT)
+    made = sessions.memorize(store, "s", sessions.Draft("weak", importance=0.1), AT)
     assert (made.stored, made.position, made.count) == (False, None, 2)
     assert [one.memory_id for one in made.evicted] == [made.memory.id]
     assert made.memory.state == "archived"
     assert contents(sessions.recall(store, "s", "weak", AT)) == ["weak"]
     back = sessions.restore(store, "s", made.memory.id, AT)
     assert (back.restored, held(store)) == (False, ["a", "b"])
-    last = sessions.memorize(store, "s", "c", AT, importance=0.7)
+    last = sessions.memorize(store, "s", sessions.Draft("c", importance=0.7), AT)
     assert [(one.content, one.reason, one.rescue) for one in last.evicted] == [
         ("a", "capacity_exceeded_protected", True)
     ]
@@ -166,9 +166,9 @@ def test_bounded_a_new_item_may_be_its_own_victim_and_is_not_lost(store: Store) 
 
 def test_bounded_age_only_ranks_until_a_sweep(store: Store) -> None:
     sessions.session_open(store, "s", AT, "bounded")
-    sessions.memorize(store, "s", "old", AT, importance=0.9)
+    sessions.memorize(store, "s", sessions.Draft("old", importance=0.9), AT)
     late = AT + HOUR + SECOND
-    sessions.memorize(store, "s", "new", late)
+    sessions.memorize(store, "s", sessions.Draft("new"), late)
     assert sessions.maintain(store, late).sessions == 0  # nothing is swept by itself
     assert held(store) == ["old", "new"]
     assert sessions.sweep(store, "s", AT + HOUR).archived == 0  # not *older than* an hour
@@ -178,26 +178,26 @@ def test_bounded_age_only_ranks_until_a_sweep(store: Store) -> None:
 
 def test_the_step_of_a_session_is_the_highest_that_it_was_given(store: Store) -> None:
     sessions.session_open(store, "s", AT, "bounded")
-    sessions.memorize(store, "s", "a", AT, step_index=7)
-    sessions.memorize(store, "s", "c", AT, step_index=3)
+    sessions.memorize(store, "s", sessions.Draft("a", step_index=7), AT)
+    sessions.memorize(store, "s", sessions.Draft("c", step_index=3), AT)
     assert sessions.stats(store, "s", AT).step == 7
 
 
 def test_the_step_of_a_bounded_session_goes_on_by_itself(store: Store) -> None:
     sessions.session_open(store, "s", AT, "bounded", {"step_ttl": 3, "max_items": 5})
     for number in range(6):
-        made = sessions.memorize(store, "s", f"thought {number}", AT, importance=0.5)
+        made = sessions.memorize(store, "s", sessions.Draft(f"thought {number}", importance=0.5), AT)
     assert (made.memory.step_index, sessions.stats(store, "s", AT).step) == (6, 6)
     assert [(one.content, one.reason) for one in made.evicted] == [("thought 0", "capacity_exceeded_expired")]
     sessions.session_open(store, "t", AT)
-    assert sessions.memorize(store, "t", "of no step", AT).memory.step_index == 0
+    assert sessions.memorize(store, "t", sessions.Draft("of no step"), AT).memory.step_index == 0
 
 
 def test_the_importance_of_a_memory_can_be_changed(store: Store) -> None:
     sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 10})
     ids = [add(store, text, importance=0.5, token_count=4) for text in ("first", "second")]
     assert sessions.reassess(store, "s", ids[0], "★★★", AT).importance == 0.9
-    made = sessions.memorize(store, "s", "third", AT, importance=0.6, token_count=4)
+    made = sessions.memorize(store, "s", sessions.Draft("third", importance=0.6, token_count=4), AT)
     assert [one.content for one in made.evicted] == ["second"]
     assert ("reassessed", "") in deeds(store)
     with pytest.raises(UsageError, match="between 0 and 1"):
@@ -207,13 +207,13 @@ def test_the_importance_of_a_memory_can_be_changed(store: Store) -> None:
 def test_forgetting_softly_hides_and_still_counts(store: Store) -> None:
     sessions.session_open(store, "s", AT, "bounded", {"max_items": 3})
     for text, importance in (("a", 0.9), ("b", 0.5), ("c", 0.2)):
-        sessions.memorize(store, "s", text, AT, importance=importance)
+        sessions.memorize(store, "s", sessions.Draft(text, importance=importance), AT)
     done = sessions.forget(store, "s", "oldest", AT)
     assert (done.mode, len(done.forgotten), done.count) == ("soft", 1, 3)
     assert contents(sessions.remember(store, "s", AT)) == ["b", "c"]
     assert sessions.summarize(store, "s", AT).summary == "[1] b\n[2] c"
     assert sessions.context(store, "s", AT, "important").context == "b\n\nc"
-    made = sessions.memorize(store, "s", "d", AT)
+    made = sessions.memorize(store, "s", sessions.Draft("d"), AT)
     assert [(one.content, one.reason) for one in made.evicted] == [("a", "forgotten")]  # protected or not
 
 

@@ -70,7 +70,7 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     assert (crystal.importance, crystal.session, crystal.created_at) == (0.75, "user", AT)
     (listed,) = sessions.list_promoted(store, "user").memories
     assert (listed.promoted_to_id, listed.promoted_at) == (record.id, AT + HOUR)
-    assert [hit.crystal.text for hit in store.search("important info", AT).hits] == ["Important info"]
+    assert [hit.crystal.text for hit in store.searcher().search("important info", AT).hits] == ["Important info"]
 
 
 def test_promoting_again_gives_the_same_record_and_writes_nothing(store: Store) -> None:
@@ -179,13 +179,13 @@ def test_at_the_soft_limit_a_secret_goes_to_the_cold_archive_instead(store: Stor
     sessions.session_open(store, "s", AT, "budget", {"soft_limit": 3, "hard_limit": 9, "batch_size": 2})
     with unredacted(store):
         add(store, f"the token {SECRET}"), add(store, "plain")
-    made = sessions.add(store, "s", "third", "low", AT)
+    made = sessions.add(store, "s", sessions.Draft("third", "low"), AT)
     assert [(one.action, one.reason.split(" (")[0]) for one in made.evicted] == [
         ("archive", "it holds a secret"),
         ("promote", "soft_limit"),
     ]
     assert contents(sessions.recall(store, "s", "token", AT)) == [f"the token {SECRET}"]
-    assert [hit.crystal.text for hit in store.search("plain", AT).hits] == ["plain"]
+    assert [hit.crystal.text for hit in store.searcher().search("plain", AT).hits] == ["plain"]
 
 
 def test_without_redaction_nothing_is_a_secret(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def soft_limited(store: Store) -> str:
     sessions.session_open(store, "s", AT, "budget", {"soft_limit": 2, "hard_limit": 9, "batch_size": 1})
     id_ = add(store, "The ferry leaves at six", tags=["travel"], metadata={"k": "v"})
     sessions.relation_add(store, "s", id_, "about", "ferry", AT)
-    made = sessions.add(store, "s", "next", "low", AT)
+    made = sessions.add(store, "s", sessions.Draft("next", "low"), AT)
     assert [(one.memory_id, one.action) for one in made.evicted] == [(id_, "promote")]
     return id_
 
@@ -306,7 +306,7 @@ def test_what_a_soft_limit_promoted_is_read_as_it_was(store: Store) -> None:
 
 def test_what_a_soft_limit_promoted_is_found_by_its_tags_and_can_come_back(store: Store) -> None:
     id_ = soft_limited(store)
-    assert [hit.crystal.context for hit in store.search("travel", AT).hits] == ["travel"]
+    assert [hit.crystal.context for hit in store.searcher().search("travel", AT).hits] == ["travel"]
     sessions.clear_session(store, "s", AT)  # else it would be the oldest of a full set, and leave again
     assert sessions.restore(store, "s", id_, AT).memory.tags == ("travel",)
     assert held_of(store) == [id_]

@@ -27,11 +27,13 @@ def test_a_new_memory_is_what_the_published_example_shows(store: Store) -> None:
     made = sessions.add(
         store,
         "user-session-123",
-        "Meeting notes from today's standup",
-        "high",
+        sessions.Draft(
+            "Meeting notes from today's standup",
+            "high",
+            ["meeting", "standup", "team", "meeting"],
+            {"meeting_type": "standup", "duration": "15min"},
+        ),
         AT,
-        tags=["meeting", "standup", "team", "meeting"],
-        metadata={"meeting_type": "standup", "duration": "15min"},
     )
     assert made.id == "working_memory_user-session-123-Meeting notes from t_20241222-150000"
     assert made.session_id == "user-session-123"
@@ -335,9 +337,10 @@ def test_nothing_is_written_when_something_is_refused(store: Store) -> None:
         {"token_count": 0},
     ]
     for one in wrong:
-        given = {"session_id": "s", "content": "c", "priority": "low", "now": AT} | one
+        given = {"session_id": "s", "content": "c", "priority": "low"} | one
+        session_id = str(given.pop("session_id"))
         with pytest.raises(UsageError):
-            sessions.add(store, **given)  # type: ignore[arg-type]
+            sessions.add(store, session_id, sessions.Draft(**given), AT)  # type: ignore[arg-type]
     for refused in (
         lambda: sessions.search(store, "s", AT, priority="urgent"),
         lambda: sessions.relation_add(store, "s", id_, "", "x", AT),

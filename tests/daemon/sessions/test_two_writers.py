@@ -38,7 +38,7 @@ def opened(root: Path) -> Store:
 def write(root: Path, writer: str, policy: str) -> None:
     with closing(opened(root)) as store:
         for number in range(EACH):
-            sessions.add(store, "shared", f"{writer} {number}", "low", AT, token_count=1 + number % 5)
+            sessions.add(store, "shared", sessions.Draft(f"{writer} {number}", "low", token_count=1 + number % 5), AT)
 
 
 @pytest.mark.parametrize("policy", CONFIGS)
@@ -85,7 +85,7 @@ def test_eight_threads_in_a_hundred_sessions(tmp_path: Path) -> None:
         with closing(opened(root)) as store:
             for number in range(100):
                 try:
-                    sessions.add(store, f"session {number}", f"{thread} {number}", "low", AT)
+                    sessions.add(store, f"session {number}", sessions.Draft(f"{thread} {number}", "low"), AT)
                 except DreamdError as error:
                     refused.append(error)
 

@@ -38,9 +38,9 @@ from tests.support.working import working
 CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions", "working_memory", "session_memory")))
 SWITCH = json.dumps(["memory", "sessions", "working_memory", "session_memory"])
 OF_AGENTS = {tool.name for name, tools in TOOLSETS.items() if name != "memory" for tool in tools}
-ITEMS = "add get promote clear_session stats expire extend_ttl export list_pending list_expired list_promoted search"
+ITEMS = "get promote clear_session stats expire extend_ttl export list_pending list_expired list_promoted search"
 ITEMS += " bulk_promote relation_add"
-MINDS = "memorize reassess remember forget summarize capacity context restore"
+MINDS = "reassess remember forget summarize capacity context restore"
 FIRST = Wanted(10)
 # The functions are called as the tools but for these.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -53,6 +53,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "working_memory_list": sessions.list_memories,
     "memory_recall": lambda store, session_id, now, query="", wanted=FIRST: sessions.recall(
         store, session_id, query, now, wanted
+    ),
+    "working_memory_add": lambda store, session_id, now, **fields: sessions.add(
+        store, session_id, sessions.Draft(**fields), now
+    ),
+    "memory_memorize": lambda store, session_id, now, **fields: sessions.memorize(
+        store, session_id, sessions.Draft(**fields), now
     ),
     **{f"working_memory_{name}": getattr(sessions, name) for name in ITEMS.split()},
     **{f"memory_{name}": getattr(sessions, name) for name in MINDS.split()},

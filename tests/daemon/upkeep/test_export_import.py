@@ -19,7 +19,8 @@ from daemon.config.registry import known
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.formats.turn import Watermark
 from daemon.upkeep.export import export
-from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import recover

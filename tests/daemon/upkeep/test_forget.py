@@ -9,9 +9,10 @@ import pytest
 from daemon import sessions
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.ingest.notes import absorb_transcripts
-from daemon.upkeep.examine import Level, look_into
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget, lift, rehearse
+from daemon.ingest.transcripts import absorb_transcripts
+from daemon.upkeep.examine import Level, check_stores
+from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import utc_now
 from state.document.document import parse
@@ -137,7 +138,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(rich: Workspace, tmp_p
         pass
     before, told = content(workspace), rows(workspace)
     with opened(workspace) as store:
-        receipt = rehearse(store, ForgetRequest(SECRET), utc_now())
+        receipt = preview_forget(store, ForgetRequest(SECRET), utc_now())
     assert (content(workspace), rows(workspace)) == (before, told)
     assert f"Also {SECRET}" in receipt.would_go
     done = forgotten(workspace)
@@ -181,7 +182,7 @@ def test_any_text_can_be_forgotten(tmp_path: Path, text: str, cut: Cut) -> None:
     document = parse(workspace.document.read_text(encoding="utf-8"))
     assert BY_HAND in [block.text for _, block in document.lines()]
     with quick(workspace) as store:
-        assert [one for one in look_into(store) if one.level is Level.PROBLEM] == []
+        assert [one for one in check_stores(store) if one.level is Level.PROBLEM] == []
         for line in KEPT:
             assert any(line in one for one in finds(store, line)), line
 
@@ -193,7 +194,7 @@ def test_a_text_of_two_thousand_words_goes_with_each_of_its_chunks(tmp_path: Pat
     with quick(workspace) as store:
         absorb_transcripts(store, [talk], utc_now())
         assert store.crystals.count() > 10
-        sessions.add(store, "s", f"{KEPT[5]}.\n{LONG}", "high", utc_now())
+        sessions.add(store, "s", sessions.Draft(f"{KEPT[5]}.\n{LONG}", "high"), utc_now())
         note(store, f"{KEPT[0]}.\n\nA part of it: {LONG[2_000:4_000]}")
     receipt = forget_quickly(workspace, LONG)
     assert (receipt.clean, receipt.words) == (True, 2_000)
@@ -217,7 +218,7 @@ def test_words_of_dreamds_own_can_be_forgotten_and_everything_works(plain_one: W
         assert forget_quickly(workspace, word).clean, word
         assert bytes_with(workspace, f"My {word} is secret") == []
     with quick(workspace) as store:
-        assert [one for one in look_into(store) if one.level is Level.PROBLEM] == []
+        assert [one for one in check_stores(store) if one.level is Level.PROBLEM] == []
         assert "The door of house 3 is green" in finds(store, "the green door")
         restore(store, 1)
         note(store, "The carpet of house 6 is new")
@@ -309,8 +310,8 @@ def test_a_forgotten_text_can_be_learnt_again_when_the_owner_says_so(tmp_path: P
         note(store, SECRET, "The bicycle of house 2 was sold")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert finds(store, SECRET) == ["The bicycle of house 2 was sold"] or finds(store, "falconer") == []
-        assert lift(store, SECRET, utc_now()).lifted
-        assert not lift(store, SECRET, utc_now()).lifted
+        assert unforget(store, SECRET, utc_now()).lifted
+        assert not unforget(store, SECRET, utc_now()).lifted
         note(store, SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert SECRET in finds(store, "falconer")

@@ -12,7 +12,8 @@ from daemon.dream.run import Mode, dream_now
 from daemon.http.workers import Limits
 from daemon.ingest.agent_hooks import link
 from daemon.upkeep.export import export
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget
+from daemon.upkeep.forget import Receipt, forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.forget_proof import searched
 from daemon.workspace.adoption import init_workspace, own_folder, vouched
 from daemon.workspace.stores import Store, utc_now
@@ -98,8 +99,8 @@ def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Work
 def test_a_relation_goes_as_a_whole(workspace: Workspace) -> None:
     with quick(workspace) as store:
         now = utc_now()
-        one = sessions.add(store, "s", "Ada likes tea in Oslo", "high", now)
-        other = sessions.add(store, "s", "Bo likes coffee", "high", now)
+        one = sessions.add(store, "s", sessions.Draft("Ada likes tea in Oslo", "high"), now)
+        other = sessions.add(store, "s", sessions.Draft("Bo likes coffee", "high"), now)
         sessions.relation_add(store, "s", one.id, SECRET, other.id, now, {})
         sessions.relation_add(store, "s", one.id, "with", other.id, now, {})
         sessions.promote(store, "s", one.id, now)
@@ -113,8 +114,8 @@ def test_nothing_is_related_to_an_item_that_is_gone(workspace: Workspace) -> Non
     said = "xylophonist99q lives here"
     with quick(workspace) as store:
         now = utc_now()
-        gone = sessions.add(store, "s", said, "high", now)
-        kept = sessions.add(store, "s", "Ada likes tea in Oslo", "high", now)
+        gone = sessions.add(store, "s", sessions.Draft(said, "high"), now)
+        kept = sessions.add(store, "s", sessions.Draft("Ada likes tea in Oslo", "high"), now)
         sessions.relation_add(store, "s", kept.id, "about", gone.id, now, {})
         sessions.promote(store, "s", kept.id, now)
         assert forgotten(store, said).clean
@@ -125,7 +126,7 @@ def test_a_forgetting_reads_what_was_promoted_once_and_no_table_to_rename_a_crys
     with quick(workspace) as store:
         now, connection = utc_now(), store.crystals.connection
         for number in range(5):
-            item = sessions.add(store, "s", f"{SECRET}. Number {number} likes tea", "high", now)
+            item = sessions.add(store, "s", sessions.Draft(f"{SECRET}. Number {number} likes tea", "high"), now)
             sessions.promote(store, "s", item.id, now)
         statements: list[str] = []
         connection.set_trace_callback(statements.append)

@@ -11,8 +11,9 @@ from daemon.api.operations.forget import FORGET, Forget
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
-from daemon.upkeep.examine import Level, look_into
-from daemon.upkeep.forget import ForgetRequest, Receipt, forget
+from daemon.upkeep.examine import Level, check_stores
+from daemon.upkeep.forget import Receipt, forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
@@ -84,7 +85,7 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
         (pointer,) = store.lineage.pointers(standing=True)
         (now,) = store.crystals.get([pointer.crystal])
         assert now.text == "Quentin polishes brass."
-        assert [one for one in look_into(store) if one.level is not Level.OK and one.about == "pointers"] == []
+        assert [one for one in check_stores(store) if one.level is not Level.OK and one.about == "pointers"] == []
         assert [one.keywords for one in store.journal.record(2).pointers] == ["quentin polishes brass"]
         assert store.journal.record(2).pointers[0].crystal == now.id
 
@@ -113,7 +114,9 @@ def test_an_id_stands_for_its_text(plain_one: Workspace, tmp_path: Path) -> None
     workspace = copied(plain_one, tmp_path / "w")
     with quick(workspace) as store:
         line = next(one for one in store.lineage.standing() if KEPT[1] in one.text)
-        id_ = next(hit.crystal for hit in store.search(KEPT[2], utc_now()).hits if hit.crystal.text == KEPT[2]).id
+        id_ = next(
+            hit.crystal for hit in store.searcher().search(KEPT[2], utc_now()).hits if hit.crystal.text == KEPT[2]
+        ).id
         item = sessions.list_memories(store, "s", utc_now()).memories[0]
     forget_quickly(workspace, line.id)
     forget_quickly(workspace, id_)

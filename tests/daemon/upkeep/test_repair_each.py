@@ -14,7 +14,7 @@ import pytest
 
 from daemon.cli.doctor_checks import examine
 from daemon.config.settings import Config
-from daemon.upkeep.examine import Finding, Level, look_into
+from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.indexes import _wrong
 from daemon.upkeep.repair.run import Repair
 from daemon.workspace.stores import open_exclusive, utc_now
@@ -113,7 +113,7 @@ def examined(workspace: Workspace) -> list[Finding]:
 
     def look() -> list[Finding]:
         with open_exclusive(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
-            return list(look_into(store))
+            return list(check_stores(store))
 
     return list(examine(workspace, None, {"HOME": "/nonexistent"}, look))
 

@@ -43,7 +43,7 @@ class Lengths:
 def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_built_of_the_vectors(tmp_path: Path) -> None:
     workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.remember([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
+        store.crystals.upsert([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
         assert store.embed() == len(NOTED)
     assert repaired(workspace, embedding=embedding).mends == ()
 
@@ -79,11 +79,11 @@ def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_built_of_the
 def test_a_search_beside_no_daemon_builds_no_index_and_the_next_dream_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("compose", "indexing"):
-        monkeypatch.setattr(f"daemon.{module}.EXACT_SEARCH_UP_TO", 2)
+    for module in ("stores", "vector_index"):
+        monkeypatch.setattr(f"daemon.workspace.{module}.EXACT_SEARCH_UP_TO", 2)
     workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.remember([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
+        store.crystals.upsert([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
         store.embed()
         store.index()
     (workspace.crystals / "clean.json").unlink()  # as after a kill, or a copy

@@ -12,8 +12,11 @@ from daemon.api.search import recall
 from daemon.cli import main
 from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
-from daemon.ingest.notes import absorb_notes, absorb_transcripts, feel, transcript_files
-from daemon.upkeep.forget import ForgetRequest, forget, lift
+from daemon.ingest.feelings import feel
+from daemon.ingest.notes import absorb_notes
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.upkeep.forget import forget, unforget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
@@ -159,7 +162,7 @@ def test_by_no_way_is_it_learnt_again_until_it_is_lifted(store: Store, way: Call
     consolidate(store, utc_now())
     assert told_anywhere(store) == []
     assert store.crystals.forgotten.withheld() >= 1
-    assert lift(store, SECRET, utc_now()).lifted
+    assert unforget(store, SECRET, utc_now()).lifted
     store.feelings._connection.execute("DELETE FROM hormones")  # it may spike again
     way(store, 3)
     assert told_anywhere(store)
@@ -297,7 +300,7 @@ def test_an_item_that_holds_it_is_not_promoted(store: Store) -> None:
     with pytest.raises(UsageError, match="forgotten"):
         sessions.promote(store, "s", other, utc_now())
     assert crystals(store) == []
-    assert all("4711" not in one.text for one in sessions.on_mind(store, utc_now(), 9))
+    assert all("4711" not in one.text for one in sessions.open_items(store, utc_now(), 9))
     Forgotten(store.crystals.connection).lift(Target.of(SECRET))
     assert sessions.promote(store, "s", id_, utc_now()).content == SAID
 

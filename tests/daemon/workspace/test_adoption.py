@@ -14,8 +14,8 @@ from daemon.config.registry import add
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.agent_hooks import link
-from daemon.ingest.notes import absorb_transcripts, transcript_files
-from daemon.upkeep.takeover import brought, take_over_workspace
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.upkeep.takeover import contents_of, take_over_workspace
 from daemon.workspace.adoption import adopt, init_workspace, open_workspace, own_folder, vouch, vouched
 from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
 from state.dream import Reason
@@ -113,7 +113,7 @@ def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_
     (mine.state / "vouched").write_text("/etc/passwd\n", encoding="utf-8")
     (mine.checkpoints / "dreams.db").write_bytes(b"whatever")
     copy = cloned(mine, tmp_path / "copy")
-    found = brought(copy)
+    found = contents_of(copy)
     assert (found.version, found.crystals, found.unfinished, found.answers) == (1, {"agent": 1}, 1, 1)
     own = take_over_workspace(copy)
     assert not own.foreign
@@ -138,7 +138,7 @@ def test_an_adoption_that_was_cut_off_anywhere_is_done_by_doing_it_again(tmp_pat
         system = FaultySystem(copy.root, fail_at, fault)
         with suppress(PowerCut, StorageError):
             take_over_workspace(copy, Disk(copy.root, system))
-        found = brought(open_workspace(copy.root))
+        found = contents_of(open_workspace(copy.root))
         assert (found.version, found.crystals) == (1, {"agent": 1})
         own = take_over_workspace(open_workspace(copy.root))
         with closing(open_database(own.database)) as connection:
@@ -155,7 +155,7 @@ def test_a_new_database_that_came_with_the_workspace_is_not_taken_for_one_of_an_
     with open_exclusive(other, Config(), "a test") as store:
         store.crystals.connection.execute("UPDATE crystals SET trust = 'owner'")
     shutil.copy(other.database, copy.state / "state.db.adopted")
-    assert brought(copy).crystals == {"agent": 1}
+    assert contents_of(copy).crystals == {"agent": 1}
     own = take_over_workspace(copy)
     with open_exclusive(own, Config(), "a test") as store:
         assert [row[0] for row in store.crystals.connection.execute("SELECT trust FROM crystals")] == ["agent"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.workspace.scan import _Walk, look, patterns_of
+from daemon.workspace.scan import _Walk, patterns_of, scan
 from tests.support.long_variants import examples
 
 PARTS = st.sampled_from(["a", "b", "*", "**", "?", "x.md", "*.md", ".dreamd", ".h", "[ab]"])
@@ -28,7 +28,7 @@ def grow(root: Path, folders: list[str], links: list[tuple[str, str, str]]) -> N
 
 
 def found_by_glob(root: Path, glob: str) -> set[str]:
-    """The rule of `daemon.ingest.notes.transcript_files`."""
+    """The rule of `daemon.ingest.transcripts.transcript_files`."""
     paths = [path for path in root.glob(glob) if path.is_file()]
     return {os.path.realpath(path) for path in paths if ".dreamd" not in path.relative_to(root).parts}
 
@@ -57,26 +57,26 @@ def test_a_look_is_the_same_until_something_changes(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_text("x")
     patterns = patterns_of(["chats/*.md"])
-    first = look(tmp_path, patterns)
+    first = scan(tmp_path, patterns)
     (tmp_path / "chats" / "talk.log").write_text("x")
-    assert look(tmp_path, patterns) == first
+    assert scan(tmp_path, patterns) == first
     file.write_text("xy")
-    second = look(tmp_path, patterns)
+    second = scan(tmp_path, patterns)
     assert second.seen != first.seen
     assert (second.folders, second.names) == (first.folders, first.names)
     file.unlink()
-    assert look(tmp_path, patterns).seen not in (first.seen, second.seen)
+    assert scan(tmp_path, patterns).seen not in (first.seen, second.seen)
 
 
 def test_a_look_names_the_folders_on_the_way_and_those_that_are_made_again(tmp_path: Path) -> None:
     patterns = patterns_of(["a/b/*.md"])
-    assert set(look(tmp_path, patterns).folders) == {str(tmp_path)}
+    assert set(scan(tmp_path, patterns).folders) == {str(tmp_path)}
     (tmp_path / "a" / "b").mkdir(parents=True)
-    before = look(tmp_path, patterns)
+    before = scan(tmp_path, patterns)
     assert set(before.folders) == {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")}
     (tmp_path / "a" / "b").rename(tmp_path / "old")
     (tmp_path / "a" / "b").mkdir()
-    after = look(tmp_path, patterns)
+    after = scan(tmp_path, patterns)
     assert after.folders.keys() == before.folders.keys()
     assert after.folders != before.folders
 

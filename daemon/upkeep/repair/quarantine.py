@@ -1,4 +1,4 @@
-"""Where a repair keeps what it takes out of a workspace: .dreamd/broken/TIME/, for its owner alone."""
+"""Quarantine: the folder .dreamd/broken/TIME/ in which a repair keeps what it takes out of a workspace."""
 
 import os
 from dataclasses import dataclass, field

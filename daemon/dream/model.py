@@ -1,0 +1,61 @@
+"""Model: the configured model of a dream, behind the ceilings of its workspace and of all workspaces."""
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from daemon.config.paths import spent_folder
+from daemon.config.settings import day_start
+from daemon.dream.answers import without_secrets
+from daemon.workspace.stores import Store, utc_now
+from graphs.ports import Answer, Model
+from state.budget import Limits, Spend, check_day
+from state.codec import decode, encode
+from state.stores.history.daily_spend import daily_spend
+from state.stores.history.ledger import Call
+
+if TYPE_CHECKING:
+    from daemon.models.metered import Call as PaidCall
+
+
+def model_for(store: Store, dream: str) -> Model | None:
+    """The configured model, its calls replayed, recorded and limited; None when none is configured."""
+    section, limits = store.config.model, store.config.limits
+    if section.name is None:
+        return None
+    from daemon.models.litellm_model import LitellmModel
+    from daemon.models.metered import Metered
+    from daemon.models.retrying import Retrying
+
+    together = daily_spend(spent_folder(os.environ))
+
+    def allow(about_to: Spend) -> None:
+        check_day(store.config.daemon.limits, today=together.of(utc_now()), about_to=about_to)
+
+    def record(call: "PaidCall") -> None:
+        spend = call.spend
+        answer = replace(call.answer, text=without_secrets(call.answer.text, store.config.secrets.redaction))
+        kept = Call(call.digest, answer.model, encode(answer), call.usable, spend.tokens, spend.usd)
+        store.ledger.record_call(dream, kept, utc_now())
+        together.add(spend, utc_now())
+
+    def replay(digest: str) -> Answer | None:
+        known = store.ledger.replay(dream, digest)
+        return decode(Answer, known) if known is not None else None
+
+    model = LitellmModel(
+        section.name,
+        api_base=section.api_base,
+        timeout_seconds=section.timeout_seconds,
+        max_output_tokens=section.max_output_tokens,
+    )
+    metered = Metered(
+        model,
+        Limits(**limits.model_dump()),
+        record=record,
+        replay=replay,
+        today=lambda: store.ledger.spent(since=day_start(utc_now())),
+        before=store.ledger.spent(dream=dream),
+        allow=allow,
+    )
+    return Retrying(metered)

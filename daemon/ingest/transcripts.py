@@ -1,0 +1,157 @@
+"""Transcripts: what is new in the configured files becomes crystals, each file read on from its watermark."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from daemon.ingest.feelings import feel
+from daemon.ingest.formats.reading import read_turns
+from daemon.ingest.formats.turn import Turn, Watermark
+from daemon.ingest.turn_crystals import crystals_of
+from daemon.workspace.adoption import vouched
+from daemon.workspace.redaction import learnable, redacted
+from daemon.workspace.scan import files
+from daemon.workspace.stores import Store
+from state.codec import decode, encode
+from state.crystals.crystal import Crystal
+from state.errors import ConfigError, DocumentError, DreamdError
+from state.signals.event_lexicon import feelings_in
+from state.stores.database.connection import transaction
+from state.stores.disk.disk import leads_elsewhere
+from state.stores.disk.syscalls import storage_errors
+from state.trust import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Absorbed:
+    """How many turns were new in one pass over transcripts; `problems` are files and lines that could not be read."""
+
+    turns: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def transcript_files(store: Store) -> list[Path]:
+    """The transcripts that the configuration names. Raises ConfigError for a glob that leads out of the workspace."""
+    return sorted({path for pattern in store.config.sources.transcripts for path in _matching(store, pattern)})
+
+
+def _matching(store: Store, pattern: str) -> list[Path]:
+    root = store.workspace.root
+    if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
+        raise ConfigError(
+            f"sources.transcripts: {pattern!r} is no glob inside the workspace", "write it as in 'chats/*.md'"
+        )
+    if "\0" in pattern or any("**" in part and part != "**" for part in pattern.split("/")):
+        raise ConfigError(
+            f"sources.transcripts: {pattern!r} is no glob ('**' stands alone)", "write it as in 'chats/*.md'"
+        )
+    return [path for path in files(root, pattern) if ".dreamd" not in path.relative_to(root).parts]
+
+
+def absorb_transcripts(
+    store: Store,
+    paths: Iterable[Path],
+    now: datetime,
+    report: Callable[[str], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Absorbed:
+    """Read what is new in these files until `stop()` is true; a file that has not changed is not opened.
+
+    `report` gets one line for each file with new turns. A file that cannot be read is among the problems, and the
+    others are read.
+    """
+    turns, problems = 0, list[str]()
+    for path in paths:
+        if stop():
+            break
+        try:
+            count, unread = _absorb_file(store, path, now, stop)
+        except DreamdError as error:
+            problems.append(str(error))
+            continue
+        turns += count
+        problems += unread
+        if count:
+            report(f"{path.name}: {count} turns")
+    return Absorbed(turns=turns, problems=tuple(problems))
+
+
+def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], bool]) -> tuple[int, list[str]]:
+    name = _name(store, path)
+    with storage_errors(path):
+        status = path.stat()
+    connection = store.crystals.connection
+    row = connection.execute("SELECT * FROM watermarks WHERE file = ?", (name,)).fetchone()
+    _require_ours(store, path)
+    if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
+        return 0, []
+    mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
+    turns, problems, complete = 0, list[str](), False
+    while not complete and not stop():
+        reading = read_turns(path, mark)
+        complete, mark = reading.complete, reading.watermark
+        crystals = [_with_file(crystal, name) for crystal in _crystals_of(store, reading.turns)]
+        problems += [redacted(store, str(problem)) for problem in reading.problems]
+        # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
+        # never skips one.
+        with transaction(connection):
+            store.crystals.upsert(crystals)
+            for crystal in crystals:
+                if crystal.trust is Trust.OWNER and (events := feelings_in(crystal.text)):
+                    for learnt in learnable(store, [crystal]):
+                        feel(store, events, learnt.text, crystal.created_at, now)
+            connection.execute(
+                "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
+                (name, status.st_size if complete else -1, status.st_mtime_ns, encode(mark)),
+            )
+        turns += len(reading.turns)
+    return turns, problems
+
+
+def _require_ours(store: Store, path: Path) -> None:
+    """Return if this user may read the file that the path leads to; raises DocumentError otherwise.
+
+    A link that leads out of the workspace may be anybody's (it is copied with the folder), so it is followed only to
+    files that the owner named, by a hook or by hand: a list outside the workspace, read each time.
+    """
+    root, real = store.workspace.root, path.resolve()
+    if not path.is_relative_to(root) or str(real) in vouched(store.workspace):
+        return
+    if real.is_relative_to(root):
+        if leads_elsewhere(path, root):
+            raise DocumentError(f"{path} leads to {real}, which is no transcript", "remove the link")
+        return
+    raise DocumentError(
+        f"{path} leads to {real}, outside the workspace", f"if you mean that file, run: dreamd ingest {real}"
+    )
+
+
+def _crystals_of(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
+    """The crystals of these turns; a long turn loses what is forgotten before it is cut into chunks."""
+    forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
+    buried, crystals, withheld = forgotten.buried(), list[Crystal](), 0
+    for turn in turns:
+        made = crystals_of([turn], redaction)
+        if len(made) > 1 and (text := buried.without(turn.text)) != turn.text:
+            made = crystals_of([replace(turn, text=text)], redaction) if text else []
+            withheld += 1
+        crystals += made
+    forgotten.count(withheld)
+    return crystals
+
+
+def _with_file(crystal: Crystal, file: str) -> Crystal:
+    """The crystal with its source file as a name relative to the workspace."""
+    return replace(crystal, source=replace(crystal.source, file=file)) if crystal.source else crystal
+
+
+def _name(store: Store, path: Path) -> str:
+    real = path.resolve()
+    root = store.workspace.root
+    name = str(real.relative_to(root)) if real.is_relative_to(root) else str(real)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise DocumentError(f"{name!a}: its name is not UTF-8, so nothing can be kept of it", "rename it") from None
+    return name

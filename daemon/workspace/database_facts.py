@@ -1,0 +1,122 @@
+"""Database facts: what state.db says of a workspace, for its status; read without the lock, beside any owner."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import quote
+
+from daemon.config.settings import day_start
+from state.budget import Spend
+from state.document.operations import Refusal
+from state.errors import StorageError
+from state.stores.database.connection import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_ours, require_plain
+from state.stores.database.tombstones import Forgotten
+from state.stores.disk.workspace import Workspace
+from state.stores.erasing.intent import is_unfinished
+from state.stores.history.ledger import Ledger, Run
+from state.stores.history.lineage import Lineage
+
+
+@dataclass(frozen=True, slots=True)
+class LastDream:
+    """The last run that was more than a skip. `version` is None when it committed none; dollars 0: not known."""
+
+    id: str
+    at: datetime
+    reason: str
+    outcome: str
+    detail: str
+    version: int | None
+    model: str
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What state.db says; the defaults are those of a workspace that has none yet."""
+
+    version: int = 0
+    last_dream: LastDream | None = None
+    crystals: dict[str, int] = field(default_factory=dict)
+    waiting_embeddings: int = 0
+    proposals: tuple[str, ...] = ()
+    spent: Spend = field(default_factory=Spend)
+    rejections: tuple[Refusal, ...] = ()
+    withheld: int = 0
+    forgetting_unfinished: bool = False
+
+
+def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
+    """Read them as of one moment. Raises StorageError when state.db cannot be read or is of a newer dreamd."""
+    path = workspace.database
+    if not path.exists():
+        return DatabaseFacts()
+    try:
+        with closing(_open(workspace)) as connection:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            if schema > SCHEMA_VERSION:
+                raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
+            connection.execute("BEGIN")  # one moment for all that follows
+            return _facts(connection, now) if schema else DatabaseFacts()
+    except sqlite3.Error as error:
+        raise explained(error, path) from error
+
+
+def _open(workspace: Workspace) -> sqlite3.Connection:
+    if workspace.foreign:
+        from state.stores.backup.database import open_untrusted  # late: only a foreign workspace needs it
+
+        return open_untrusted(workspace.database)
+    require_plain(workspace.database)
+    uri = f"file:{quote(str(workspace.database))}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    require_ours(connection, workspace.database)
+    return connection
+
+
+def _facts(connection: sqlite3.Connection, now: datetime) -> DatabaseFacts:
+    ledger, lineage = Ledger(connection), Lineage(connection)
+    run = ledger.last_dream()
+    waiting = connection.execute("SELECT count(*) FROM to_embed").fetchone()[0]
+    return DatabaseFacts(
+        version=lineage.last_version(),
+        last_dream=_last_dream(run, ledger, lineage) if run else None,
+        crystals=_lifecycles(connection),
+        waiting_embeddings=waiting,
+        proposals=tuple(proposal.dream for proposal in ledger.proposals()),
+        spent=ledger.spent(since=day_start(now)),
+        rejections=tuple(ledger.rejections(run.id)) if run else (),
+        withheld=Forgotten(connection).withheld(),
+        forgetting_unfinished=is_unfinished(connection),
+    )
+
+
+def lifecycles(workspace: Workspace) -> dict[str, int]:
+    """How many crystals are in each lifecycle. Raises sqlite3.Error and StorageError."""
+    with closing(_open(workspace)) as connection:
+        return _lifecycles(connection)
+
+
+def _lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
+    stages = connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle")
+    return {row[0]: row[1] for row in stages}
+
+
+def _last_dream(run: Run, ledger: Ledger, lineage: Lineage) -> LastDream:
+    spend = ledger.spent(dream=run.id)
+    committed = next((one for one in lineage.versions(1) if one.number == run.version), None)
+    return LastDream(
+        id=run.id,
+        at=run.ended_at or run.started_at,
+        reason=run.reason,
+        outcome=run.outcome,
+        detail=run.detail,
+        version=run.version,
+        model=committed.model if committed else "",
+        tokens=spend.tokens,
+        usd=spend.usd,
+    )
