@@ -33,7 +33,7 @@ _log = logs.get()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WorkspaceGauges:
     """How a workspace stands. `crystals` counts them by lifecycle; `oldest_seconds` is 0 without a pending note."""
 
     workspace: str
@@ -49,7 +49,9 @@ class Metrics:
     scrape shows everything else and counts the failure.
     """
 
-    def __init__(self, version: str, started_at: float, standings: Callable[[], Iterable[Standing]] = tuple) -> None:
+    def __init__(
+        self, version: str, started_at: float, standings: Callable[[], Iterable[WorkspaceGauges]] = tuple
+    ) -> None:
         """`started_at` in seconds since the epoch."""
         from prometheus_client import CollectorRegistry, Gauge, Info, ProcessCollector, disable_created_metrics
 
@@ -144,7 +146,7 @@ class Metrics:
             return value
 
 
-def _collector(standings: Callable[[], Iterable[Standing]], failures: Foreign) -> Foreign:
+def _collector(standings: Callable[[], Iterable[WorkspaceGauges]], failures: Foreign) -> Foreign:
     """What reads the standings at each scrape."""
     from prometheus_client.registry import Collector
 
@@ -164,7 +166,7 @@ def _collector(standings: Callable[[], Iterable[Standing]], failures: Foreign) -
     return Standings()
 
 
-def _families(read: tuple[Standing, ...]) -> "Iterator[GaugeMetricFamily]":
+def _families(read: tuple[WorkspaceGauges, ...]) -> "Iterator[GaugeMetricFamily]":
     from prometheus_client.core import GaugeMetricFamily
 
     pending = GaugeMetricFamily("dreamd_pending_notes", "Notes that no dream has consumed.", labels=["workspace"])
