@@ -98,14 +98,17 @@ async def _serve(
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
         group.create_task(serve(daemon, listeners, closing, mcp))
-        starting = group.create_task(_start(daemon, notifier, listeners))
-        reloader = group.create_task(_reload_on_signal(daemon, notifier, signals))
-        notifying = group.create_task(_notify_systemd(daemon, notifier))
-        trimming = group.create_task(_trim(daemon))
+        tasks = (
+            _start(daemon, notifier, listeners),
+            _reload_on_signal(daemon, notifier, signals),
+            _notify_systemd(daemon, notifier),
+            _trim(daemon),
+        )
+        running = [group.create_task(task) for task in tasks]
         await signals.stop.wait()
         logs.get().info("stop_begun", dreaming=daemon.household().dreaming)
         notifier.stopping("stopping; a dream that runs is checkpointed")
-        for task in (starting, reloader, notifying, trimming):
+        for task in running:
             task.cancel()
         closing.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
         ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)

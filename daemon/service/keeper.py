@@ -77,6 +77,7 @@ class Keeper:
         self._leases = (self._short_lease, self._long_lease)
         self._facts: StoreFacts | None = None
         self._facts_current = False  # since it was acquired, or configured otherwise
+        self._facts_lock = threading.Lock()  # while they are read: what was read earlier shall not come later
         self._pending = PendingNotes(workspace)
         self._writes = 0
         self._lifecycles: tuple[int, dict[str, int]] = (-1, {})
@@ -264,13 +265,10 @@ class Keeper:
 
         Stores that fail at this have failed their user as well, who was told.
         """
-        with suppress(sqlite3.Error, DreamdError):
+        with suppress(sqlite3.Error, DreamdError), self._facts_lock:
             before, now = self._facts, utc_now()
-            if (
-                self._facts_current
-                and before is not None
-                and store.crystals.connection.total_changes == changes_before
-            ):
+            is_unchanged = store.crystals.connection.total_changes == changes_before
+            if self._facts_current and before is not None and is_unchanged:
                 self._facts = replace(before, sessions_due=next_due(store, now))
                 return
             self._facts_current, self._writes = True, self._writes + 1

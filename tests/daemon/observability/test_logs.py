@@ -90,7 +90,8 @@ def test_an_event_is_one_json_line_with_its_fields(stream: Stream) -> None:
 
 def test_before_it_is_configured_nothing_is_said_and_nothing_loaded() -> None:
     script = (
-        "import sys; from daemon.observability import logs; logs.get(a=1).error('dream_failed', error=ValueError('x'));"
+        "import sys; from daemon.observability import logs\n"
+        "logs.get(a=1).error('dream_failed', error=ValueError('x'))\n"
         "assert not {'structlog', 'sqlite3', 'pydantic', 're2'} & set(sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=False)
