@@ -100,18 +100,18 @@ class Day:
     def __init__(
         self, service: "Daemon", time_: Leaping, deeds: list[Deed], hours: float, act: Callable[[Deed], bool]
     ) -> None:
-        looker: Any = service._looker  # noqa: SLF001
+        scheduler: Any = service._scheduler  # noqa: SLF001
         self.figures = Figures()
         self.over = threading.Event()
         self._service = service
-        self._pause: Callable[[], float] = looker._pause  # noqa: SLF001 - the one place where time can leap
+        self._pause: Callable[[], float] = scheduler._pause  # noqa: SLF001 - the one place where time can leap
         self._time = time_
         self._deeds = deeds[::-1]
         self._act = act
         self._begin = time_.now()
         self._end = self._begin + timedelta(hours=hours)
         self._was, self._used = "quiet", 0.0
-        looker._pause = self.pause  # noqa: SLF001
+        scheduler._pause = self.pause  # noqa: SLF001
 
     def pause(self) -> float:
         """Called by the looking thread instead of its own `_pause`: how long it really waits."""
@@ -121,7 +121,7 @@ class Day:
         pause = self._pause()
         if self.over.is_set():
             self._was = "after"
-        elif any(charge.working or charge.looking for charge in self._service._sorted()):  # noqa: SLF001
+        elif any(managed.dreaming or managed.looking for managed in self._service._roster.all()):  # noqa: SLF001
             pause, self._was = min(pause, _WORKING_SECONDS), "working"
         else:
             pause = self._leap(pause)
@@ -196,9 +196,9 @@ def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> 
             path.parent.mkdir(exist_ok=True)
             with path.open("a") as file:
                 file.write("".join(json.dumps({**said, "content": text}) + "\n" for text in deed.text.split("\n")))
-        charge = service._charge(name)  # noqa: SLF001
+        managed = service._roster.get(name)  # noqa: SLF001
         deadline = time.monotonic() + _TOLD_SECONDS
-        while not charge.stirred:
+        while not managed.changes:
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.01)

@@ -48,10 +48,6 @@ class Model(Protocol):
         """One answer. Raises ModelError when there is none, CeilingError when it may not be paid for."""
         ...
 
-    def count(self, text: str) -> int:
-        """Tokens of a text, about, without the network."""
-        ...
-
 
 class Trial(Protocol):
     """The crystals as they would be with some more of them: nothing is written."""

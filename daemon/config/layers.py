@@ -1,7 +1,6 @@
-"""The layers of the configuration as plain data, before they are checked.
+"""Configuration layers: the user's file and the environment merged into plain data, for `settings` to check.
 
-Apart from `daemon.config.settings` because `dreamd bootstrap` needs one number of it and has no time to import
-pydantic.
+A module of its own because `dreamd bootstrap` needs one number of it and has no time to import pydantic.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ NOT_KEYS = frozenset(
 
 
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The merged keys, and for each section and key (`dream`, `dream.mode`) where it was said last."""
+    """The merged keys, and which layer set each section and key (`dream`, `dream.mode`) last."""
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
     file = user_file(path, environment)

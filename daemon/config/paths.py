@@ -1,6 +1,6 @@
-"""Where the daemon keeps its own things: its socket, its token, its list of workspaces.
+"""Paths: where the daemon keeps its socket, its token, its registry and its ledger of spending.
 
-From an environment that is given; next to nothing is imported, because `dreamd status` asks here first.
+Pure functions of an environment. Next to nothing is imported, because `dreamd status` needs it first.
 """
 
 import os
@@ -58,7 +58,7 @@ def registry_path(environment: Mapping[str, str]) -> Path:
 
 
 def spent_folder(environment: Mapping[str, str]) -> Path:
-    """Where it is counted what models cost all workspaces together."""
+    """The folder that counts what models cost all workspaces together."""
     return state_folder(environment) / "spent"
 
 
@@ -68,7 +68,7 @@ def allow_path(environment: Mapping[str, str]) -> Path:
 
 
 def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """These texts; without a file there are none. Raises ConfigError for a file that is no list of texts."""
+    """The texts of `allow_path`; none without a file. Raises ConfigError for a file that is no list of texts."""
     path = allow_path(environment)
     try:
         content = path.read_bytes()
@@ -102,7 +102,7 @@ def home(environment: Mapping[str, str]) -> Path:
 
 
 def token(environment: Mapping[str, str]) -> str:
-    """$DREAMD_TOKEN, else the token of the file, which is made when it is not there."""
+    """$DREAMD_TOKEN, else the token of the file, which is made when missing. Raises ConfigError, StorageError."""
     named = environment.get("DREAMD_TOKEN")
     if named is not None:
         return _usable(named, "DREAMD_TOKEN", "unset it, or set a longer one")

@@ -1,7 +1,7 @@
-"""The workspaces that the daemon looks after: those of the registry file, and those of the configuration.
+"""Registry: the list of workspaces that the daemon keeps, from its own file and from the configuration.
 
 The registry is a text file with one absolute path a line; people may edit it, and their comments stay. A path after
-a '!' is a workspace that no daemon shall look after.
+a '!' is a workspace that no daemon keeps.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _HEADER = (
 )
 _CONFIGURED = "daemon.workspaces"
 _LONGEST_NAME = 48
-_DIGITS = 12  # with six, a few thousand folders of one name were likely to have twins
+_DIGITS = 12  # with six, a few thousand folders of one name would probably share one
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +33,18 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What an entry names now: folders that are there, free of symbolic links; one that is not; or what is wrong."""
+class EntryTarget:
+    """What an entry names now: folders that exist, free of symbolic links; one that is missing; or what is wrong."""
 
     roots: tuple[Path, ...] = ()
     missing: Path | None = None
     problem: DreamdError | None = None
 
 
-class Listing:
-    """The entries that the daemon goes by, and what each of them was last found to name; one thread at a time.
+class WorkspaceList:
+    """The entries of command line, registry and configuration, and what each last named; for one thread at a time.
 
-    Only `look_up` touches the folders, of one entry, and any thread may call it: one may be on a disk that hangs.
+    Only `look_up` touches the folders of an entry, and any thread may call it: a folder's disk may hang.
     """
 
     def __init__(self, registry: Path, folders: Sequence[Path], home: Path) -> None:
@@ -52,66 +52,66 @@ class Listing:
         self._registry = registry
         self._home = home
         self._given = tuple(Entry(str(folder), "command line") for folder in folders)
-        self._found: dict[Entry, Found | None] = {}  # None: not looked up yet
-        self._unread: DreamdError | None = None
+        self._targets: dict[Entry, EntryTarget | None] = {}  # None: not looked up yet
+        self._read_error: DreamdError | None = None
         self._excluded: frozenset[Path] = frozenset()
 
     def read(self, configured: Sequence[str]) -> tuple[Entry, ...]:
-        """Read the registry anew; the entries that are to be looked up. One that cannot be read is as it was."""
+        """Read the registry again; the entries to look up. When it cannot be read, its entries stay as they were."""
         try:
             lines = [Entry(line, str(self._registry)) for line in _lines(self._registry) if not line.startswith("!/")]
-            self._excluded, self._unread = excluded(self._registry), None
+            self._excluded, self._read_error = excluded(self._registry), None
         except DreamdError as error:
-            lines = [entry for entry in self._found if entry.origin == str(self._registry)]
-            self._unread = error
+            lines = [entry for entry in self._targets if entry.origin == str(self._registry)]
+            self._read_error = error
         entries = dict.fromkeys([*self._given, *lines, *(Entry(text, _CONFIGURED) for text in configured)])
-        self._found = {entry: self._found.get(entry) for entry in entries}
+        self._targets = {entry: self._targets.get(entry) for entry in entries}
         return tuple(entries)
 
-    def look_up(self, entry: Entry) -> Found:
+    def look_up(self, entry: Entry) -> EntryTarget:
         """What the entry names now."""
-        if entry in self._given:  # there or not: somebody who just named it is told what is wrong with it
-            return Found((Path(os.path.realpath(entry.text)),))
-        return find(entry, self._home)
+        if entry in self._given:  # even if missing: whoever just named it is told what is wrong with it
+            return EntryTarget((Path(os.path.realpath(entry.text)),))
+        return resolve(entry, self._home)
 
-    def learn(self, entry: Entry, found: Found) -> tuple[Path, ...]:
-        """Keep what was found; the roots that are to be looked after."""
-        if entry not in self._found:
-            return ()  # it was taken out meanwhile
-        before = self._found[entry]
-        if before is not None and not found.roots:
-            found = replace(found, roots=before.roots)  # of a folder that is briefly gone nothing is let go
-        self._found[entry] = found
-        return tuple(root for root in found.roots if entry in self._given or root not in self._excluded)
+    def record(self, entry: Entry, target: EntryTarget) -> tuple[Path, ...]:
+        """Remember what the entry names; the roots to keep."""
+        if entry not in self._targets:
+            return ()  # it was removed meanwhile
+        before = self._targets[entry]
+        if before is not None and not target.roots:
+            target = replace(target, roots=before.roots)  # a folder may be gone only briefly
+        self._targets[entry] = target
+        return tuple(root for root in target.roots if entry in self._given or root not in self._excluded)
 
     def add(self, root: Path) -> None:
         """Put the workspace into the registry. Raises UsageError for a path with a line break."""
         add(self._registry, root)
         self._excluded -= {root}
-        self._found[Entry(str(root), str(self._registry))] = Found((root,))
+        self._targets[Entry(str(root), str(self._registry))] = EntryTarget((root,))
 
     def remove(self, root: Path) -> None:
         """Take the workspace out of the registry, until it is added again."""
         exclude(self._registry, root)
         self._excluded |= {root}
-        self._found.pop(Entry(str(root), str(self._registry)), None)
+        self._targets.pop(Entry(str(root), str(self._registry)), None)
 
     def problems(self) -> tuple[DreamdError, ...]:
-        """What is wrong with entries, each said once."""
-        found = [one.problem for one in self._found.copy().values() if one is not None]
-        return tuple({str(problem): problem for problem in (self._unread, *found) if problem is not None}.values())
+        """What is wrong with the entries, each problem once."""
+        problems = [target.problem for target in self._targets.copy().values() if target is not None]
+        return tuple({str(one): one for one in (self._read_error, *problems) if one is not None}.values())
 
-    def unnamed(self, roots: Iterable[Path]) -> list[Path]:
-        """Which of these no entry names any longer; none before it is known what each of them names."""
-        found = self._found.copy()
+    def unlisted(self, roots: Iterable[Path]) -> list[Path]:
+        """The roots that no entry names any longer; none before every entry was looked up."""
+        targets = self._targets.copy()
         named = {
             root
-            for entry, one in found.items()
-            if one is not None
-            for root in (*one.roots, one.missing)
+            for entry, target in targets.items()
+            if target is not None
+            for root in (*target.roots, target.missing)
             if entry in self._given or root not in self._excluded
         }
-        if self._unread or not all(map(_is_telling, found, found.values())):
+        if self._read_error or not all(map(_is_conclusive, targets, targets.values())):
             return []
         return [root for root in roots if root not in named]
 
@@ -125,12 +125,12 @@ def known(path: Path) -> tuple[Path, ...]:
 
 
 def excluded(path: Path) -> frozenset[Path]:
-    """The workspaces that no daemon shall look after, whoever names them."""
+    """The workspaces that no daemon keeps, whichever entry names them."""
     return frozenset(Path(line[1:]) for line in _lines(path) if line.startswith("!/"))
 
 
 def add(path: Path, root: Path) -> bool:
-    """Put the workspace into the registry (made if missing); False when it was there.
+    """Put the workspace into the registry, which is made if missing; False when it was there.
 
     Processes that do this at once lose none of their lines. Raises UsageError for a path with a line break.
     """
@@ -150,21 +150,21 @@ def exclude(path: Path, root: Path) -> bool:
 
 
 def _write(path: Path, names: set[str], mark: bytes, line: bytes) -> bool:
-    """Replace the lines of a workspace by this one; False when it stands there alone."""
+    """Replace the lines of a workspace by this one; False when it is there already."""
     make_private_folder(path.parent)
     disk = Disk(path.parent)
     roots = {Path(name) for name in names}
     with disk.locked(path, _HEADER):
         lines = disk.read_bytes(path).splitlines(keepends=True)
-        told = [_parsed(one) for one in lines]
-        about = [bool(one) and Path(one[0].removeprefix("!")) in roots for one in told]
-        others = [one for one, is_about in zip(lines, about, strict=True) if not is_about]
-        standing = [one[0].startswith("!") for one, is_about in zip(told, about, strict=True) if is_about]
-        if standing and all(excludes == bool(mark) for excludes in standing):
+        parsed = [_parsed(line) for line in lines]
+        is_same = [bool(one) and Path(one[0].removeprefix("!")) in roots for one in parsed]
+        others = [line for line, same in zip(lines, is_same, strict=True) if not same]
+        exclusions = [one[0].startswith("!") for one, same in zip(parsed, is_same, strict=True) if same]
+        if exclusions and all(excludes == bool(mark) for excludes in exclusions):
             return False
         content = b"".join(others)
-        apart = b"" if not content or content.endswith(b"\n") else b"\n"
-        disk.write_atomic(path, content + apart + line + b"\n")
+        separator = b"" if not content or content.endswith(b"\n") else b"\n"
+        disk.write_atomic(path, content + separator + line + b"\n")
     return True
 
 
@@ -172,14 +172,14 @@ def _is_line(path: str) -> bool:
     return path == path.strip() and "\n" not in path and "\r" not in path
 
 
-def _is_telling(entry: Entry, found: Found | None) -> bool:
-    """Whether it is known what the entry names; a glob that finds nothing may be that of a disk that is away."""
-    if found is None:
+def _is_conclusive(entry: Entry, target: EntryTarget | None) -> bool:
+    """Whether it is known what the entry names; a glob without a match may be one of an unmounted disk."""
+    if target is None:
         return False
-    return bool(found.roots) or found.missing is not None or entry.origin != _CONFIGURED
+    return bool(target.roots) or target.missing is not None or entry.origin != _CONFIGURED
 
 
-def find(entry: Entry, home: Path) -> Found:
+def resolve(entry: Entry, home: Path) -> EntryTarget:
     """What the entry names now.
 
     A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, and finds the folders that have been
@@ -189,19 +189,19 @@ def find(entry: Entry, home: Path) -> Found:
         return _configured(entry.text, home)
     if not entry.text.startswith("/"):
         what = f"{entry.origin}: {entry.text!r} is no absolute path"
-        return Found(problem=UsageError(what, "mend or remove the line"))
+        return EntryTarget(problem=UsageError(what, "mend or remove the line"))
     root = Path(os.path.realpath(entry.text))
     if os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
-        return Found((root,))
+        return EntryTarget((root,))
     gone = UsageError(f"{entry.text}: no such folder", f"bring it back, or take its line out of {entry.origin}")
-    return Found(missing=root, problem=gone)
+    return EntryTarget(missing=root, problem=gone)
 
 
 def name_of(root: Path) -> str:
     """The workspace's name in URLs, labels and logs: [a-z0-9-], at most 48 characters.
 
-    The folder's own name, and twelve hexadecimal digits of the SHA-256 of its absolute path: the same for ever. Two
-    paths of one name are not to be expected, and are told apart all the same wherever a root is known.
+    The folder's own name and twelve hexadecimal digits of the SHA-256 of its absolute path, the same for ever. Two
+    paths are unlikely to share a name; where they do, the root decides.
     """
     # Not fsencode: a path with any surrogate has a name.
     path = os.path.abspath(root).encode("utf-8", "surrogatepass")  # noqa: PTH100 - `..` is taken out, links are not
@@ -220,18 +220,18 @@ def _parsed(content: bytes) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _configured(text: str, home: Path) -> Found:
+def _configured(text: str, home: Path) -> EntryTarget:
     from glob import glob
 
     path = str(home) + text[1:] if text == "~" or text.startswith("~/") else text
     wrong = UsageError(f"{_CONFIGURED}: {text!r} names no {_wanted(text)}", "mend or remove it")
     if not path.startswith("/") or "\0" in path:
-        return Found(problem=wrong)
+        return EntryTarget(problem=wrong)
     if _is_glob(path):
         paths = [name for name in sorted(glob(path)) if os.path.isdir(os.path.join(name, STATE_FOLDER))]  # noqa: PTH112, PTH118, PTH207 - Path.glob knows no absolute globs
-        return Found(tuple(Path(os.path.realpath(name)) for name in paths), problem=None if paths else wrong)
+        return EntryTarget(tuple(Path(os.path.realpath(name)) for name in paths), problem=None if paths else wrong)
     root = Path(os.path.realpath(path))
-    return Found((root,)) if os.path.isdir(root) else Found(missing=root, problem=wrong)  # noqa: PTH112 - see above
+    return EntryTarget((root,)) if os.path.isdir(root) else EntryTarget(missing=root, problem=wrong)  # noqa: PTH112 - see above
 
 
 def _is_glob(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Configuration: one frozen model, one documented file, the environment above it.
+"""Settings: the configuration as one frozen model, read from defaults, the user's file and the environment.
 
 `config.yaml` at the top of the repository lists every key with its default; a test holds the two together. A user's
 file is merged over the defaults, `DREAMD_SECTION__KEY` variables over the file. Keys of model providers are read by
@@ -39,7 +39,7 @@ class ModelSection(_Section):
 
 
 class DreamSection(_Section):
-    """When a dream runs, and for which reader it writes."""
+    """When a dream runs, and for how large a context window it writes."""
 
     interval_minutes: float = Field(default=120, gt=0)
     min_chunks: int = Field(default=5, ge=1)
@@ -68,7 +68,7 @@ class HormonesSection(_Section):
 
 
 class RetentionSection(_Section):
-    """How long the ledger keeps what is over, in days, and how many open questions there may be."""
+    """How many days ended runs and answers are kept, and how many open questions there may be."""
 
     ledger_days: int = Field(default=180, ge=2, le=36_500)
     answers_days: int = Field(default=14, ge=2, le=36_500)
@@ -82,7 +82,7 @@ class SourcesSection(_Section):
 
 
 class EmbeddingsSection(_Section):
-    """Where the vectors come from, and how long the daemon keeps a model that nobody needs. 0: for ever."""
+    """Whether the embedding model may be downloaded, and after how long unused it is unloaded (0: never)."""
 
     download: bool = False
     idle_minutes: int = Field(default=10, ge=0, le=100_000)
@@ -96,12 +96,12 @@ class SecretsSection(_Section):
 
     @property
     def redaction(self) -> Redaction:
-        """The same, for whoever redacts."""
+        """The policy for `state.secrets`."""
         return Redaction(self.redact, self.allow)
 
 
 class DaemonSection(_Section):
-    """`dreamd serve`: for whom, how much at once, how often a pass comes, what all workspaces together may spend."""
+    """`dreamd serve`: its workspaces, dreams at once, minutes between passes, daily ceilings of all workspaces."""
 
     workspaces: Texts = ()
     concurrent_dreams: int = Field(default=4, ge=1, le=64)
@@ -133,14 +133,14 @@ class McpSection(_Section):
 
 
 class LogSection(_Section):
-    """What the daemon says on stderr."""
+    """The log on stderr."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     form: Literal["auto", "json", "console"] = "auto"
 
 
 class Config(_Section):
-    """All of the configuration."""
+    """The whole configuration."""
 
     model: ModelSection = ModelSection()
     dream: DreamSection = DreamSection()

@@ -1,1 +1,1 @@
-"""models."""
+"""Models: one language model through litellm, behind spending ceilings and retries."""

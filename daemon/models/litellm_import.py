@@ -1,8 +1,7 @@
-"""litellm, loaded late and kept quiet.
+"""litellm import: loads the library late and keeps it quiet.
 
 Its import takes 4 s and, left alone, reads a stray `.env` of the working directory, fetches a price table and
-prints. Chosen over a client of our own because any provider is then one name in the
-configuration.
+prints. Chosen over a client of our own because any provider is then one name in the configuration.
 """
 
 import functools
@@ -29,7 +28,7 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "ht
 
 @functools.cache
 def load_litellm() -> Foreign:
-    """The module. Nothing was fetched for it, and it neither prints, logs, nor reports usage to anybody.
+    """The module, set up so that it fetches nothing, prints and logs nothing, and reports usage to nobody.
 
     Its clients follow no redirect: one would take the prompt, and often the key, to whatever address an answer names.
     """
@@ -46,19 +45,19 @@ def load_litellm() -> Foreign:
     handlers = importlib.import_module("litellm.llms.custom_httpx.http_handler")
     handlers.HTTPHandler.create_client = _without_redirects(handlers.HTTPHandler.create_client)
     openai = importlib.import_module("litellm.llms.openai.common_utils")
-    # What clients of OpenAI's library send with, whoever makes them.
+    # Every client of OpenAI's library sends through this one.
     litellm.client_session = _without_redirects(openai.BaseOpenAILLM._get_sync_http_client)()  # noqa: SLF001
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
 
 
-def _without_redirects(made: Callable[..., Foreign]) -> Callable[..., Foreign]:
-    """What makes an HTTP client, and one that follows no redirect."""
+def _without_redirects(make_client: Callable[..., Foreign]) -> Callable[..., Foreign]:
+    """The factory of an HTTP client, changed so that the client follows no redirect."""
 
-    @functools.wraps(made)
+    @functools.wraps(make_client)
     def make(*arguments: Foreign, **named: Foreign) -> Foreign:
-        client = made(*arguments, **named)
+        client = make_client(*arguments, **named)
         client.follow_redirects = False
         return client
 

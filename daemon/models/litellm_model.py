@@ -1,4 +1,4 @@
-"""A language model by name, through litellm: one try to get one answer, within a deadline.
+"""litellm model: asks a language model once for a dream, through litellm and within a deadline.
 
 `Retrying(Metered(LitellmModel(...)))` is what a dream is given: the meter sits inside the retries, so that every try
 passes the ceilings and is charged.
@@ -11,7 +11,14 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import Any
 
-from daemon.models.errors import Asked, PassingError, SchemaRefusedError, UnusableReplyError, explain, missing_keys
+from daemon.models.errors import (
+    CallContext,
+    SchemaRefusedError,
+    TransientError,
+    UnusableReplyError,
+    explain,
+    missing_keys,
+)
 from daemon.models.litellm_import import Foreign, load_litellm
 from daemon.models.pricing import estimate_tokens, known_model, usd_of, usd_of_answer
 from graphs.ports import Answer, Request
@@ -27,8 +34,8 @@ _GRACE_SECONDS = 0.5  # the client's own timeout, which closes the connection, c
 class LitellmModel:
     """Any model of litellm's providers; keys come from the environment alone and are in no message.
 
-    Dollars are litellm's list price. For a model that its table does not know they are 0 and `priced` is false: a
-    local model costs nothing, another has an unknown price, and the ceilings on tokens are what binds.
+    Dollars are litellm's list price. For a model that its table does not know they are 0: a local model costs
+    nothing, another has an unknown price, and the ceilings on tokens bind.
     """
 
     def __init__(
@@ -47,18 +54,9 @@ class LitellmModel:
         return int(entry.get("max_input_tokens") or entry.get("max_tokens") or UNKNOWN_WINDOW)
 
     @property
-    def priced(self) -> bool:
-        """Whether its price is known."""
-        return known_model(load_litellm(), self.name) is not None
-
-    @property
     def takes_schema(self) -> bool:
         """Whether a request's schema is sent as structured output: litellm says so and no provider has refused it."""
         return not self._schema_refused and bool(load_litellm().supports_response_schema(model=self.name))
-
-    def count(self, text: str) -> int:
-        """Tokens of a text, about, without a vocabulary and without the network."""
-        return estimate_tokens(text)
 
     def worst_case(self, request: Request) -> Spend:
         """The most that one try may cost: all of the request and an answer at the limit."""
@@ -69,7 +67,7 @@ class LitellmModel:
     def ask(self, request: Request) -> Answer:
         """One answer, with text in it.
 
-        Raises PassingError when trying again may help, UnusableReplyError for an answer without readable text, and
+        Raises TransientError when trying again may help, UnusableReplyError for an answer without readable text, and
         ModelError for the rest; the first two carry what the try may have cost.
         """
         litellm = load_litellm()
@@ -83,21 +81,21 @@ class LitellmModel:
         return answer
 
     def _try(self, litellm: Foreign, request: Request, *, structured: bool) -> Answer:
-        asked = Asked(self.name, self.api_base, self.timeout_seconds, self.max_output_tokens, structured)
+        context = CallContext(self.name, self.api_base, self.timeout_seconds, self.max_output_tokens, structured)
         arguments = self._arguments(litellm, request, structured=structured)
         started = time.monotonic()
         try:
             response = _within(self.timeout_seconds + _GRACE_SECONDS, lambda: litellm.completion(**arguments))
-        except Exception as error:  # noqa: BLE001 - litellm's adapters raise anything; explain() tells them apart
-            failure = explain(litellm, error, asked)
+        except Exception as error:  # noqa: BLE001 - litellm's adapters raise anything; `explain` sorts it
+            failure = explain(litellm, error, context)
         else:
             return self._read(litellm, request, response, time.monotonic() - started)
-        # Raised out here, where the exception that it explains is no context of it: that one may quote a key.
+        # Raised outside of the handler, so that the original exception, which may quote a key, is not its context.
         seconds = time.monotonic() - started
         if failure.unreadable:
-            raise UnusableReplyError(failure.error.what, failure.error.advice, self._guess(request, seconds))
-        if isinstance(failure.error, PassingError) and failure.charged:
-            failure.error.answer = self._guess(request, seconds)
+            raise UnusableReplyError(failure.error.what, failure.error.advice, self._worst_answer(request, seconds))
+        if isinstance(failure.error, TransientError) and failure.charged:
+            failure.error.answer = self._worst_answer(request, seconds)
         raise failure.error
 
     def _arguments(self, litellm: Foreign, request: Request, *, structured: bool) -> dict[str, Any]:
@@ -106,12 +104,12 @@ class LitellmModel:
             "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}],
             "timeout": self.timeout_seconds,
             "max_tokens": self.max_output_tokens,
-            "max_retries": 0,  # retries are counted and paid by us: the provider's client may not add its own
+            "max_retries": 0,  # `Retrying` counts and pays for retries: the provider's client may not add its own
         }
         if self.api_base is not None:
             arguments["api_base"] = self.api_base
             if any(key.endswith("_API_KEY") for key in missing_keys(litellm, self.name)):
-                arguments["api_key"] = "none"  # a server of one's own seldom wants one, and the client insists
+                arguments["api_key"] = "none"  # a local server seldom needs one, and the client insists
         if structured:
             schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -123,30 +121,37 @@ class LitellmModel:
         text = (choice.message.content if choice is not None else None) or ""
         finish_reason = str(choice.finish_reason) if choice is not None else "none"
         usage = getattr(response, "usage", None)
-        # Fewer than none are not said: they would be taken off what was spent today.
+        # A negative figure would be taken off what was spent today.
         tokens_in = max(0, getattr(usage, "prompt_tokens", 0) or 0)
         tokens_out = max(0, getattr(usage, "completion_tokens", 0) or 0)
-        said = tokens_in > 0 and (tokens_out > 0 or not text)
-        if said:
+        is_reported = tokens_in > 0 and (tokens_out > 0 or not text)
+        if is_reported:
             usd = usd_of_answer(litellm, self.name, response, tokens_in, tokens_out)
         else:
-            tokens_in, tokens_out = tokens_in or self._tokens_in(request), self.count(text)
+            tokens_in, tokens_out = tokens_in or self._tokens_in(request), estimate_tokens(text)
             usd = usd_of(litellm, self.name, tokens_in, tokens_out)
-        answer = Answer(text, self.name, tokens_in, tokens_out, usd, finish_reason, seconds, estimated=not said)
+        answer = Answer(
+            text, self.name, tokens_in, tokens_out, usd, finish_reason, seconds, estimated=not is_reported
+        )
         if not text.strip():
-            raise UnusableReplyError(*self._emptiness(choice), answer)
+            raise UnusableReplyError(*self._explain_empty(choice), answer)
         return answer
 
-    def _guess(self, request: Request, seconds: float) -> Answer:
-        """What a try without a readable answer may have cost: the worst, because nobody will say."""
+    def _worst_answer(self, request: Request, seconds: float) -> Answer:
+        """The most that a try without a readable answer may have cost, because the provider does not tell."""
         worst = self.worst_case(request)
         tokens_in = worst.tokens - self.max_output_tokens
         return Answer("", self.name, tokens_in, self.max_output_tokens, worst.usd, "error", seconds, estimated=True)
 
     def _tokens_in(self, request: Request) -> int:
-        return self.count(request.system) + self.count(request.user) + self.count(str(request.schema or "")) + 20
+        return (
+            estimate_tokens(request.system)
+            + estimate_tokens(request.user)
+            + estimate_tokens(str(request.schema or ""))
+            + 20
+        )
 
-    def _emptiness(self, choice: Foreign) -> tuple[str, str]:
+    def _explain_empty(self, choice: Foreign) -> tuple[str, str]:
         if choice is None:
             return f"{self.name} answered no choice", "try again, or use another model."
         if choice.message.tool_calls or choice.message.function_call:

@@ -1,4 +1,4 @@
-"""A model behind ceilings: every try is checked before, recorded after, and none is paid twice."""
+"""Metered model: checks each call against the ceilings, records it, and pays for no request twice."""
 
 import hashlib
 import json
@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from daemon.models.errors import PassingError, UnusableReplyError
+from daemon.models.errors import TransientError, UnusableReplyError
 from graphs.ports import Answer, Model, Request
 from state.budget import Limits, Spend, check
 
 
 class PricedModel(Model, Protocol):
-    """A model that knows what a call may cost at most."""
+    """A model with an upper bound on what a call may cost."""
 
     def worst_case(self, request: Request) -> Spend:
         """The most that one try may cost."""
@@ -22,7 +22,7 @@ class PricedModel(Model, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One try that was paid for, or may have been. Only a `usable` one may be replayed."""
+    """One try that was or may have been paid for. Only a `usable` one may be replayed."""
 
     digest: str
     answer: Answer
@@ -35,20 +35,19 @@ class Call:
 
 
 def digest(model: str, request: Request) -> str:
-    """SHA-256 (hex) of what is said and to which model: equal requests have equal digests in any process."""
-    said = [model, request.system, request.user, request.schema, request.schema_name]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    """SHA-256 (hex) of the model and the request, equal in every process."""
+    parts = [model, request.system, request.user, request.schema, request.schema_name]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 class Metered:
     """The calls of one dream to one model; build one for each dream.
 
-    `record` makes a call durable and is called before the answer is returned, so that a kill after it costs
-    nothing; `replay` gives back a usable answer recorded for the same dream. A request that differs in nothing is
-    thus never made twice: who wants another answer must say something else. `before` is what the dream had spent
-    when it was killed, `today` reads what the day has cost, everything that was recorded included; `allow` raises
-    CeilingError when a call could cost more than other workspaces have left of what all may spend. A connection
-    that fails is free and counts as no call; a try that timed out is charged as if it had been answered at length.
+    `record` makes a call durable before the answer is returned, so that nothing is lost by a kill; `replay` returns
+    the usable answer recorded for the same request of the same dream, so that no request is made twice. `before` is
+    what the dream had spent before it was interrupted, `today` reads what the day has cost, recorded calls included;
+    `allow` raises CeilingError when a call could pass the ceiling of all workspaces together. A failed connection is
+    free; a try that timed out is charged as if it had been answered at full length.
     """
 
     def __init__(
@@ -79,15 +78,11 @@ class Metered:
         """Tokens that the model reads at once."""
         return self._model.context_window
 
-    def count(self, text: str) -> int:
-        """Tokens of a text, about."""
-        return self._model.count(text)
-
     def ask(self, request: Request) -> Answer:
-        """The recorded answer to the same request, else a new one, recorded. CeilingError: it could cost too much."""
+        """The recorded answer to the same request, else a new one. Raises CeilingError if it could cost too much."""
         key = digest(self.name, request)
-        if (known := self._replay(key)) is not None:
-            return known
+        if (recorded := self._replay(key)) is not None:
+            return recorded
         about_to = self._model.worst_case(request)
         check(
             self._limits,
@@ -99,7 +94,7 @@ class Metered:
         self._allow(about_to)
         try:
             answer = self._model.ask(request)
-        except (PassingError, UnusableReplyError) as error:
+        except (TransientError, UnusableReplyError) as error:
             if error.answer is not None:
                 self._charge(Call(key, error.answer, usable=False))
             raise

@@ -1,4 +1,4 @@
-"""Tokens and dollars before a provider has named them: what a text will count, what a model is known to cost."""
+"""Pricing: estimates the tokens of a text and the dollars of a call, for the ceilings of a dream."""
 
 import math
 import re
@@ -36,7 +36,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def known_model(litellm: Foreign, name: str) -> dict[str, Any] | None:
-    """What litellm's own table (bundled, nothing is fetched) says of a model: window, prices. None: nothing."""
+    """The model's window and prices in litellm's bundled table; None when it is not there."""
     entry: dict[str, Any] | None = litellm.model_cost.get(name)
     if entry is None and "/" in name:
         provider, bare = name.split("/", 1)

@@ -1,10 +1,10 @@
-"""A model that is asked again when that may help: rate limits, timeouts, broken connections, failing servers."""
+"""Retrying model: asks again after rate limits, timeouts, broken connections and failing servers."""
 
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from daemon.models.errors import PassingError
+from daemon.models.errors import TransientError
 from graphs.ports import Answer, Model, Request
 
 if TYPE_CHECKING:
@@ -37,29 +37,25 @@ class Retrying:
         """Tokens that the model reads at once."""
         return self._model.context_window
 
-    def count(self, text: str) -> int:
-        """Tokens of a text, about."""
-        return self._model.count(text)
-
     def ask(self, request: Request) -> Answer:
-        """As the model's; a PassingError that is left says how often it was asked."""
+        """The model's answer. Raises its errors; a TransientError that remains says how often the model was asked."""
         import tenacity
 
         backoff = tenacity.wait_exponential_jitter(initial=1, max=30, jitter=1)
 
         def wait(state: "RetryCallState") -> float:
             error = state.outcome.exception() if state.outcome else None
-            asked_for = error.retry_after if isinstance(error, PassingError) else None
-            return max(backoff(state), asked_for or 0.0)
+            retry_after = error.retry_after if isinstance(error, TransientError) else None
+            return max(backoff(state), retry_after or 0.0)
 
-        def enough(state: "RetryCallState") -> bool:
+        def is_over(state: "RetryCallState") -> bool:
             passed = max(state.seconds_since_start or 0.0, state.idle_for)
             return state.attempt_number >= self._tries or passed + state.upcoming_sleep > self._total_seconds
 
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(PassingError),
+            retry=tenacity.retry_if_exception_type(TransientError),
             wait=wait,
-            stop=enough,
+            stop=is_over,
             sleep=self._sleep,
             retry_error_callback=_give_up,
         )
@@ -69,7 +65,7 @@ class Retrying:
 
 def _give_up(state: "RetryCallState") -> Answer:
     error = state.outcome.exception() if state.outcome else None
-    assert isinstance(error, PassingError)
-    asked_for = f", the provider asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
-    tried = f"{error.what} (tries: {state.attempt_number}{asked_for})"
-    raise PassingError(tried, error.advice, retry_after=error.retry_after, answer=error.answer) from None
+    assert isinstance(error, TransientError)
+    hint = f", the provider asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
+    tried = f"{error.what} (tries: {state.attempt_number}{hint})"
+    raise TransientError(tried, error.advice, retry_after=error.retry_after, answer=error.answer) from None

@@ -1,4 +1,4 @@
-"""What went wrong, as one line that says what to do, and as an exit status."""
+"""Failures: an error as one line that says what to do, and as an exit status."""
 
 import json
 import os
@@ -36,17 +36,17 @@ def debugging() -> bool:
 
 
 def failure(error: Exception) -> Failure:
-    """How this error is told."""
+    """The error as message, code and exit status, without secrets."""
     if not isinstance(error, DreamdError):
-        error = _understood(error)
-    from state.secrets.redaction import redact  # whoever failed may have quoted what it was given
+        error = _as_dreamd_error(error)
+    from state.secrets.redaction import redact  # an error may quote its input
 
     what, advice = (redact(" ".join(text.split())).text for text in (error.what, error.advice))
     return Failure(what, advice, error.code, error.exit_status, error.details)
 
 
 def report(failed: Failure, *, as_json: bool) -> int:
-    """Tell it; returns the exit status."""
+    """Print it to stderr, with `as_json` to stdout too; the exit status."""
     sys.stderr.write(f"dreamd: {safe(failed.message)}\n")
     if as_json:
         error = {"error": failed.message, "code": failed.code, "details": failed.details}
@@ -54,7 +54,7 @@ def report(failed: Failure, *, as_json: bool) -> int:
     return failed.exit_status
 
 
-def _understood(error: Exception) -> DreamdError:
+def _as_dreamd_error(error: Exception) -> DreamdError:
     import sqlite3
 
     if isinstance(error, OSError):

@@ -1,11 +1,11 @@
-"""Events: one a line, named in the past tense, with fields; JSON for journald, readable on a terminal.
+"""Logs: the daemon's events on stderr, one a line with fields; JSON for journald, readable on a terminal.
 
-`get()` costs nothing and imports nothing, so that any module may have a log; until `configure()` was called, as in
-every command but the daemon, events go nowhere: a command tells its own story.
+Written through structlog, which is imported by `configure()` alone: its import takes longer than most commands, and
+session commands have logs too. Until then, as in every command but the daemon, events are dropped.
 
-Memory does not get into the log. Above DEBUG, a text under a name that memory goes by is replaced by its length,
-every other text is short, secrets are redacted, and of a foreign error or a library that speaks of what it carries
-only the class and the place remain. Sorted out here rather than by whoever logs: one place can be tested.
+The log holds no memory. Above DEBUG, a text under a name in `WITHHELD` is replaced by its length, every other text is
+shortened, secrets are redacted, and of foreign errors and of libraries that quote their input only class and place
+remain. All of this is decided here and not by the callers, so that it can be tested in one place.
 """
 
 import logging
@@ -44,7 +44,7 @@ _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}  # of syslog(3)
 
 
 class _Sink:
-    """Where events go; None: nowhere."""
+    """structlog's logger, None to drop events, and the lowest level that is written."""
 
     emit: Any = None
     threshold: int = LEVELS["info"]
@@ -52,16 +52,12 @@ class _Sink:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log whose events all have these fields. No method raises: what is at work matters more than its log."""
+    """A logger whose events all have these fields. No method raises: the work matters more than its log."""
 
     fields: Mapping[str, object] = field(default_factory=dict)
 
-    def bind(self, **fields: object) -> "Log":
-        """The same log with more fields."""
-        return Log({**self.fields, **fields})
-
     def debug(self, event: str, **fields: object) -> None:
-        """For whoever looks for a defect; may hold memory."""
+        """For debugging; may hold memory."""
         self._emit("debug", event, fields)
 
     def info(self, event: str, **fields: object) -> None:
@@ -73,7 +69,7 @@ class Log:
         self._emit("warning", event, fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """Something was lost; `error=` is the exception."""
+        """Something was lost. `error=` is the exception."""
         self._emit("error", event, fields)
 
     def _emit(self, level: str, event: str, fields: Mapping[str, object]) -> None:
@@ -82,25 +78,24 @@ class Log:
 
 
 def get(**fields: object) -> Log:
-    """A log whose events have these fields."""
+    """A logger whose events have these fields. It costs nothing, so that any module may have one."""
     return Log(fields)
 
 
 def configure(form: Form = "auto", level: Level = "info", stream: TextIO | None = None) -> None:
-    """Send events of this level and above to the stream (stderr). Calling it again replaces what was said before.
+    """Write events of this level and above to the stream (stderr); a second call replaces the first.
 
-    `auto` is readable on a terminal and JSON elsewhere. What libraries tell `logging` goes the same way, from WARNING
-    on.
+    `auto` is readable on a terminal and JSON elsewhere. Records of libraries, from WARNING on, become events too.
     """
     import structlog
 
     stream = stream or sys.stderr
-    lively = form == "console" or (form == "auto" and stream.isatty())
+    is_readable = form == "console" or (form == "auto" and stream.isatty())
     processors: list[Any] = [
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
-        _guarded,
+        _filter_fields,
     ]
-    if lively:
+    if is_readable:
         colours = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         processors += [structlog.dev.ConsoleRenderer(colors=colours, timestamp_key="at", sort_keys=False)]
     else:
@@ -113,52 +108,47 @@ def configure(form: Form = "auto", level: Level = "info", stream: TextIO | None 
         cache_logger_on_first_use=False,
     )
     _Sink.threshold = LEVELS[level]
-    _take_in_libraries()
-
-
-def switch_off() -> None:
-    """Events go nowhere again, and libraries where they went before."""
-    _Sink.emit, _Sink.threshold = None, LEVELS["info"]
-    root = logging.getLogger()
-    for handler in [one for one in root.handlers if isinstance(one, _FromLibraries)]:
-        root.removeHandler(handler)
-    logging.captureWarnings(capture=False)
+    _capture_libraries()
 
 
 def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
-    named = {f"{name}_" if name in _OWN_NAMES else name: value for name, value in fields.items()}
+    renamed = {f"{name}_" if name in _OWN_NAMES else name: value for name, value in fields.items()}
     try:
-        getattr(_Sink.emit, level)(event, level=level, **named)
+        getattr(_Sink.emit, level)(event, level=level, **renamed)
     except (OSError, ValueError):
-        return  # stderr is gone; a daemon goes on without it
+        return  # stderr is closed; the daemon goes on without it
 
 
-def _guarded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The event with nothing in it that a log must not hold, its own names first."""
+def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor: the event without what a log must not hold, its standard fields first."""
     at_debug = event["level"] == "debug"
-    known = {"at": event.pop("at"), "level": event.pop("level"), "event": _short(str(event.pop("event")), _LONGEST)}
+    standard = {
+        "at": event.pop("at"),
+        "level": event.pop("level"),
+        "event": _short(str(event.pop("event")), _LONGEST),
+    }
     error = event.pop("error", None)
-    fields = {name: _allowed(name, value, at_debug=at_debug) for name, value in event.items()}
+    fields = {name: _loggable(name, value, at_debug=at_debug) for name, value in event.items()}
     if isinstance(error, BaseException):
-        fields |= _of_error(error, at_debug=_Sink.threshold <= LEVELS["debug"])
+        fields |= _error_fields(error, at_debug=_Sink.threshold <= LEVELS["debug"])
     elif error is not None:
-        fields["error"] = _allowed("error", error, at_debug=at_debug)
-    return {**known, **fields}
+        fields["error"] = _loggable("error", error, at_debug=at_debug)
+    return {**standard, **fields}
 
 
-def _allowed(name: str, value: object, *, at_debug: bool) -> object:
-    """The value as it may be logged: plain data, short, without secrets; memory at DEBUG alone."""
+def _loggable(name: str, value: object, *, at_debug: bool) -> object:
+    """The value as plain data, short and without secrets; memory at DEBUG alone."""
     if value is None or isinstance(value, bool | int | float):
         return value
     is_memory = name.lower() in WITHHELD
     if isinstance(value, Mapping):
-        # What stands below a name that is withheld is withheld, whatever its own name is.
+        # All that is nested under a withheld name is withheld, whatever its own name is.
         return {
-            _short(str(key), 80): _allowed(name if is_memory else str(key), one, at_debug=at_debug)
+            _short(str(key), 80): _loggable(name if is_memory else str(key), one, at_debug=at_debug)
             for key, one in list(value.items())[:_MOST_ITEMS]
         }
     if isinstance(value, list | tuple | set | frozenset):
-        return [_allowed(name, one, at_debug=at_debug) for one in list(value)[:_MOST_ITEMS]]
+        return [_loggable(name, one, at_debug=at_debug) for one in list(value)[:_MOST_ITEMS]]
     if isinstance(value, str | Path):
         if is_memory and not at_debug:
             return _withheld(str(value))
@@ -167,21 +157,21 @@ def _allowed(name: str, value: object, *, at_debug: bool) -> object:
     return value.isoformat() if isinstance(value, datetime) else f"<{type(value).__name__}>"
 
 
-def _of_error(error: BaseException, *, at_debug: bool) -> dict[str, object]:
-    """Class, code and message; where it rose, when it is a defect or the log is at DEBUG."""
+def _error_fields(error: BaseException, *, at_debug: bool) -> dict[str, object]:
+    """Class, code and message; the traceback for a defect, or at DEBUG."""
     import sqlite3
 
-    told: dict[str, object] = {"error_class": type(error).__name__}
+    fields: dict[str, object] = {"error_class": type(error).__name__}
     message = str(error)
     is_defect = not isinstance(error, DreamdError | OSError | sqlite3.Error)
     if isinstance(error, DreamdError):
-        told["code"] = error.code
-    # Whoever raised a foreign error may have put anything into it: a note, a reply, a whole request.
-    told["error"] = _short(message, _LONGEST) if at_debug or not is_defect else _withheld(message)
+        fields["code"] = error.code
+    # A foreign error's message may quote anything: a note, a reply, a whole request.
+    fields["error"] = _short(message, _LONGEST) if at_debug or not is_defect else _withheld(message)
     if is_defect or at_debug:
         frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
-        told["traceback"] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
-    return told
+        fields["traceback"] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
+    return fields
 
 
 def _withheld(text: str) -> str:
@@ -189,7 +179,7 @@ def _withheld(text: str) -> str:
 
 
 def _short(text: str, longest: int) -> str:
-    """One line of at most so many characters, that a terminal may be shown, without secrets."""
+    """The text as one printable line of at most so many characters, without secrets."""
     text = text[: 4 * longest]
     if len(text) >= _SHORTEST_SECRET:
         from state.secrets.redaction import redact
@@ -200,24 +190,24 @@ def _short(text: str, longest: int) -> str:
 
 
 def _is_journal(stream: TextIO) -> bool:
-    """Whether the stream is what systemd connected to the journal (JOURNAL_STREAM, systemd.exec(5))."""
+    """Whether systemd connected the stream to the journal (JOURNAL_STREAM, systemd.exec(5))."""
     try:
-        there = os.fstat(stream.fileno())
+        status = os.fstat(stream.fileno())
     except (OSError, ValueError):
         return False
-    return os.environ.get("JOURNAL_STREAM") == f"{there.st_dev}:{there.st_ino}"
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def _with_priority(_logger: object, method: str, line: str) -> str:
-    """The line as journald takes it in with its priority, so that `journalctl -p warning` works (sd-daemon(3))."""
+    """A structlog processor: the line with its priority, for `journalctl -p` (sd-daemon(3))."""
     return f"<{_PRIORITIES[method]}>{line}"
 
 
 class _FromLibraries(logging.Handler):
-    """What libraries log becomes the event `library_spoke`."""
+    """Turns records of libraries into the event `library_spoke`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the record. A message is memory, as far as anybody knows, in the libraries that quote."""
+        """Log the record, without its message for a library that quotes what passes through it."""
         level = "error" if record.levelno >= logging.ERROR else "warning"
         if _Sink.emit is None or LEVELS[level] < _Sink.threshold:
             return
@@ -234,7 +224,7 @@ class _FromLibraries(logging.Handler):
         _write(level, "library_spoke", {**fields, **({"error": error} if error else {})})
 
 
-def _take_in_libraries() -> None:
+def _capture_libraries() -> None:
     root = logging.getLogger()
     if not any(isinstance(one, _FromLibraries) for one in root.handlers):
         root.addHandler(_FromLibraries(logging.WARNING))

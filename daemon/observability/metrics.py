@@ -1,8 +1,8 @@
-"""What Prometheus reads: what happened is counted here, what stands is read when it scrapes.
+"""Metrics: the daemon's counters and gauges for Prometheus.
 
-On a registry of its own, so that two daemons in one process (as in tests) do not share figures. Labels hold names of
-ours (workspaces of the registry, nodes, guards, reasons), never text, and are bounded: past so many values of one
-label the rest is "other".
+Events are counted as they happen; gauges are read at each scrape. The registry is the object's own, so that two
+daemons in one process (as in tests) do not share figures. Labels hold our own names (workspaces, nodes, guards,
+reasons), never text, and are bounded: past so many values of one label the rest is "other".
 """
 
 import threading
@@ -33,8 +33,8 @@ _log = logs.get()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a workspace stands. `crystals` counts them by lifecycle; `oldest_seconds` is 0 without a pending note."""
+class WorkspaceGauges:
+    """One workspace at a scrape. `crystals` counts by lifecycle; `oldest_seconds` is 0 without a pending note."""
 
     workspace: str
     pending_notes: int = 0
@@ -45,27 +45,29 @@ class Standing:
 class Metrics:
     """Counters of what happened, one method for each thing; any thread may call them.
 
-    `standings` is called at every scrape: it is to be cheap, and what it says is never stale. When it fails, the
-    scrape shows everything else and counts the failure.
+    `gauges` is called at every scrape, so it has to be cheap. When it fails, the scrape shows everything else and
+    counts the failure.
     """
 
-    def __init__(self, version: str, started_at: float, standings: Callable[[], Iterable[Standing]] = tuple) -> None:
+    def __init__(
+        self, version: str, started_at: float, gauges: Callable[[], Iterable[WorkspaceGauges]] = tuple
+    ) -> None:
         """`started_at` in seconds since the epoch."""
         from prometheus_client import CollectorRegistry, Gauge, Info, ProcessCollector, disable_created_metrics
 
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # else every counter and histogram has a second series that nobody asks for
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # else every counter and histogram has a second series that nobody reads
         self._registry = CollectorRegistry(auto_describe=False)
         self._seen: dict[str, set[str]] = {}
         self._lock = threading.Lock()
-        self._count_happenings(self._registry)
+        self._define_counters(self._registry)
         Info("dreamd_build", "What runs.", registry=self._registry).info({"version": version})
         Gauge("dreamd_start_time_seconds", "When the daemon started, since the epoch.", registry=self._registry).set(
             started_at
         )
         ProcessCollector(registry=self._registry)
-        self._registry.register(_collector(standings, self._unread))
+        self._registry.register(_collector(gauges, self._unread))
 
-    def _count_happenings(self, registry: "CollectorRegistry") -> None:
+    def _define_counters(self, registry: "CollectorRegistry") -> None:
         from prometheus_client import Counter, Histogram
 
         def counter(name: str, about: str, *labels: str) -> Foreign:
@@ -100,7 +102,7 @@ class Metrics:
             self._dream_seconds.labels(ended).observe(max(0.0, seconds))
 
     def paid(self, workspace: str, spend: Spend) -> None:
-        """A model was asked: by a dream that was committed, failed, was refused or stopped."""
+        """A dream has paid for calls of a model, however it ended."""
         named = self._bounded("workspace", workspace)
         amounts = ((self._calls, spend.calls), (self._tokens, spend.tokens), (self._dollars, spend.usd))
         for spent, amount in amounts:
@@ -144,14 +146,14 @@ class Metrics:
             return value
 
 
-def _collector(standings: Callable[[], Iterable[Standing]], failures: Foreign) -> Foreign:
-    """What reads the standings at each scrape."""
+def _collector(gauges: Callable[[], Iterable[WorkspaceGauges]], failures: Foreign) -> Foreign:
+    """The collector that reads the gauges at each scrape."""
     from prometheus_client.registry import Collector
 
-    class Standings(Collector):
+    class Gauges(Collector):
         def collect(self) -> "Iterator[GaugeMetricFamily]":
             try:
-                read = tuple(standings())
+                read = tuple(gauges())
             except Exception as error:  # noqa: BLE001 - the other figures are still to be seen
                 failures.inc()
                 _log.warning("standings_unread", error=error)
@@ -161,10 +163,10 @@ def _collector(standings: Callable[[], Iterable[Standing]], failures: Foreign) -
         def describe(self) -> "Iterable[GaugeMetricFamily]":
             return _families(())
 
-    return Standings()
+    return Gauges()
 
 
-def _families(read: tuple[Standing, ...]) -> "Iterator[GaugeMetricFamily]":
+def _families(read: tuple[WorkspaceGauges, ...]) -> "Iterator[GaugeMetricFamily]":
     from prometheus_client.core import GaugeMetricFamily
 
     pending = GaugeMetricFamily("dreamd_pending_notes", "Notes that no dream has consumed.", labels=["workspace"])

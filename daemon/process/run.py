@@ -1,8 +1,8 @@
-"""The daemon as a process: its sockets, its signals, and what systemd is told.
+"""Run: the daemon as a process, with its sockets, its signals and its messages to systemd.
 
-SIGTERM and SIGINT end it within ten seconds: a dream that runs stops at its next node and goes on at the next start;
-one that waits for a model is left, which costs nothing either (every step is durable). SIGHUP reads the configuration
-again, and keeps the old one when the new one is bad.
+SIGTERM and SIGINT end it within ten seconds: a running dream stops at its next node, or is abandoned while it waits
+for a model; every step is durable, and the next start goes on from there. SIGHUP reads the configuration again, and
+keeps the old one when the new one is bad.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.mcp.http import streamable
 from daemon.observability import logs
 from daemon.process.sd_notify import Notifier
-from daemon.service import malloc as thrift
+from daemon.service import malloc
 from daemon.service.scheduler import TICK_SECONDS
 from daemon.workspace.status import Problem
 from state.errors import BusyError
@@ -31,56 +31,56 @@ from state.errors import BusyError
 if TYPE_CHECKING:
     from daemon.service.daemon import Daemon
 
-# Of the ten seconds that SIGTERM has, what dreams may take; the rest is for answers under way.
+# What dreams may take of the ten seconds after SIGTERM; the rest is for requests under way.
 STOP_SECONDS = 8.0
 _STATUS_SECONDS = 30.0
-_AGAIN_SECONDS = 5.0
-# A looker that has not looked for so long hangs, and systemd may start the daemon anew.
+_RETRY_SECONDS = 5.0
+# A scheduler without a tick for so long hangs, and systemd may restart the daemon.
 _HANGS_SECONDS = 4 * TICK_SECONDS
 
 
 @dataclass(slots=True)
 class _Signals:
-    """What was asked for by signals; set in the event loop."""
+    """Events that signals set in the event loop."""
 
     stop: asyncio.Event
     reload: asyncio.Event
 
 
 def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
-    """Serve until a signal ends it; the exit status. `folders` are kept beside those of registry and configuration.
+    """Serve until a signal; the exit status. `folders` are kept beside those of registry and configuration.
 
     Raises ConfigError for a bad configuration, BusyError when a daemon runs already.
     """
     config = load()
     logs.configure(config.log.form, config.log.level)
-    thrift.share_arenas()
-    # Many threads and little work each: whoever waits for an answer is not kept waiting for a dream's arithmetic.
+    malloc.share_arenas()
+    # Switch threads often: a request shall not wait for a dream's arithmetic.
     sys.setswitchinterval(0.001)
-    entrances, shut = _entrances(config)
+    listeners, port_problem = _open_listeners(config)
     try:
-        return asyncio.run(_serve(load, folders, entrances, shut))
+        return asyncio.run(_serve(load, folders, listeners, port_problem))
     finally:
-        for entrance in entrances:
-            entrance.close()
+        for listener in listeners:
+            listener.close()
 
 
-def _entrances(config: Config) -> tuple[list[Listener], Problem | None]:
-    """The socket and the port. The port is the same for every user of the machine: taken, it is a problem."""
-    found = [open_socket(socket_path(os.environ))]
+def _open_listeners(config: Config) -> tuple[list[Listener], Problem | None]:
+    """The socket and the port, or why there is no port: all users of the machine share its number."""
+    listeners = [open_socket(socket_path(os.environ))]
     try:
         if config.http.port:
-            found.append(open_port(config.http.host, config.http.port, token(os.environ)))
+            listeners.append(open_port(config.http.host, config.http.port, token(os.environ)))
     except BusyError as error:
-        return found, Problem(f"{error.what}; the daemon listens at its socket alone", error.advice)
+        return listeners, Problem(f"{error.what}; the daemon listens at its socket alone", error.advice)
     except BaseException:
-        found[0].close()
+        listeners[0].close()
         raise
-    return found, None
+    return listeners, None
 
 
 async def _serve(
-    load: Callable[[], Config], folders: tuple[Path, ...], entrances: list[Listener], shut: Problem | None
+    load: Callable[[], Config], folders: tuple[Path, ...], listeners: list[Listener], port_problem: Problem | None
 ) -> int:
     from daemon.service.daemon import Daemon
 
@@ -90,114 +90,117 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.stop.set)
     loop.add_signal_handler(signal.SIGHUP, signals.reload.set)
-    service = await asyncio.to_thread(Daemon, load, folders)
-    service.shut = shut
-    service.http = next((one.address for one in entrances if one.path is None), "")
-    mcp = streamable(service)
+    daemon = await asyncio.to_thread(Daemon, load, folders)
+    daemon.port_problem = port_problem
+    daemon.http = next((one.address for one in listeners if one.path is None), "")
+    mcp = streamable(daemon)
     closing = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
-        group.create_task(serve(service, entrances, closing, mcp))
-        starting = group.create_task(_start(service, notifier, entrances))
-        reloading = group.create_task(_reloading(service, notifier, signals))
-        telling = group.create_task(_telling(service, notifier))
-        resting = group.create_task(_resting(service))
+        group.create_task(serve(daemon, listeners, closing, mcp))
+        tasks = (
+            _start(daemon, notifier, listeners),
+            _reload_on_signal(daemon, notifier, signals),
+            _notify_systemd(daemon, notifier),
+            _trim(daemon),
+        )
+        running = [group.create_task(task) for task in tasks]
         await signals.stop.wait()
-        logs.get().info("stop_begun", dreaming=service.household().dreaming)
+        logs.get().info("stop_begun", dreaming=daemon.household().dreaming)
         notifier.stopping("stopping; a dream that runs is checkpointed")
-        for task in (starting, reloading, telling, resting):
+        for task in running:
             task.cancel()
-        closing.set()  # at once: what is being answered ends, or is cut off, in the same seconds as the dreams
-        ended = await asyncio.to_thread(service.stop, STOP_SECONDS)
+        closing.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
+        ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)
     logs.get().info("stopped", left_behind=not ended)
-    if not ended or _is_held_up():
-        # A thread waits for a model, or for a disk. What it has is durable, and the next start goes on with it.
+    if not ended or _has_lasting_threads():
+        # A thread waits for a model or a disk. Its work is durable, and the next start goes on with it.
         sys.stderr.flush()
         os._exit(0)
     return 0
 
 
-def _is_held_up() -> bool:
+def _has_lasting_threads() -> bool:
     """Whether Python would wait for a thread before it ends."""
     return any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread())
 
 
-async def _start(service: "Daemon", notifier: Notifier, entrances: list[Listener]) -> None:
+async def _start(daemon: "Daemon", notifier: Notifier, listeners: list[Listener]) -> None:
     notifier.status("taking up the workspaces")
     began = time.monotonic()
-    if not await guarded("start", asyncio.to_thread(service.start)):
-        await asyncio.sleep(_AGAIN_SECONDS)
-        await _start(service, notifier, entrances)
+    if not await guarded("start", asyncio.to_thread(daemon.start)):
+        await asyncio.sleep(_RETRY_SECONDS)
+        await _start(daemon, notifier, listeners)
         return
-    household = service.household()
-    notifier.ready(_summary(service))
+    info = daemon.household()
+    notifier.ready(_summary(daemon))
     logs.get().info(
         "started",
-        version=household.version,
-        workspaces=len(household.workspaces),
-        refused=sum(one.problem is not None for one in household.workspaces),
-        entrances=[one.address for one in entrances],
+        version=info.version,
+        workspaces=len(info.workspaces),
+        refused=sum(one.problem is not None for one in info.workspaces),
+        entrances=[one.address for one in listeners],
         seconds=round(time.monotonic() - began, 3),
     )
-    for problem in household.problems:
+    for problem in info.problems:
         logs.get().warning("workspaces_wrong", problem=f"{problem.what}; {problem.advice}")
 
 
-async def _reloading(service: "Daemon", notifier: Notifier, signals: _Signals) -> None:
+async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, signals: _Signals) -> None:
     while True:
         await signals.reload.wait()
         signals.reload.clear()
         notifier.reloading()
         try:
-            await asyncio.to_thread(service.reload)
+            await asyncio.to_thread(daemon.reload)
         except Exception as error:  # noqa: BLE001 - nothing in a file ends the daemon
             logs.get().error("config_refused", error=error)
             notifier.ready(f"the new configuration is refused, the old one stands: {Problem.of(error).what}")
         else:
-            logs.configure(service.config.log.form, service.config.log.level)
-            logs.get().info("config_reloaded", workspaces=len(service.household().workspaces))
-            notifier.ready(_summary(service))
+            logs.configure(daemon.config.log.form, daemon.config.log.level)
+            logs.get().info("config_reloaded", workspaces=len(daemon.household().workspaces))
+            notifier.ready(_summary(daemon))
 
 
-async def _telling(service: "Daemon", notifier: Notifier) -> None:
-    """The watchdog hears of a daemon that looks after its workspaces, and systemctl shows how it is."""
+async def _notify_systemd(daemon: "Daemon", notifier: Notifier) -> None:
+    """Ping the watchdog while the scheduler ticks, and keep the line of `systemctl status` current."""
     if notifier.address is None:
         return
-    told = 0.0
+    reported_at = 0.0
 
-    async def tell() -> None:
-        nonlocal told
-        if service.unready() or time.monotonic() - service.beat < _HANGS_SECONDS:
+    async def ping() -> None:
+        nonlocal reported_at
+        if daemon.unready() or time.monotonic() - daemon.last_tick < _HANGS_SECONDS:
             notifier.watchdog()
-        if time.monotonic() - told > _STATUS_SECONDS and not service.unready():
-            told = time.monotonic()
-            notifier.status(_summary(service))
+        if time.monotonic() - reported_at > _STATUS_SECONDS and not daemon.unready():
+            reported_at = time.monotonic()
+            notifier.status(_summary(daemon))
 
     while True:
         await asyncio.sleep(notifier.ping_seconds or _STATUS_SECONDS)
-        await guarded("tell", tell())
+        await guarded("tell", ping())
 
 
-async def _resting(service: "Daemon") -> None:
+async def _trim(daemon: "Daemon") -> None:
     while True:
         await asyncio.sleep(TICK_SECONDS)
-        await guarded("rest", asyncio.to_thread(service.rest))
+        await guarded("rest", asyncio.to_thread(daemon.trim))
 
 
 async def guarded(task: str, work: Awaitable[None]) -> bool:
-    """Do it, and whether it was done: what a helper of the daemon's fails with is logged, and ends nothing."""
+    """Await the work and log its failure instead of raising it; whether it succeeded."""
     try:
         await work
-    except Exception as error:  # noqa: BLE001 - such as a table of descriptors that is full
+    except Exception as error:  # noqa: BLE001 - for example when no descriptor is left
         logs.get().error("helper_failed", task=task, error=error)
         return False
     return True
 
 
-def _summary(service: "Daemon") -> str:
-    household = service.household()
-    refused = [one.problem.what for one in household.workspaces if one.problem is not None]
-    said = f"{len(household.workspaces) - len(refused)} workspaces, {household.dreaming} dreaming"
+def _summary(daemon: "Daemon") -> str:
+    info = daemon.household()
+    refused = [one.problem.what for one in info.workspaces if one.problem is not None]
+    text = f"{len(info.workspaces) - len(refused)} workspaces, {info.dreaming} dreaming"
     if refused:
-        said += f"; {len(refused)} refused: {refused[0]}"
-    return said
+        text += f"; {len(refused)} refused: {refused[0]}"
+    return text

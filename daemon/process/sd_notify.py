@@ -1,8 +1,8 @@
-"""What systemd is told: sd_notify(3) in a few datagrams.
+"""sd_notify: tells systemd that the daemon is ready, reloading, stopping or alive.
 
-Chosen over a package: the protocol is one `NAME=value` a line in a datagram to the socket that NOTIFY_SOCKET names.
-Telling never stops a daemon: without a socket nothing happens, and a socket that has vanished is a False. The one
-that it tells through is opened at the start: a daemon that has no descriptor left is alive, and says so.
+Chosen over a package: the protocol of sd_notify(3) is one `NAME=value` a line, in a datagram to the socket that
+NOTIFY_SOCKET names. It never stops the daemon: without a socket nothing is sent, and a send that fails returns False.
+Its own socket is opened at the start, so that a daemon without a free descriptor can still say that it is alive.
 """
 
 import os
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import cache
 
 _LONGEST_STATUS = 1_000
-_WAIT_SECONDS = 1.0  # for a manager whose buffer is full
+_WAIT_SECONDS = 1.0  # for systemd, while its buffer is full
 
 
 @dataclass(frozen=True, slots=True)
 class Notifier:
-    """Where to tell (None: nobody listens), and after how long a silent daemon is killed (None: never).
+    """systemd's socket (None: there is none), and after how long a silent daemon is killed (None: never).
 
-    Each method returns whether the manager was reached.
+    Each method returns whether systemd was reached.
     """
 
     address: str | None = None
@@ -34,7 +34,7 @@ class Notifier:
         if address[:1] not in ("/", "@") or len(address) < 2:
             return cls()
         with suppress(OSError):
-            _wire()
+            _socket()
         return cls(address, _watchdog(environment))
 
     @property
@@ -44,47 +44,47 @@ class Notifier:
 
     def ready(self, status: str = "") -> bool:
         """Start-up, or a reload, is done."""
-        return self._tell("READY=1", *([_status(status)] if status else []))
+        return self._send("READY=1", *([_status(status)] if status else []))
 
     def status(self, text: str) -> bool:
         """One line for `systemctl status`."""
-        return self._tell(_status(text))
+        return self._send(_status(text))
 
     def reloading(self) -> bool:
         """A reload has begun; `ready` ends it."""
-        return self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        return self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self, status: str = "") -> bool:
         """The daemon ends."""
-        return self._tell("STOPPING=1", *([_status(status)] if status else []))
+        return self._send("STOPPING=1", *([_status(status)] if status else []))
 
     def watchdog(self) -> bool:
         """The daemon is alive."""
-        return self._tell("WATCHDOG=1")
+        return self._send("WATCHDOG=1")
 
-    def _tell(self, *lines: str) -> bool:
+    def _send(self, *lines: str) -> bool:
         if self.address is None:
             return False
         # A name that begins with @ is an abstract one: the kernel has NUL in its place.
         name = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         content = "\n".join(lines).encode(errors="replace")
         try:
-            return _wire().sendto(content, name) == len(content)
+            return _socket().sendto(content, name) == len(content)
         except OSError:
             return False
 
 
 @cache
-def _wire() -> socket.socket:
-    """This process's, once it could be opened."""
-    wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-    wire.settimeout(_WAIT_SECONDS)
-    return wire
+def _socket() -> socket.socket:
+    """This process's socket to send through."""
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    opened.settimeout(_WAIT_SECONDS)
+    return opened
 
 
 def _watchdog(environment: Mapping[str, str]) -> float | None:
-    meant_for, microseconds = environment.get("WATCHDOG_PID", ""), environment.get("WATCHDOG_USEC", "")
-    if meant_for and meant_for != str(os.getpid()):  # it was inherited from a process that is watched
+    pid, microseconds = environment.get("WATCHDOG_PID", ""), environment.get("WATCHDOG_USEC", "")
+    if pid and pid != str(os.getpid()):  # it was inherited from a process that is watched
         return None
     is_number = microseconds.isascii() and microseconds.isdigit() and int(microseconds) > 0
     return int(microseconds) / 1_000_000 if is_number else None

@@ -1,12 +1,12 @@
-"""The systemd unit: what it says for a user or for the system, and how it is put in its place.
+"""systemd unit: writes and installs the unit of the daemon, for one user or for the system.
 
-A user's unit must let a workspace be added later without being written anew: the user's home is writable, all else is
-read-only, and what in a home is worth stealing or is run at a login is out of reach. The system's unit has the
-workspaces that were named, and no home at all.
+A user's unit must allow a workspace to be added later without a new unit: the user's home is writable, all else is
+read-only, and keys, logins and what runs at a login are out of reach. The system's unit reaches the workspaces that
+were named, and no home.
 
 What a user's manager can do depends on the machine: capabilities and mounts need a user namespace, and where those
-are forbidden (Ubuntu since 23.10, hardened kernels) the service would end with 217/USER or 218/CAPABILITIES before it
-began. There the unit is written without these lines (`Sandbox.REDUCED`); what seccomp can do remains.
+are forbidden (Ubuntu since 23.10, hardened kernels) the service would fail with 217/USER or 218/CAPABILITIES. There
+the unit is written without these lines (`Sandbox.REDUCED`); what seccomp can do remains.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ _TEMPLATE = Path(__file__).with_name(NAME)
 _SEAL = "# dreamd install-service, seal: "
 _HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))  # what ProtectHome= covers
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp")))  # noqa: S108 - PrivateTmp= gives the service its own
-# Of the variables at installation, those that decide where the daemon and its clients meet.
-_CARRIED = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET")
+# Variables of the installing shell that the unit repeats: daemon and clients must agree on them.
+_PASSED_ON = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET")
 
-# Keys and other agents' logins, and doors out of the sandbox: whoever can talk to the user's manager runs anything.
+# Keys, other agents' logins, and ways out of the sandbox: who reaches the user's manager can run anything.
 _OUT_OF_REACH = (
     *(
         f"%h/{name}"
@@ -69,7 +69,7 @@ class Sandbox(StrEnum):
 
 
 class Placed(StrEnum):
-    """What became of the file."""
+    """What `place` did to the file."""
 
     WRITTEN = "written"
     UNCHANGED = "unchanged"
@@ -113,11 +113,11 @@ def user_unit(
 
     Raises UsageError for a folder that the service cannot see.
     """
-    carried = {name: path for name in _CARRIED if (path := (environment or {}).get(name, "")).startswith("/")}
+    passed_on = {name: path for name in _PASSED_ON if (path := (environment or {}).get(name, "")).startswith("/")}
     folders = [_visible(folder) for folder in workspaces]
     elsewhere = [*folders]
-    elsewhere += [Path(carried[name]) for name in ("XDG_STATE_HOME",) if name in carried]
-    elsewhere += [Path(carried[name]).parent for name in ("DREAMD_SOCKET",) if name in carried]
+    elsewhere += [Path(passed_on[name]) for name in ("XDG_STATE_HOME",) if name in passed_on]
+    elsewhere += [Path(passed_on[name]).parent for name in ("DREAMD_SOCKET",) if name in passed_on]
     paths = [
         "ProtectHome=read-only",
         "ReadWritePaths=%h",
@@ -132,7 +132,7 @@ def user_unit(
         scope="--user ",
         command=_command(installed.command),
         folders=_folders(folders),
-        environment="\n".join(f"Environment={_word(f'{name}={value}')}" for name, value in carried.items()),
+        environment="\n".join(f"Environment={_word(f'{name}={value}')}" for name, value in passed_on.items()),
         paths="\n".join(paths),
         target="default.target",
     )
@@ -172,34 +172,34 @@ def system_unit(installed: Installation, account: str, workspaces: Iterable[Path
 
 
 def place(path: Path, text: str) -> Placed:
-    """Put the unit there, at once and for good. Raises UsageError when the one that is there was changed by hand."""
-    standing = _standing(path)
-    if standing is not None and standing != text and not is_ours(standing):
+    """Write the unit atomically and durably. Raises UsageError when the present one was changed by hand."""
+    current = _installed_text(path)
+    if current is not None and current != text and not is_ours(current):
         raise UsageError(
             f"{path} was changed by hand",
             "put the changes into a drop-in ('systemctl edit', with --user for a user's"
             " unit) and run this again with --force, which keeps the old file beside the new one",
         )
-    if standing == text:
+    if current == text:
         return Placed.UNCHANGED
     _write(path, text)
-    return Placed.WRITTEN if standing is None else Placed.REPLACED
+    return Placed.WRITTEN if current is None else Placed.REPLACED
 
 
 def replace_by_force(path: Path, text: str) -> Placed:
-    """Like `place`, but what was changed by hand is replaced too, and kept beside it."""
-    standing = _standing(path)
-    if standing is not None and standing != text and not is_ours(standing):
-        digest = hashlib.sha256(standing.encode(errors="surrogateescape")).hexdigest()[:8]
-        _write(path.with_name(f"{path.name}.by-hand-{digest}"), standing)
+    """Like `place`, but replaces a unit that was changed by hand too, and keeps it beside the new one."""
+    current = _installed_text(path)
+    if current is not None and current != text and not is_ours(current):
+        digest = hashlib.sha256(current.encode(errors="surrogateescape")).hexdigest()[:8]
+        _write(path.with_name(f"{path.name}.by-hand-{digest}"), current)
         _write(path, text)
         return Placed.REPLACED
     return place(path, text)
 
 
 def named_in(path: Path) -> tuple[Path, ...]:
-    """The workspaces that the unit there names; none without a unit, or in one that was changed by hand."""
-    text = _standing(path) or ""
+    """The workspaces that the installed unit names; none without a unit, or for one that was changed by hand."""
+    text = _installed_text(path) or ""
     lines = text.splitlines() if is_ours(text) else []
     command = next((line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart=")), "")
     _, _, named = command.partition(" serve ")
@@ -207,19 +207,19 @@ def named_in(path: Path) -> tuple[Path, ...]:
 
 
 def is_ours(text: str) -> bool:
-    """Whether this is a unit as dreamd (of any version) wrote it."""
+    """Whether this is a unit as some version of dreamd wrote it."""
     seal, _, rest = text.partition("\n")
     return seal == _SEAL + _digest(rest)
 
 
 def sandbox_here() -> Sandbox:
-    """What a user's manager can do on this machine, found by doing it in a process that ends at once."""
+    """What a user's manager can do on this machine, found by trying it in a short process."""
     import subprocess
 
-    tried = subprocess.run(  # noqa: S603 - our own Python
+    trial = subprocess.run(  # noqa: S603 - our own Python
         [sys.executable, "-I", "-c", _TRIAL], capture_output=True, check=False, timeout=30
     )
-    return Sandbox.FULL if tried.returncode == 0 else Sandbox.REDUCED
+    return Sandbox.FULL if trial.returncode == 0 else Sandbox.REDUCED
 
 
 # unshare(CLONE_NEWUSER), its map, unshare(CLONE_NEWNS), mount(/, MS_REC | MS_SLAVE), prctl(PR_CAPBSET_DROP,
@@ -244,7 +244,7 @@ done(libc.prctl(24, 16, 0, 0, 0))
 """
 
 
-def _standing(path: Path) -> str | None:
+def _installed_text(path: Path) -> str | None:
     content = Disk(path.parent).read_if_there(path)
     return None if content is None else content.decode("utf-8", "surrogateescape")
 

@@ -1,1 +1,1 @@
-"""service."""
+"""Service: decides which workspace dreams when, and runs its jobs in threads."""

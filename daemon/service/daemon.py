@@ -1,13 +1,13 @@
-"""The daemon's heart: the workspaces that it keeps, when each of them dreams, and the desks at which windows work.
+"""Daemon: keeps workspaces, dreams in each when its time has come, and serves HTTP, MCP and the command line.
 
-    registry, configuration ─> take ─> Keeper (lock, stores)       watching ─> stir ─┐
-                                          │                                         ▼
+    registry, configuration ─> Roster ─> Keeper (lock, stores)      Watcher ─> mark_changed ─┐
+                                                                                             ▼
     every tick, and when woken: due(now, history, pending) ─> DREAM ─> JobQueue (N) ─> dream_now
                                                               PASS ──> JobQueue (1) ─> consolidate
 
-One thread looks (`daemon.service.scheduler`), the slots work (`daemon.service.jobs`), the watcher reports, and the
-windows' threads
-use desks. What is decided is decided in `daemon.service.schedule`; what a dream is, in `daemon.dream.run`.
+One thread schedules (`daemon.service.scheduler`), threads of job queues do the work (`daemon.service.jobs`), the
+watcher reports changes, and clients' threads work through `DaemonAccess`. The decisions are pure functions of
+`daemon.service.schedule`; a dream is `daemon.dream.run`.
 """
 
 import os
@@ -23,35 +23,33 @@ from pathlib import Path
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo
 from daemon.config.paths import home, registry_path, socket_path
-from daemon.config.registry import Entry, Listing, name_of
+from daemon.config.registry import WorkspaceList
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.observability import logs
-from daemon.observability.metrics import Metrics, Standing
-from daemon.service import malloc as thrift
+from daemon.observability.metrics import Metrics, WorkspaceGauges
+from daemon.service import malloc
 from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
+from daemon.service.roster import ManagedWorkspace, Roster
 from daemon.service.schedule import Action, upcoming
-from daemon.service.scheduler import ManagedWorkspace, Scheduler, told
-from daemon.service.watcher import Change, Watcher
+from daemon.service.scheduler import Scheduler, log_failure
+from daemon.service.watcher import Change
 from daemon.workspace.adoption import adopt, open_workspace
-from daemon.workspace.status import Problem, Status, status
-from daemon.workspace.status import ServiceStatus as Serving
+from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
-from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
+from state.errors import DreamdError, NotKeptError
 from state.stores.disk.workspace import Workspace
 
 _POLL_SECONDS = 0.05
-# How long a start or a reload waits until it is known which workspaces there are, a window until one is taken up.
-_LISTING_SECONDS = 5.0
-_ENTERING_SECONDS = 10.0
+# How long a start or a reload waits for the folders of all entries to be looked up.
+_LOOK_UP_SECONDS = 5.0
 _STUCK_SECONDS = 30.0
 
 
 class Daemon:
-    """Keeps workspaces. `start`, then use it from any thread, then `stop`. It is the windows' `DaemonApi`."""
+    """The running daemon, as `DaemonApi`: `start` it, use it from any thread, `stop` it."""
 
     def __init__(
         self,
@@ -59,47 +57,48 @@ class Daemon:
         folders: tuple[Path, ...] = (),
         opening: Callable[[Path], Workspace] = open_workspace,
     ) -> None:
+        """`load` reads the configuration; `folders` are kept beside those that registry and configuration name."""
         self._load = load
         self._config = load()
-        self._opening = opening
-        self._listed = threading.Lock()  # of `_listing` and `_charges`; no workspace's folder is touched under it
-        self._listing = Listing(registry_path(os.environ), folders, home(os.environ))
         self._since = utc_now()
-        self._charges: dict[str, ManagedWorkspace] = {}
         self._stopping = threading.Event()
-        self._metrics = Metrics(version("dreamd"), self._since.timestamp(), self._standings)
+        self._metrics = Metrics(version("dreamd"), self._since.timestamp(), self._gauges)
         self._embedding = Embedding(download=self._config.embeddings.download)
-        self._watcher = Watcher(self._changed)
-        duties = Jobs(self._metrics, self._stopping)
-        self._looker = Scheduler(self._sorted, self._enter, self._watch, lambda: self._config, duties, self._stopping)
-        self._twins: dict[Path, Problem] = {}
-        self._refused: tuple[Problem, ...] = ()
+        self._roster = Roster(
+            WorkspaceList(registry_path(os.environ), folders, home(os.environ)),
+            lambda: self._config,
+            self._embedding,
+            opening,
+            self._stopping,
+            on_change=lambda: self._scheduler.wake(),  # noqa: PLW0108 - the scheduler is made after the roster
+            on_acquired=self._resume,
+        )
+        jobs = Jobs(self._metrics, self._stopping)
+        self._scheduler = Scheduler(self._roster, lambda: self._config, jobs, self._stopping)
+        self._config_problem: tuple[Problem, ...] = ()
         self._bound = (self._config.http.host, self._config.http.port)
-        self._ready = False
-        self._rested_after = 0
+        self._trimmed_after = 0  # so many jobs
         self.http = ""
-        self.shut: Problem | None = None  # why it has no port
+        self.port_problem: Problem | None = None  # why it has no port
 
     @property
-    def beat(self) -> float:
-        """When it last looked, on the monotonic clock: what the watchdog wants to know."""
-        return self._looker.beat
+    def last_tick(self) -> float:
+        """When the scheduler last ran, on the monotonic clock; the watchdog goes by it."""
+        return self._scheduler.last_tick
 
-    def rest(self) -> None:
-        """Give back what is not needed now: what dreams left, a model nobody asks for, a watcher that is stuck."""
-        if self._watcher.stuck_for > _STUCK_SECONDS:
-            stuck, self._watcher = self._watcher, Watcher(self._changed)  # each look has its workspace watched by it
-            stuck.close(wait=False)
-            logs.get().error("watcher_stuck", seconds=round(stuck.stuck_for))
-            self._looker.look_at_all()
+    def trim(self) -> None:
+        """Free what is not needed now: an idle embedding model, memory left by jobs, a watcher that is stuck."""
+        if self._roster.watcher.stuck_for > _STUCK_SECONDS:
+            self._roster.replace_watcher()
+            self._scheduler.look_at_all()
         minutes = self._config.embeddings.idle_minutes
-        rested = bool(minutes) and self._embedding.rest(minutes * 60)
-        ended = self._looker.dreams.ended + self._looker.passes.ended
-        if rested or ended != self._rested_after:
-            self._rested_after = ended
-            thrift.give_back()
+        closed = bool(minutes) and self._embedding.rest(minutes * 60)
+        ended = self._scheduler.dreams.ended + self._scheduler.passes.ended
+        if closed or ended != self._trimmed_after:
+            self._trimmed_after = ended
+            malloc.give_back()
 
-    # ------------------------------------------------------------ as the windows see it
+    # ------------------------------------------------------------ DaemonApi
 
     @property
     def config(self) -> Config:
@@ -115,10 +114,10 @@ class Daemon:
         """Why it does not serve yet."""
         if self._stopping.is_set():
             return "the daemon is stopping"
-        return "" if self._ready else "the daemon is starting: it takes up its workspaces"
+        return "" if self._roster.ready else "the daemon is starting: it takes up its workspaces"
 
     def household(self) -> DaemonInfo:
-        """What there is."""
+        """Version, addresses, workspaces and problems; reads no workspace's folder."""
         return DaemonInfo(
             version=version("dreamd"),
             pid=os.getpid(),
@@ -126,75 +125,64 @@ class Daemon:
             at=utc_now(),
             socket=str(socket_path(os.environ)),
             http=self.http,
-            dreaming=self._looker.dreams.running,
-            waiting=self._looker.dreams.waiting,
+            dreaming=self._scheduler.dreams.running,
+            waiting=self._scheduler.dreams.waiting,
             workspaces=tuple(
-                WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem) for one in self._sorted()
+                WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem) for one in self._roster.all()
             ),
             problems=(
-                *self._refused,
-                *((self.shut,) if self.shut else ()),
+                *self._config_problem,
+                *((self.port_problem,) if self.port_problem else ()),
                 *self._unbound(),
-                *map(Problem.of, self._listing.problems()),
-                *self._twins.values(),
-                *((self._watcher.problem,) if self._watcher.problem else ()),
+                *self._roster.problems(),
             ),
         )
 
     def status(self) -> DaemonStatus:
-        """How everything is; a workspace whose status cannot be read is among the household's with its problem."""
-        read = list[Status]()
-        for charge in self._sorted():
-            if charge.keeper is not None and charge.hanging is None:
+        """The status of every workspace; one that cannot be read shows with its problem in `household` alone."""
+        statuses = list[Status]()
+        for managed in self._roster.all():
+            if managed.keeper is not None and managed.hanging is None:
                 with suppress(DreamdError):
-                    read.append(self._status(charge.keeper))
-        return DaemonStatus(self.household(), tuple(read))
+                    statuses.append(self._status(managed.keeper))
+        return DaemonStatus(self.household(), tuple(statuses))
 
     def adopt(self, root: Path, *, trust: bool = False) -> str:
-        """Keep the workspace with this root from now on, also after a restart."""
+        """Keep the workspace with this root from now on, also after a restart; its name."""
         workspace = open_workspace(root)
         if trust:
             workspace = adopt(workspace)
         workspace.require_own()
-        with self._listed:
-            charge = self._charge_of(workspace.root)
-            self._listing.add(workspace.root)
-            self._charges[charge.name] = charge
-        self._enter(charge)
-        return charge.name
+        return self._roster.add(workspace).name
 
     def release(self, name: str) -> None:
         """Keep it no more, until it is adopted by name again."""
-        with self._listed:
-            charge = self._charge(name)
-            self._listing.remove(charge.root)
-            del self._charges[name]
-        self._let_go(charge)
+        self._roster.remove(name)
 
     @contextmanager
     def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """A desk at this workspace."""
-        charge = self._charge(name)
-        keeper, hanging = charge.keeper, charge.hanging
-        if hanging is None and (keeper is None or not keeper.kept):
-            self._enter(charge)
-            keeper = charge.keeper
+        """Access to this workspace; `told` is called after each step of a dream."""
+        managed = self._roster.get(name)
+        keeper, hanging = managed.keeper, managed.hanging
+        if hanging is None and (keeper is None or not keeper.holds_lock):
+            self._roster.acquire(managed)
+            keeper = managed.keeper
         if keeper is None or hanging is not None:
-            why = hanging or charge.problem or Problem("it is being taken up", "try again")
-            raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}", why.advice)
-        # At one that is not kept notes are taken and status is given; stores are refused, with the reason.
-        yield DaemonAccess(keeper, self._config, told, self._looker.dream, self._wake, self._serving)
+            why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
+            raise NotKeptError(f"{managed.root} is not in the daemon's keeping: {why.what}", why.advice)
+        # Without the lock notes are still taken and status is given; the stores are refused, with the reason.
+        yield DaemonAccess(keeper, self._config, told, self._scheduler.dream, self._wake, self._service_status)
 
-    # ------------------------------------------------------------ its life
+    # ------------------------------------------------------------ start, reload, stop
 
     def start(self) -> None:
-        """Take up every workspace that is known, and look after them.
+        """Look up and open every workspace that is listed, and schedule its work.
 
-        What takes up goes on after this, workspace by workspace: a disk that hangs keeps no other one waiting.
+        The opening goes on after this returns, one workspace at a time: a disk that hangs delays no other one.
         """
-        self._take_all()
-        self._looker.start()
-        self._ready = True
+        self._look_up_all()
+        self._scheduler.start()
+        self._roster.ready = True
 
     def reload(self) -> None:
         """Read the configuration again. Raises ConfigError and keeps the old one when the new one is bad."""
@@ -202,189 +190,89 @@ class Daemon:
             config = self._load()
         except Exception as error:
             why = Problem.of(error)
-            self._refused = (
+            self._config_problem = (
                 Problem(f"the new configuration is refused and the old one stands: {why.what}", why.advice),
             )
             raise
-        self._config, self._refused = config, ()
+        self._config, self._config_problem = config, ()
         self._embedding.try_again(download=config.embeddings.download)
-        self._looker.dreams.resize(config.daemon.concurrent_dreams)
-        for charge in self._sorted():
-            if charge.keeper is not None:
-                charge.keeper.reopen()
-        self._take_all()
-        self._looker.look_at_all()
+        self._scheduler.dreams.resize(config.daemon.concurrent_dreams)
+        for managed in self._roster.all():
+            if managed.keeper is not None:
+                managed.keeper.reopen()
+        self._look_up_all()
+        self._scheduler.look_at_all()
 
     def stop(self, seconds: float) -> bool:
-        """End: nothing new begins, dreams stop at their next node. Whether all ended within the time."""
+        """Begin nothing new, stop dreams at their next node, close every workspace; whether all ended in time."""
         deadline = time.monotonic() + seconds
         self._stopping.set()
-        self._watcher.close()
-        ended = self._looker.end(max(0.0, deadline - time.monotonic()))
-        for charge in self._sorted():
-            if (keeper := charge.keeper) is None:
+        self._roster.watcher.close()
+        ended = self._scheduler.stop(max(0.0, deadline - time.monotonic()))
+        for managed in self._roster.all():
+            if (keeper := managed.keeper) is None:
                 continue
-            # Of a window: a thread that is at it would keep the process from ending.
+            # A client's thread that is at work in it would keep the process from ending.
             while keeper.busy and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
-            if keeper.busy or charge.look_began is not None:
+            if keeper.busy or managed.look_started is not None:
                 ended = False
             else:
-                keeper.leave()
-        return ended and self._ready
+                keeper.release()
+        return ended and self._roster.ready
 
-    # ------------------------------------------------------------ taking up and letting go
+    def _look_up_all(self) -> None:
+        """Look up what every entry names, each in a job of its own; waits for those whose disk answers."""
+        entries = self._roster.read_entries()
+        futures = [
+            self._scheduler.upkeep.submit(partial(self._roster.look_up, one), owner=str(one)) for one in entries
+        ]
+        for entry, future in zip(entries, futures, strict=True):
+            future.add_done_callback(partial(log_failure, entry.text, "entry_not_looked_up"))
+        wait(futures, _LOOK_UP_SECONDS)
 
-    def _take_all(self) -> None:
-        """Look up what every entry of the registry and the configuration names, each in a slot."""
-        with self._listed:
-            entries = self._listing.read(self._config.daemon.workspaces)
-        self._twins = {}
-        looked_up = [self._looker.upkeep.submit(partial(self._take, entry), whose=str(entry)) for entry in entries]
-        for entry, future in zip(entries, looked_up, strict=True):
-            future.add_done_callback(partial(told, entry.text, "entry_not_looked_up"))
-        wait(looked_up, _LISTING_SECONDS)  # those on a disk that hangs come when it answers
+    def _resume(self, managed: ManagedWorkspace, keeper: Keeper) -> None:
+        """Go on with the dream that the last daemon was interrupted in, if there is one."""
+        if keeper.unfinished_dream:
+            self._scheduler.resume(managed, keeper)
 
-    def _take(self, entry: Entry) -> None:
-        """Look after what the entry names, and no longer after what no entry names."""
-        found = self._listing.look_up(entry)
-        with self._listed:
-            for root in self._listing.learn(entry, found):
-                try:
-                    charge = self._charge_of(root)
-                except UsageError as error:
-                    self._twins[root] = Problem.of(error)
-                else:
-                    self._charges[charge.name] = charge
-            charges = {charge.root: charge for charge in self._sorted()}
-            gone = [self._charges.pop(charges[root].name) for root in self._listing.unnamed(charges)]
-        for charge in gone:
-            self._let_go(charge)
-        self._looker.wake()
-
-    def _charge_of(self, root: Path) -> ManagedWorkspace:
-        """The charge of this root, or a new one. Raises UsageError when another one has its name."""
-        name = name_of(root)
-        charge = self._charges.get(name) or ManagedWorkspace(name, root)
-        if charge.root != root:
-            what = f"{root} would be called {name}, as {charge.root} is already"
-            raise UsageError(what, "rename one of the folders")
-        return charge
-
-    def _enter(self, charge: ManagedWorkspace) -> None:
-        """Try to get hold of it; what is in the way is its problem, and no other workspace's."""
-        if not charge.entering.acquire(timeout=_ENTERING_SECONDS):
-            return  # on a disk that hangs, perhaps: whoever is at it goes on
-        try:
-            lent = charge.keeper is not None and charge.keeper.lent
-            if not (charge.is_kept or lent or self._stopping.is_set()) and self._charges.get(charge.name) is charge:
-                self._enter_now(charge)
-            if charge.keeper is not None and self._charges.get(charge.name) is not charge:
-                charge.keeper.leave()  # let go meanwhile
-        finally:
-            charge.entering.release()
-
-    def _enter_now(self, charge: ManagedWorkspace) -> None:
-        log = logs.get(workspace=charge.name)
-        try:
-            workspace = self._opening(charge.root)
-            workspace.require_own()
-            if charge.keeper is None:
-                warned = partial(_warned, charge.name)
-                charge.keeper = Keeper(workspace, charge.name, lambda: self._config, self._embedding, warned)
-            charge.keeper.enter()
-        except Exception as error:  # noqa: BLE001 - one bad workspace does not stop the others
-            problem = Problem.of(error)
-            if charge.problem != problem:
-                log.warning("workspace_refused", error=error)
-            charge.problem = problem
-            return
-        charge.problem, charge.watched = None, None
-        self._watch(charge)
-        log.info("workspace_adopted", root=str(charge.root))
-        if charge.keeper.unfinished:
-            self._looker.resume(charge, charge.keeper)
-
-    def _let_go(self, charge: ManagedWorkspace) -> None:
-        """Leave one that is no longer among the charges."""
-        self._watcher.forget(charge.root)
-        if charge.entering.acquire(timeout=_ENTERING_SECONDS):  # else whoever takes it up now lets it go
-            try:
-                if charge.keeper is not None:
-                    charge.keeper.leave()
-            finally:
-                charge.entering.release()
-        logs.get(workspace=charge.name).info("workspace_released")
-
-    def _watch(self, charge: ManagedWorkspace) -> None:
-        """Have its changes told: by the watcher that there is now, and of the transcripts as configured now."""
-        watcher, transcripts = self._watcher, self._config.sources.transcripts
-        ended = self._stopping.is_set() or self._charges.get(charge.name) is not charge
-        if charge.watched != (watcher, transcripts) and not ended:
-            watcher.watch(charge.root, transcripts)
-            charge.watched = (watcher, transcripts)
-
-    # ------------------------------------------------------------ what it says
-
-    def _charge(self, name: str) -> ManagedWorkspace:
-        charge = self._charges.get(name)
-        if charge is None and not self._ready:
-            raise NotKeptError("the daemon is starting: it takes up its workspaces", "try again")
-        if charge is None:
-            known = ", ".join(sorted(self._charges)) or "none yet"
-            raise UnknownWorkspaceError(
-                f"the daemon keeps no workspace {name!r} (it keeps {known})", "'dreamd init' adds one"
-            )
-        return charge
-
-    def _sorted(self) -> list[ManagedWorkspace]:
-        return [charge for _, charge in sorted(self._charges.copy().items())]
-
-    def _changed(self, root: Path, change: Change) -> None:
-        charge = self._charges.get(name_of(root))
-        if charge is not None:
-            charge.stir(change)
-            self._looker.wake()
+    # ------------------------------------------------------------ status
 
     def _wake(self, keeper: Keeper) -> None:
-        self._changed(keeper.workspace.root, Change.SCRATCH)
+        self._roster.mark_changed(keeper.workspace.root, Change.SCRATCH)
 
     def _unbound(self) -> Iterator[Problem]:
-        """What of the configuration only a restart can change."""
+        """A change of the port that only a restart can carry out."""
         now = (self._config.http.host, self._config.http.port)
         if now != self._bound:
             what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"
             yield Problem(what, "restart it ('systemctl --user restart dreamd')")
 
-    def _serving(self, keeper: Keeper) -> Serving:
-        now, charge = utc_now(), self._charges.get(keeper.name)
-        words, at = keeper.lent or "when the daemon can keep it", None
-        if keeper.kept:
+    def _service_status(self, keeper: Keeper) -> ServiceStatus:
+        now, managed = utc_now(), self._roster.find(keeper.name)
+        words, at = keeper.offline_reason or "when the daemon can keep it", None
+        if keeper.holds_lock:
             foreseen = upcoming(
-                now, self._looker.history(keeper, now), keeper.pending(now), self._looker.thresholds()
+                now, self._scheduler.history(keeper, now), keeper.pending(now), self._scheduler.thresholds()
             )
-            words, at = foreseen.detail, foreseen.at if foreseen.act is Action.DREAM else None
-        charged = charge.problem if charge is not None else None
-        problems = (charged, keeper.trouble, keeper.pass_trouble, *keeper.unread)
-        return Serving(
+            words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
+        open_problem = managed.problem if managed is not None else None
+        problems = (open_problem, keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts)
+        return ServiceStatus(
             pid=os.getpid(),
             since=self._since,
             upcoming=words,
             at=at,
             dreaming=keeper.dreaming,
-            alone=keeper.held_up,
+            alone=keeper.exclusive_busy,
             problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
         )
 
     def _status(self, keeper: Keeper) -> Status:
-        return status(keeper.workspace, self._config, utc_now(), self._serving(keeper))
+        return status(keeper.workspace, self._config, utc_now(), self._service_status(keeper))
 
-    def _standings(self) -> Iterator[Standing]:
+    def _gauges(self) -> Iterator[WorkspaceGauges]:
         now = utc_now()
-        for charge in self._sorted():
-            if charge.keeper is not None and charge.hanging is None:
-                yield charge.keeper.standing(now)
-
-
-def _warned(name: str, what: str, error: Exception) -> None:
-    logs.get(workspace=name).error(f"{what}_failed", error=error)
+        for managed in self._roster.all():
+            if managed.keeper is not None and managed.hanging is None:
+                yield managed.keeper.gauges(now)

@@ -1,4 +1,4 @@
-"""So many jobs at once: urgent ones first, the others in the order in which they came."""
+"""Job queue: runs at most so many jobs at once, urgent ones first, never two of one owner."""
 
 import heapq
 import math
@@ -15,14 +15,14 @@ Result = TypeVar("Result")
 
 _Job = tuple[int, int, str, Callable[[], Any], "Future[Any]"]
 
-# Of jobs that hang so many hold no slot: a thread costs little, and not nothing.
+# At most so many hanging jobs are replaced by new threads: a thread costs little, and not nothing.
 _MOST_HANGING = 64
 
 
 class JobQueue:
-    """Threads that run jobs. A thread is started when a job finds none free, and ends when there is nothing to do.
+    """Runs jobs in at most `size` threads, which start when a job needs one and end when no job waits.
 
-    A job that runs for longer than `patience` seconds is taken to hang, on a disk perhaps, and holds no slot.
+    A job that runs for longer than `patience` seconds is taken to hang, on a disk perhaps, and no longer counts.
     """
 
     def __init__(self, name: str, size: int, patience: float = math.inf) -> None:
@@ -32,9 +32,9 @@ class JobQueue:
         self._jobs: list[_Job] = []
         self._order = count()
         self._change = threading.Condition()
-        self._begun: dict[object, float] = {}  # by thread: when its job began
-        self._at_work: set[str] = set()
-        self._once: dict[str, Future[Any]] = {}
+        self._started: dict[object, float] = {}  # by thread: when its job began
+        self._busy_owners: set[str] = set()
+        self._once: dict[str, Future[Any]] = {}  # waiting jobs by their `once`
         self._closed = False
         self.ended = 0
         """How many jobs have ended."""
@@ -42,7 +42,7 @@ class JobQueue:
     @property
     def running(self) -> int:
         """How many jobs run now."""
-        return len(self._begun)
+        return len(self._started)
 
     @property
     def waiting(self) -> int:
@@ -50,17 +50,18 @@ class JobQueue:
         return len(self._jobs)
 
     def resize(self, size: int) -> None:
-        """From now on so many at once; what runs goes on."""
+        """Run so many jobs at once from now on; those that run go on."""
         with self._change:
             self._size = size
             self._start()
 
     def submit(
-        self, job: Callable[[], Result], *, whose: str = "", urgent: bool = False, once: str = ""
+        self, job: Callable[[], Result], *, owner: str = "", urgent: bool = False, once: str = ""
     ) -> "Future[Result]":
-        """Run the job when there is a slot and no other job of its owner runs. Raises StoppedError after `close`.
+        """Run the job when there is a thread for it and no other job of its owner runs; its future.
 
-        While one that was submitted `once` under a name waits, that one's future is the answer to the next.
+        While a job with the same `once` waits, that job's future is returned and this job is dropped. Raises
+        StoppedError after `close`.
         """
         with self._change:
             if self._closed:
@@ -70,18 +71,18 @@ class JobQueue:
                 future = Future()
                 if once:
                     self._once[once] = future
-                    job = self._begins(once, job)
-                heapq.heappush(self._jobs, (not urgent, next(self._order), whose, job, future))
+                    job = self._no_longer_waiting(once, job)
+                heapq.heappush(self._jobs, (not urgent, next(self._order), owner, job, future))
             self._start()
         return future
 
-    def go_on(self) -> None:
-        """Run what waits for jobs that have been found to hang."""
+    def start_waiting(self) -> None:
+        """Start jobs that waited for others which have since been found to hang."""
         with self._change:
             self._start()
 
     def close(self) -> None:
-        """Take no more jobs; what waits ends with StoppedError, what runs goes on."""
+        """Take no more jobs: those that wait end with StoppedError, those that run go on."""
         with self._change:
             self._closed = True
             dropped, self._jobs = self._jobs, []
@@ -91,69 +92,69 @@ class JobQueue:
             )
 
     def drained(self, seconds: float) -> bool:
-        """Wait for what runs, at most so long; whether all has ended."""
+        """Wait at most so long for the jobs that run; whether all have ended."""
         with self._change:
-            return self._change.wait_for(lambda: not self._begun, seconds)
+            return self._change.wait_for(lambda: not self._started, seconds)
 
-    def _begins(self, once: str, job: Callable[[], Result]) -> Callable[[], Result]:
-        def begun() -> Result:
+    def _no_longer_waiting(self, once: str, job: Callable[[], Result]) -> Callable[[], Result]:
+        def run() -> Result:
             with self._change:
                 self._once.pop(once, None)
             return job()
 
-        return begun
+        return run
 
-    def _held(self) -> int:
-        """How many slots are held."""
+    def _slots_taken(self) -> int:
+        """How many running jobs count."""
         late = time.monotonic() - self._patience
-        hanging = sum(begun < late for begun in self._begun.values())
-        return len(self._begun) - min(hanging, _MOST_HANGING)
+        hanging = sum(started < late for started in self._started.values())
+        return len(self._started) - min(hanging, _MOST_HANGING)
 
     def _start(self) -> None:
-        for _ in range(min(len(self._jobs), self._size - self._held())):
+        for _ in range(min(len(self._jobs), self._size - self._slots_taken())):
             thread = object()
-            self._begun[thread] = time.monotonic()
+            self._started[thread] = time.monotonic()
             try:
-                # A daemon's thread: a job that does not end must not keep the process from ending.
+                # A daemon thread: a job that does not end must not keep the process from ending.
                 threading.Thread(target=self._run, args=(thread,), name=self._name, daemon=True).start()
-            except RuntimeError:  # this user may have no more of them: `go_on` tries again
-                del self._begun[thread]
+            except RuntimeError:  # this user may have no more of them: `start_waiting` tries again
+                del self._started[thread]
                 return
 
     def _run(self, thread: object) -> None:
-        whose = ""
+        owner = ""
         while True:
             with self._change:
-                self._at_work.discard(whose)
-                self._begun[thread] = time.monotonic()
-                taken = self._next() if self._held() <= self._size else None
-                if taken is None:
-                    del self._begun[thread]
+                self._busy_owners.discard(owner)
+                self._started[thread] = time.monotonic()
+                entry = self._next() if self._slots_taken() <= self._size else None
+                if entry is None:
+                    del self._started[thread]
                     self._change.notify_all()
                     return
-                *_, whose, job, future = taken
-                if whose:
-                    self._at_work.add(whose)
+                *_, owner, job, future = entry
+                if owner:
+                    self._busy_owners.add(owner)
             if not future.set_running_or_notify_cancel():
                 continue
             try:
                 result = job()
-            except BaseException as error:  # noqa: BLE001 - it is the future's, who asked gets it
+            except BaseException as error:  # noqa: BLE001 - it is raised where the future's result is asked for
                 future.set_exception(error)
             else:
                 future.set_result(result)
             self.ended += 1
-            del taken, job, future  # a thread that waits keeps nothing alive
+            del entry, job, future  # while the thread waits nothing of them stays alive
 
     def _next(self) -> _Job | None:
-        """The first job whose owner has none that runs, taken out."""
-        held, found = list[_Job](), None
-        while self._jobs and found is None:
+        """Take out the first job whose owner has none that runs."""
+        skipped, first = list[_Job](), None
+        while self._jobs and first is None:
             job = heapq.heappop(self._jobs)
-            if job[2] in self._at_work:
-                held.append(job)
+            if job[2] in self._busy_owners:
+                skipped.append(job)
             else:
-                found = job
-        for job in held:
+                first = job
+        for job in skipped:
             heapq.heappush(self._jobs, job)
-        return found
+        return first

@@ -1,4 +1,4 @@
-"""What the daemon does for one workspace: a dream, a consolidation pass, taking in what was just written."""
+"""Jobs: the daemon's work on one workspace: a dream, a consolidation pass, ingestion, session maintenance."""
 
 import sqlite3
 import threading
@@ -22,88 +22,87 @@ from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
 
-# So long at once: who has more to read or to compare goes on after the others.
+# A pass or an ingestion that has more to do goes on after other workspaces had their turn.
 _TURN_SECONDS = 5.0
 MOST_UNREAD = 5
-# Between these nodes a dream that is told to stop does so: what follows is short, and makes it true.
+# After these nodes a dream stops when the daemon does; the nodes after them are short and commit it.
 _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "reflect", "synthesize", "guard"}
 
 
 class Jobs:
-    """Does them, counts them and logs them. `stopping` is set when the daemon ends."""
+    """Carries out jobs, counts and logs them. `stopping` is set when the daemon ends."""
 
     def __init__(self, metrics: Metrics, stopping: threading.Event) -> None:
         self._metrics = metrics
         self._stopping = stopping
 
-    def dream(self, keeper: Keeper, reason: Reason, mode: Mode, told: Callable[[Step], None]) -> Outcome:
-        """One dream, as `dream_now`; its end is logged and counted, whatever it is.
+    def dream(self, keeper: Keeper, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
+        """Dream once, as `dream_now`, and log and count how it ends.
 
-        Raises StoppedError at a node's end when the daemon stops: the next start goes on with it.
+        Raises StoppedError after a node when the daemon stops: its next start goes on from there.
         """
         log = logs.get(workspace=keeper.name, reason=reason.value)
         began = time.monotonic()
         keeper.dreaming = "a dream begins now"
-        ended_session, settled = keeper.session_ended, False
+        session_ended, settled = keeper.session_ended, False
         try:
-            with keeper.alone() as store:
+            with keeper.exclusive() as store:
                 log.info("dream_started", mode=mode.value)
                 since = utc_now()
                 try:
-                    outcome = dream_now(store, reason, mode, self._steps(keeper, told))
+                    outcome = dream_now(store, reason, mode, self._steps(keeper, on_step))
                     settled = mode is not Mode.DRY
                 finally:
                     for notice in store.notices:
                         log.warning("dream_noticed", problem=notice)
                     if store.unread is not None:
-                        keeper.unread = unread(store.unread)
-                    # What failed and what was refused was paid for as well. A ledger that cannot be read is told by
-                    # what the dream itself fails with.
+                        keeper.unread_transcripts = unread_problems(store.unread)
+                    # Failed and refused calls were paid for as well. An unreadable ledger fails the dream itself.
                     with suppress(sqlite3.Error):
                         self._metrics.paid(keeper.name, store.ledger.spent(since=since))
         except BaseException as error:
             settled = isinstance(error, NothingToDoError)
-            self._not_dreamt(keeper, reason, mode, error, time.monotonic() - began)
+            self._record_failure(keeper, reason, mode, error, time.monotonic() - began)
             raise
         finally:
             keeper.dreaming = ""
-            # One that failed is tried again for the same reason.
-            if settled and ended_session is not None:
-                keeper.session_settled(ended_session)
-        keeper.failures, keeper.trouble = 0, None
-        self._dreamt(keeper, reason, outcome, time.monotonic() - began)
+            # A dream that failed is tried again for the same reason.
+            if settled and session_ended is not None:
+                keeper.clear_session_end(session_ended)
+        keeper.failures, keeper.dream_problem = 0, None
+        self._record_dream(keeper, reason, outcome, time.monotonic() - began)
         return outcome
 
-    def take_in(self, keeper: Keeper, *, transcripts: bool) -> bool:
-        """Make crystals of what was just written, so that it is felt and found at once; passes do the rest.
+    def ingest(self, keeper: Keeper, *, transcripts: bool) -> bool:
+        """Make crystals of new notes and transcripts, so that they are found at once; whether all was read.
 
-        Whether all was read: it goes on for a few seconds at most. Raises BusyError when the transcripts have to wait
-        for a dream.
+        It ends after a few seconds. Raises BusyError when transcripts have to wait for a dream.
         """
         with keeper.store() as store:
             absorb_notes(store, utc_now())
         if not transcripts:
             return True
-        enough = self._enough()
-        with keeper.alone(wait=False) as store:
-            found = absorb_transcripts(store, transcript_files(store), utc_now(), stop=enough)
-            complete = not enough()
-            if found.turns and complete:
-                embed(store, enough)
-        keeper.unread = unread(found.problems)
-        if found.turns or found.problems:
+        is_over = self._turn()
+        with keeper.exclusive(wait=False) as store:
+            read = absorb_transcripts(store, transcript_files(store), utc_now(), stop=is_over)
+            complete = not is_over()
+            if read.turns and complete:
+                embed(store, is_over)
+        keeper.unread_transcripts = unread_problems(read.problems)
+        if read.turns or read.problems:
             log = logs.get(workspace=keeper.name)
-            log.info("transcripts_read", turns=found.turns, problems=len(found.problems))
-            for problem in found.problems:
+            log.info("transcripts_read", turns=read.turns, problems=len(read.problems))
+            for problem in read.problems:
                 log.warning("transcript_unread", problem=problem)
         return complete
 
-    def _enough(self) -> Callable[[], bool]:
+    def _turn(self) -> Callable[[], bool]:
+        """Tells whether the time of a turn is over, or the daemon stops."""
         until = time.monotonic() + _TURN_SECONDS
         return lambda: self._stopping.is_set() or time.monotonic() >= until
 
     def maintain(self, keeper: Keeper, now: datetime) -> None:
-        """What time does to the sessions' working memory."""
+        """Expire, evict and promote what is due in the sessions' working memory."""
         with keeper.store() as store:
             done = maintain(store, now)
         if done.changed:
@@ -112,23 +111,23 @@ class Jobs:
             logs.get(workspace=keeper.name).info("sessions_maintained", **figures)
 
     def consolidate(self, keeper: Keeper, reason: Reason | None, now: datetime) -> None:
-        """One pass. Raises BusyError when a dream is under way."""
+        """Run one consolidation pass. Raises BusyError while a dream runs."""
         log = logs.get(workspace=keeper.name)
         began = time.monotonic()
         try:
-            with keeper.alone(wait=False) as store:
+            with keeper.exclusive(wait=False) as store:
                 keeper.changed = False
-                done = consolidate(store, now, self._enough())
+                done = consolidate(store, now, self._turn())
         except BusyError:
             raise
         except Exception as error:
             keeper.changed = True
-            keeper.pass_trouble = _told_of_pass(error)
+            keeper.pass_problem = _pass_problem(error)
             self._metrics.passed(keeper.name, "failed")
             log.error("pass_failed", error=error, seconds=round(time.monotonic() - began, 3))
             raise
-        keeper.pass_trouble = None
-        keeper.unread = unread(done.problems)
+        keeper.pass_problem = None
+        keeper.unread_transcripts = unread_problems(done.problems)
         self._metrics.passed(keeper.name)
         if not done.complete:
             keeper.changed = True
@@ -140,30 +139,30 @@ class Jobs:
             log.warning("transcript_unread", problem=problem)
 
     def skip(self, keeper: Keeper, reason: Reason, detail: str, now: datetime) -> None:
-        """A look came to nothing, and the ledger knows why."""
+        """Record in the ledger why no dream was due."""
         with keeper.store() as store:
             store.ledger.skip(f"{now:%Y%m%dT%H%M%S%f}Z", reason.value, detail, now)
         self._metrics.dreamed(keeper.name, reason.value, "skipped")
         logs.get(workspace=keeper.name).debug("dream_skipped", reason=reason.value, why=detail)
 
-    def _steps(self, keeper: Keeper, told: Callable[[Step], None]) -> Callable[[Step], None]:
+    def _steps(self, keeper: Keeper, on_step: Callable[[Step], None]) -> Callable[[Step], None]:
         last = time.monotonic()
 
-        def tell(step: Step) -> None:
+        def report(step: Step) -> None:
             nonlocal last
             now = time.monotonic()
             self._metrics.node_took(step.node, now - last)
             last = now
             keeper.dreaming = f"a dream runs now ({step.node} is done)"
-            told(step)
+            on_step(step)
             if self._stopping.is_set() and step.node in _STOPPABLE:
                 raise StoppedError(
                     "the daemon stops", f"the dream is checkpointed after {step.node} and goes on at the next start"
                 )
 
-        return tell
+        return report
 
-    def _dreamt(self, keeper: Keeper, reason: Reason, outcome: Outcome, seconds: float) -> None:
+    def _record_dream(self, keeper: Keeper, reason: Reason, outcome: Outcome, seconds: float) -> None:
         dream, usage = outcome.dream, outcome.dream.usage
         ended = {Mode.AUTO: "committed", Mode.PROPOSE: "proposed", Mode.DRY: "dry"}[outcome.mode]
         self._metrics.dreamed(keeper.name, reason.value, ended, seconds=seconds)
@@ -186,7 +185,9 @@ class Jobs:
             seconds=round(seconds, 3),
         )
 
-    def _not_dreamt(self, keeper: Keeper, reason: Reason, mode: Mode, error: BaseException, seconds: float) -> None:
+    def _record_failure(
+        self, keeper: Keeper, reason: Reason, mode: Mode, error: BaseException, seconds: float
+    ) -> None:
         log = logs.get(workspace=keeper.name, reason=reason.value, seconds=round(seconds, 3))
         if isinstance(error, NothingToDoError):
             keeper.last_look = utc_now()
@@ -195,33 +196,33 @@ class Jobs:
         elif isinstance(error, StoppedError | FencedError):
             log.warning("dream_interrupted", why=str(error))
         elif isinstance(error, RejectedError):
-            _failed(keeper, error)
+            _count_failure(keeper, error)
             self._metrics.dreamed(keeper.name, reason.value, "rejected", seconds=seconds)
             log.warning("dream_rejected", why=str(error))
         elif isinstance(error, BusyError):
             log.info("dream_held_up", why=str(error))
         else:
-            _failed(keeper, error)
+            _count_failure(keeper, error)
             self._metrics.dreamed(keeper.name, reason.value, "failed", seconds=seconds)
             log.error("dream_failed", error=error, mode=mode.value)
 
 
-def unread(problems: Sequence[str]) -> tuple[Problem, ...]:
-    """What of the transcripts could not be read, as the status tells it: the first few, and how many more."""
-    told = tuple(Problem(" ".join(problem.split())) for problem in problems[:MOST_UNREAD])
+def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
+    """Unreadable parts of transcripts, as the status shows them: the first few, and how many more there are."""
+    first = tuple(Problem(" ".join(problem.split())) for problem in problems[:MOST_UNREAD])
     if len(problems) <= MOST_UNREAD:
-        return told
+        return first
     more = Problem(f"{len(problems) - MOST_UNREAD} more parts of transcripts could not be read", "the log names them")
-    return (*told, more)
+    return (*first, more)
 
 
-def _told_of_pass(error: BaseException) -> Problem:
-    said = Problem.of(error)
-    return Problem(f"the last consolidation pass failed: {said.what}", said.advice)
+def _pass_problem(error: BaseException) -> Problem:
+    why = Problem.of(error)
+    return Problem(f"the last consolidation pass failed: {why.what}", why.advice)
 
 
-def _failed(keeper: Keeper, error: BaseException) -> None:
-    """The next try waits, and longer each time: the ledger could not be told perhaps."""
-    keeper.trouble = Problem.of(error)
+def _count_failure(keeper: Keeper, error: BaseException) -> None:
+    """Have the next try wait, longer after each failure, also when the ledger could not be written."""
+    keeper.dream_problem = Problem.of(error)
     keeper.last_look = keeper.failed_at = utc_now()
     keeper.failures += 1

@@ -1,37 +1,32 @@
-"""One workspace in the daemon's keeping: its lock for the daemon's life, its stores while somebody uses them."""
+"""Keeper: keeps one workspace for the daemon; holds its lock until the daemon exits, opens its stores on demand."""
 
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.dream.proposals import DECLINED
-from daemon.dream.run import unseen_seeds
-from daemon.observability.metrics import Standing
-from daemon.service.pending import PendingNotes, stamp
+from daemon.observability.metrics import WorkspaceGauges
+from daemon.service.facts import PendingNotes, StoreFacts, file_stamp, read_store_facts
 from daemon.service.schedule import History, Pending
 from daemon.service.store_lease import StoreLease
-from daemon.sessions.for_dreams import waiting_count
 from daemon.sessions.maintenance import next_due
 from daemon.workspace.database_facts import lifecycles
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
 from state.document.document import parse
 from state.errors import BusyError, DreamdError, FencedError, StoppedError
-from state.signals.hormones import Baselines, Hormones, decayed
+from state.signals.hormones import Baselines, decayed
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import daily_spend
-from state.stores.history.ledger import Run
 
 if TYPE_CHECKING:
     from daemon.workspace.status import Problem
@@ -39,28 +34,15 @@ if TYPE_CHECKING:
 COMMAND = "dreamd serve"
 # Open stores hold memory and descriptors; to open them again takes some 20 ms.
 IDLE_SECONDS = 120.0
-_RUNS_LOOKED_AT = 50
-# In `meta`: when the session ended for which a dream is due.
-_ENDED = "session_ended"
-_FAILURES = ("failed", "rejected")
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the stores said when they were last used: enough to decide without opening them."""
-
-    levels: Hormones
-    crystals: int = 0
-    seeds: int = 0
-    undreamt: int = 0
-    left_over: int = 0
-    proposal: str = ""
-    unfinished: str = ""
-    sessions_due: datetime | None = None
+# The key in `meta`: when the session ended for which a dream is due.
+_SESSION_ENDED = "session_ended"
 
 
 class Keeper:
-    """Keeps one workspace. `config` is asked whenever the stores are opened. Any thread may call."""
+    """The lock and the open stores of one workspace, and what decisions about it need. Any thread may call.
+
+    `config` is called whenever the stores are opened; `on_failure` is told what fails in the background.
+    """
 
     def __init__(
         self,
@@ -68,198 +50,206 @@ class Keeper:
         name: str,
         config: Callable[[], Config],
         embedding: Embedding,
-        warned: Callable[[str, Exception], None],
+        on_failure: Callable[[str, Exception], None],
     ) -> None:
         self.workspace = workspace
         self.name = name
+        self.embedding = embedding
         self.changed = True  # since the last pass
         self.session_ended: datetime | None = None
-        self.dreaming = ""
+        self.dreaming = ""  # how far the dream is that runs, in words
         self.last_pass: datetime | None = None
         self.last_spike_pass: datetime | None = None
         self.last_look: datetime | None = None
-        self.ceiling_until: datetime | None = None
-        # Of this process; what the ledger could be told, it knows as well.
+        # Failed dreams of this process; the ledger knows them too, unless it could not be written.
         self.failures = 0
         self.failed_at: datetime | None = None
-        self.trouble: Problem | None = None  # what the last dream failed with
-        self.pass_trouble: Problem | None = None  # what the last pass failed with
-        self.unread: tuple[Problem, ...] = ()  # what of the transcripts could not be read
+        self.dream_problem: Problem | None = None
+        self.pass_problem: Problem | None = None
+        self.unread_transcripts: tuple[Problem, ...] = ()
         self._config = config
-        self.embedding = embedding
-        self._warned = warned
+        self._on_failure = on_failure
         self._lock: Lock | None = None
-        self._lending = threading.Lock()
+        self._offline = threading.Lock()
         self._indexing: Indexing | None = None
-        self._soon = StoreLease(self._open, lambda: (self._lock, self._config()))
-        self._long = StoreLease(self._open, lambda: (self._lock, self._config()))
-        self._known: Known | None = None
-        self._runs: tuple[Run, ...] = ()
+        self._short_lease = StoreLease(self._open, lambda: (self._lock, self._config()))
+        self._long_lease = StoreLease(self._open, lambda: (self._lock, self._config()))
+        self._leases = (self._short_lease, self._long_lease)
+        self._facts: StoreFacts | None = None
+        self._facts_current = False  # since it was acquired, or configured otherwise
+        self._facts_lock = threading.Lock()  # while they are read: what was read earlier shall not come later
         self._pending = PendingNotes(workspace)
-        self._learnt = False  # since it was taken up, or configured otherwise
         self._writes = 0
         self._lifecycles: tuple[int, dict[str, int]] = (-1, {})
         self._schema: tuple[object, bool] = ((), False)
 
     @property
-    def kept(self) -> bool:
-        """Whether the workspace is this process's."""
+    def holds_lock(self) -> bool:
+        """Whether this process holds the workspace's lock."""
         return self._lock is not None
 
     @property
     def sessions_due(self) -> datetime | None:
-        """When the working memory of a session wants maintenance; None: none does."""
-        return self._known.sessions_due if self._known else None
+        """When the working memory of a session wants maintenance; None when none does."""
+        return self._facts.sessions_due if self._facts else None
 
     @property
-    def unfinished(self) -> str:
+    def unfinished_dream(self) -> str:
         """The id of a dream that was interrupted; empty when there is none."""
-        return self._known.unfinished if self._known else ""
+        return self._facts.unfinished_dream if self._facts else ""
 
-    def enter(self) -> None:
-        """Take the lock, finish what was interrupted, and learn how things are.
+    def acquire(self) -> None:
+        """Take the lock, recover from an interruption, and read the facts.
 
         Raises BusyError when another process has the workspace, and what its stores fail with; the lock is then free.
         """
         if self._lock is not None:
             return
-        if self.lent:
-            raise BusyError(f"{self.workspace.root}: {self.lent}", "wait for it and try again")
-        if not all(bench.rest() for bench in (self._soon, self._long)):
-            # Fenced, and does not know it yet. It is not waited for: a dream may wait for its model for minutes.
+        if self.offline_reason:
+            raise BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
+        if not all(lease.close_idle() for lease in self._leases):
+            # Its user is fenced and does not know it yet. Nobody waits for it: a dream's model may take minutes.
             raise BusyError(
                 f"{self.workspace.root}: what was under way when it was taken over has to end", "wait for it"
             )
-        lock, self._learnt = acquire(self.workspace, COMMAND), False
+        lock, self._facts_current = acquire(self.workspace, COMMAND), False
         self._indexing = self._new_indexing(lock)
         self._lock = lock
         try:
-            with self.alone() as store:
+            with self.exclusive() as store:
                 recover(store)
                 self.session_ended = self.session_ended or _session_ended(store)
         except BaseException:
-            self.leave()
+            self.release()
             raise
 
-    def session_ends(self, now: datetime) -> None:
-        """A session has ended, and a dream is due for it: durable when this returns."""
+    def record_session_end(self, now: datetime) -> None:
+        """Remember that a session ended and a dream is due for it; durable when this returns."""
         with self.store() as store, transaction(store.crystals.connection) as connection:
-            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_ENDED, to_text(now)))
+            connection.execute(
+                "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_SESSION_ENDED, to_text(now))
+            )
         self.session_ended = now
 
-    def session_settled(self, ended: datetime) -> None:
-        """The dream for the session that ended then is dreamt, or needless; one that ended since is not."""
+    def clear_session_end(self, ended: datetime) -> None:
+        """No dream is due any more for the session that ended then; for one that ended since, it still is."""
         if self.session_ended == ended:
             self.session_ended = None
-        # Else it is dreamt once more after the next start, or found needless.
+        # Should this fail, one more dream follows the next start, or is found needless.
         with suppress(sqlite3.Error, DreamdError), self.store() as store:
             connection = store.crystals.connection
             with transaction(connection):
-                connection.execute("DELETE FROM meta WHERE name = ? AND value = ?", (_ENDED, to_text(ended)))
+                connection.execute("DELETE FROM meta WHERE name = ? AND value = ?", (_SESSION_ENDED, to_text(ended)))
 
     @property
-    def held_up(self) -> bool:
-        """Whether something is under way for which it is alone."""
-        return self._long.busy
+    def exclusive_busy(self) -> bool:
+        """Whether somebody uses the stores through `exclusive`."""
+        return self._long_lease.busy
 
-    def check(self) -> None:
-        """Let the workspace go when another process has taken it over. Raises FencedError then."""
+    def check_lock(self) -> None:
+        """Raises FencedError, after closing everything, when another process has taken the workspace over."""
         lock = self._lock
         try:
             if lock is not None:
                 lock.check()
         except FencedError:
-            self._leave(lock)
+            self._release_if(lock)
             raise
 
     @property
-    def lent(self) -> str:
-        """For what it has let the workspace go, to take it up again afterwards; empty when it has not."""
-        return "it is being examined or repaired" if self._lending.locked() else ""
+    def offline_reason(self) -> str:
+        """Why the workspace is released for the moment, to be acquired again; empty when it is not."""
+        return "it is being examined or repaired" if self._offline.locked() else ""
 
     @contextmanager
-    def vacated(self) -> Iterator[None]:
-        """Let it go for so long: nobody else of this process takes it up. Raises BusyError while it is at work."""
-        if not self._lending.acquire(blocking=False):
-            raise BusyError(f"{self.workspace.root}: {self.lent}", "wait for it and try again")
+    def offline(self) -> Iterator[None]:
+        """Release the workspace and let no thread acquire it meanwhile. Raises BusyError while it is in use."""
+        if not self._offline.acquire(blocking=False):
+            raise BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
         try:
             if self.dreaming or self.busy:
                 what = self.dreaming or "something is under way in it"
                 raise BusyError(f"{self.workspace.root}: {what}", "wait for it and try again")
-            self.leave()
+            self.release()
             yield
         finally:
-            self._lending.release()
+            self._offline.release()
 
-    def leave(self) -> None:
-        """Close everything and give the lock back. Whoever is at work in it is fenced from now on."""
+    def release(self) -> None:
+        """Close everything and give the lock back. Whoever is at work in the stores is fenced from now on."""
         lock, self._lock = self._lock, None
-        for bench in (self._soon, self._long):
+        for lease in self._leases:
             with suppress(DreamdError):
-                bench.rest()
+                lease.close_idle()
         if self._indexing is not None:
             with suppress(DreamdError):
                 self._indexing.close()
         if lock is not None:
             lock.release()
 
-    def rest(self) -> None:
+    def close_idle(self) -> None:
         """Close what nobody has used for a while.
 
-        An open ChromaDB holds some nine threads, twenty descriptors and megabytes. Only dreams open that of a small
-        workspace, and it is searched exactly without: there it is closed after the dream.
+        An open ChromaDB holds some nine threads, twenty descriptors and megabytes. A small workspace is searched
+        exactly, without it: only dreams open it there, and it is closed after the dream.
         """
         old = self._indexing
         is_open = old is not None and old.open_index is not None
-        needless = is_open and self._known is not None and self._known.crystals <= EXACT_SEARCH_UP_TO
+        needless = is_open and self._facts is not None and self._facts.crystals <= EXACT_SEARCH_UP_TO
         seconds = 0.0 if needless else IDLE_SECONDS
-        with self._long.resting(seconds) as long, self._soon.resting(seconds if long else IDLE_SECONDS) as soon:
-            if old is not None and self._lock is not None and is_open and long and soon:
+        with (
+            self._long_lease.kept_closed(seconds) as long_closed,
+            self._short_lease.kept_closed(seconds if long_closed else IDLE_SECONDS) as short_closed,
+        ):
+            if old is not None and self._lock is not None and is_open and long_closed and short_closed:
                 self._indexing = self._new_indexing(self._lock)
                 old.close()
 
     def reopen(self) -> None:
         """The configuration has changed: whoever comes next opens the stores with it."""
-        self._learnt = False
-        for bench in (self._soon, self._long):
-            bench.rest()
+        self._facts_current = False
+        for lease in self._leases:
+            lease.close_idle()
 
     @property
     def busy(self) -> bool:
-        """Whether somebody is at work in it."""
-        return self._long.busy or self._soon.busy
+        """Whether somebody uses the stores."""
+        return any(lease.busy for lease in self._leases)
 
     def store(self) -> AbstractContextManager[Store]:
-        """The stores, for what is soon done."""
-        return self._using(self._soon)
+        """The stores, for work that takes little time; runs beside a dream."""
+        return self._using(self._short_lease)
 
-    def alone(self, *, wait: bool = True) -> AbstractContextManager[Store]:
-        """The stores, for what takes long or makes a version."""
-        return self._using(self._long, wait=wait)
+    def exclusive(self, *, wait: bool = True) -> AbstractContextManager[Store]:
+        """The stores, for work that takes long or makes a version; one user at a time.
+
+        Without `wait` it raises BusyError while there is one.
+        """
+        return self._using(self._long_lease, wait=wait)
 
     @contextmanager
-    def _using(self, bench: StoreLease, *, wait: bool = True) -> Iterator[Store]:
+    def _using(self, lease: StoreLease, *, wait: bool = True) -> Iterator[Store]:
         lock = self._lock
         if lock is None:
             raise BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
         try:
             lock.check()  # this process may have been stopped, and displaced
-            with bench.using(wait=wait) as store:
+            with lease.use(wait=wait) as store:
                 store.notices.clear()
-                before = store.crystals.connection.total_changes
+                changes_before = store.crystals.connection.total_changes
                 try:
                     yield store
                 finally:
-                    self._learn(store, before, soon=bench is self._soon)
+                    self._refresh_facts(store, changes_before, short=lease is self._short_lease)
         except FencedError:
             # Somebody took it over while this process was stopped. The next look tries to get it back.
-            self._leave(lock)
+            self._release_if(lock)
             raise
 
-    def _leave(self, lost: Lock | None) -> None:
-        """Leave, unless it was taken up again since this lock was lost."""
+    def _release_if(self, lost: Lock | None) -> None:
+        """Release, unless the workspace was acquired again since this lock was lost."""
         if self._lock is lost:
-            self.leave()
+            self.release()
 
     def _open(self) -> Store:
         lock, indexing = self._lock, self._indexing
@@ -268,90 +258,78 @@ class Keeper:
         return open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)
 
     def _new_indexing(self, lock: Lock) -> Indexing:
-        return Indexing(self.workspace, lock.check, background=True, failed=lambda e: self._warned("index", e))
+        return Indexing(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))
 
-    def _learn(self, store: Store, written: int, *, soon: bool) -> None:
-        """Remember what deciding needs, unless nothing was written since `written` rows were.
+    def _refresh_facts(self, store: Store, changes_before: int, *, short: bool) -> None:
+        """Read the facts again if rows were written since `changes_before`; else only when sessions are due.
 
-        A store that fails at this has told its user so already.
+        Stores that fail at this have failed their user as well, who was told.
         """
-        with suppress(sqlite3.Error, DreamdError):
-            if self._learnt and self._known is not None and store.crystals.connection.total_changes == written:
-                self._known = replace(self._known, sessions_due=next_due(store, utc_now()))
+        with suppress(sqlite3.Error, DreamdError), self._facts_lock:
+            before, now = self._facts, utc_now()
+            is_unchanged = store.crystals.connection.total_changes == changes_before
+            if self._facts_current and before is not None and is_unchanged:
+                self._facts = replace(before, sessions_due=next_due(store, now))
                 return
-            self._learnt, self._writes = True, self._writes + 1
-            unfinished = store.ledger.unfinished()
-            proposals = store.ledger.proposals()
-            before = self._known
-            now = utc_now()
-            self._known = Known(
-                levels=store.feelings.levels(now),
-                crystals=store.crystals.newest(),
-                seeds=unseen_seeds(store),
-                undreamt=store.crystals.undreamt_count(),
-                left_over=waiting_count(store),
-                proposal=proposals[0].dream if proposals else "",
-                unfinished=unfinished.id if unfinished else "",
-                sessions_due=next_due(store, now),
-            )
-            if soon and before is not None:  # such as a session's item that was promoted
-                self.changed |= self._known.crystals > before.crystals
-            self._runs = tuple(store.ledger.runs(_RUNS_LOOKED_AT))
-            self.ceiling_until = _ceiling_until(store, now)
+            self._facts_current, self._writes = True, self._writes + 1
+            self._facts = read_store_facts(store, now)
+            if short and before is not None:  # such as a session's item that was promoted
+                self.changed |= self._facts.crystals > before.crystals
 
     def history(self, awake_since: datetime, phase: float, now: datetime) -> History:
-        """What deciding needs of the past."""
-        known = self._known
+        """The history of this workspace, as `due` takes it."""
+        facts = self._facts
+        runs = facts.runs if facts else ()
         # What came while a dream ran is not taken in by it, so a dream counts from its beginning.
-        dreams = [run.started_at for run in self._runs if run.outcome != "skipped"]
-        looks = [run.ended_at or run.started_at for run in self._runs if run.outcome == "skipped"] + dreams
-        failures, failed_at = _failures(self._runs)
+        dreams = [run.started_at for run in runs if run.outcome != "skipped"]
+        looks = [run.ended_at or run.started_at for run in runs if run.outcome == "skipped"] + dreams
+        failures, failed_at = facts.failures if facts else (0, None)
         return History(
             awake_since=awake_since,
             last_look=_latest([*looks, *([self.last_look] if self.last_look else [])], now),
             last_dream=_latest(dreams, now),
             failures=max(failures, self.failures),
             failed_at=_latest([at for at in (failed_at, self.failed_at) if at], now),
-            ceiling_until=self._ceiling(now),
+            ceiling_until=self._ceiling_until(now),
             last_pass=self.last_pass,
             last_spike_pass=self.last_spike_pass,
-            proposal=known.proposal if known and self._config().dream.mode == "propose" else "",
-            schema=any(run.outcome == "committed" for run in self._runs) or self._has_schema(),
+            proposal=facts.proposal if facts and self._config().dream.mode == "propose" else "",
+            schema=any(run.outcome == "committed" for run in runs) or self._has_schema(),
             phase=phase,
         )
 
-    def standing(self, now: datetime) -> Standing:
-        """What a scrape shows, as of the last look: no file is read, and state.db only after writes."""
+    def gauges(self, now: datetime) -> WorkspaceGauges:
+        """What Prometheus is shown, as of the last look: no file is read, and state.db only after writes."""
         writes = self._writes
         if self._lifecycles[0] != writes:
             with suppress(sqlite3.Error, DreamdError):
                 self._lifecycles = (writes, lifecycles(self.workspace))
-        notes = self._pending.read
+        notes = self._pending.last_read
         oldest = min((note.at for note in notes), default=now)
-        return Standing(self.name, len(notes), max(0.0, (now - oldest).total_seconds()), self._lifecycles[1])
+        return WorkspaceGauges(self.name, len(notes), max(0.0, (now - oldest).total_seconds()), self._lifecycles[1])
 
-    def _ceiling(self, now: datetime) -> datetime | None:
-        """When the ceilings of the day that are reached open again: this workspace's, or those of all."""
+    def _ceiling_until(self, now: datetime) -> datetime | None:
+        """When a daily ceiling that is reached opens again: this workspace's, or that of all workspaces together."""
         config = self._config()
-        if self.ceiling_until is not None or config.model.name is None:
-            return self.ceiling_until
+        if (own := self._facts.ceiling_until if self._facts else None) is not None or config.model.name is None:
+            return own
         together = daily_spend(spent_folder(os.environ)).of(now)
         return day_start(now) + timedelta(days=1) if config.daemon.limits.reached(together) else None
 
     def pending(self, now: datetime) -> Pending:
-        """What waits, from the files as they are now and from what the stores last said."""
-        notes, known = self._pending.now(now), self._known
+        """What waits to be dreamt, from the files as they are now and from the facts."""
+        notes, facts = self._pending.read(now), self._facts
         config = self._config().hormones
         levels, left = None, 0
-        if known is not None:
-            left = known.left_over
+        if facts is not None:
+            left = facts.left_over
             baselines = Baselines(config.dopamine_baseline, config.cortisol_baseline, config.oxytocin_baseline)
-            levels = decayed(known.levels, now, baselines)
+            levels = decayed(facts.levels, now, baselines)
         return Pending(
             notes=len(notes),
             characters=sum(len(note.text) for note in notes),
             bytes=sum(len(note.text.encode("utf-8", "surrogatepass")) for note in notes),
-            new=(known.seeds if known else 0) + max(len(notes), known.undreamt if known else 0) + left,
+            new=(facts.seeds if facts else 0) + max(len(notes), facts.undreamt if facts else 0) + left,
             oldest=min((note.at for note in notes), default=None),
             latest=self._pending.appended_at() if notes else None,
             session_ended=self.session_ended,
@@ -361,37 +339,20 @@ class Keeper:
         )
 
     def _has_schema(self) -> bool:
-        """Whether the first breath is over: the file has the sections already."""
-        mark = stamp(self.workspace.document)
-        if self._schema[0] != mark:
+        """Whether MEMORY.md has its sections, which the first dream gives it."""
+        stamp = file_stamp(self.workspace.document)
+        if self._schema[0] != stamp:
             content = Disk(self.workspace.root).read_if_there(self.workspace.document) or b""
-            self._schema = (mark, parse(content.decode(errors="replace")).has_schema)
+            self._schema = (stamp, parse(content.decode(errors="replace")).has_schema)
         return self._schema[1]
 
 
 def _session_ended(store: Store) -> datetime | None:
-    """When the session ended whose dream was not dreamt yet."""
-    row = store.crystals.connection.execute("SELECT value FROM meta WHERE name = ?", (_ENDED,)).fetchone()
+    """When the session ended for which a dream is due."""
+    row = store.crystals.connection.execute("SELECT value FROM meta WHERE name = ?", (_SESSION_ENDED,)).fetchone()
     return from_text(row["value"]) if row else None
 
 
-def _ceiling_until(store: Store, now: datetime) -> datetime | None:
-    """When a ceiling of the day that is reached opens again."""
-    limits, since = store.config.limits, day_start(now)
-    if store.config.model.name is None:
-        return None
-    spent = store.ledger.spent(since=since)
-    reached = spent.calls and (spent.usd >= limits.usd_per_day or spent.tokens >= limits.tokens_per_day)
-    return since + timedelta(days=1) if reached else None
-
-
-def _failures(runs: Sequence[Run]) -> tuple[int, datetime | None]:
-    """How many runs in a row have failed or were refused, up to the last; and when the last did."""
-    tries = [run for run in runs if run.outcome not in ("skipped", "running")]
-    failed = list(takewhile(lambda run: run.outcome in _FAILURES and run.detail != DECLINED, tries))
-    return len(failed), (failed[0].ended_at or failed[0].started_at) if failed else None
-
-
 def _latest(moments: Iterable[datetime], now: datetime) -> datetime | None:
-    """The last one that is not in the future: a clock that was set back leaves such ones."""
+    """The last one that is not in the future, where a clock that was set back leaves some."""
     return max((moment for moment in moments if moment <= now), default=None)

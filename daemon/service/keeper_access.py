@@ -1,4 +1,4 @@
-"""A desk at a workspace that the daemon keeps, for the length of one call."""
+"""Daemon access: one client's call on a workspace that the daemon keeps."""
 
 import sqlite3
 import time
@@ -12,8 +12,7 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.service.keeper import COMMAND, Keeper
-from daemon.workspace.status import Problem
-from daemon.workspace.status import ServiceStatus as Serving
+from daemon.workspace.status import Problem, ServiceStatus
 from daemon.workspace.stores import Store, open_readonly
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, NotKeptError
@@ -27,19 +26,22 @@ if TYPE_CHECKING:
 # A pass ends within seconds (`daemon.service.jobs`).
 _PASS_SECONDS = 10.0
 _POLL_SECONDS = 0.02
-_LEAVING_SECONDS = 5.0  # until the last one has let go
+_RELEASE_SECONDS = 5.0  # until the keeper's lock is free
 
 
 @dataclass(slots=True)
 class DaemonAccess:
-    """Works through the keeper; `submit` hands a dream to the slots, `wake` makes the daemon look at once."""
+    """Implements `WorkspaceAccess` with the keeper's open stores.
+
+    `submit` queues a dream, `wake` makes the scheduler look at once, `service_status` is what `service` returns.
+    """
 
     keeper: Keeper
     config: Config
     tell: Callable[[Step], None]
     submit: "Callable[[Keeper, Reason, Mode, Callable[[Step], None] | None], Future[Outcome]]"
     wake: Callable[[Keeper], None]
-    serving: Callable[[Keeper], Serving]
+    service_status: Callable[[Keeper], ServiceStatus]
     notices: list[str] = field(default_factory=list)
 
     @property
@@ -48,83 +50,87 @@ class DaemonAccess:
         return self.keeper.workspace
 
     def reading(self) -> AbstractContextManager[Store]:
-        """The same stores: they are open, and a reader takes no longer than a writer. Or beside another owner."""
-        return self._noticing(self.keeper.store() if self.keeper.kept else open_readonly(self.workspace, self.config))
+        """The open stores, as for `store`; read-only ones while another process has the workspace."""
+        return self._noticing(
+            self.keeper.store() if self.keeper.holds_lock else open_readonly(self.workspace, self.config)
+        )
 
     def store(self) -> AbstractContextManager[Store]:
-        """Beside a dream that runs."""
+        """The open stores, also while a dream runs."""
         return self._noticing(self._kept().store())
 
     def alone(self) -> AbstractContextManager[Store]:
-        """Raises BusyError while a dream runs: it may take minutes, and whoever asks is told rather than kept.
+        """The stores for one user at a time. Raises BusyError while a dream runs, which may take minutes.
 
         A pass, which takes seconds, is waited for.
         """
         keeper = self._kept()
         self._after_pass(keeper)
-        return self._noticing(keeper.alone(wait=False))
+        return self._noticing(keeper.exclusive(wait=False))
 
     def in_turn(self) -> AbstractContextManager[Store]:
-        """After the dream that runs. Asking again and again, one would be late whenever dreams follow each other."""
-        return self._noticing(self._kept().alone())
+        """Like `alone`, but waits for a running dream: retries would come too late when dreams follow each other."""
+        return self._noticing(self._kept().exclusive())
 
     def vacant(self) -> AbstractContextManager[LockedWorkspace]:
-        """The keeper lets it go for so long, and takes it up again."""
+        """The released workspace with a lock of this call's own; the keeper acquires it again afterwards."""
         keeper = self._kept()
         self._after_pass(keeper)
-        return self._let_go(keeper)
+        return self._offline(keeper)
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
-        """In a slot, before those that nobody waits for."""
+        """Queue a dream before those that nobody waits for, and wait for it. Raises BusyError while one runs."""
         if self.keeper.dreaming:
             raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
         return self.submit(self._kept(), reason, mode, self.told).result()
 
     def dream_soon(self, reason: Reason) -> bool:
-        """When a slot is free; a session that has ended is remembered while another dream runs."""
+        """Queue a dream; a session's end is made durable first, and the schedule decides when it is dreamt for."""
         from daemon.workspace.stores import utc_now
 
         if reason is Reason.SESSION_END:
-            self._kept().session_ends(utc_now())
+            self._kept().record_session_end(utc_now())
             self.wake(self.keeper)
         else:
             self.submit(self._kept(), reason, Mode(self.config.dream.mode), None)
         return True
 
-    def service(self) -> Serving:
-        """What the daemon knows of this workspace."""
-        return self.serving(self.keeper)
+    def service(self) -> ServiceStatus:
+        """The daemon's part of this workspace's status."""
+        return self.service_status(self.keeper)
 
     def told(self, step: Step) -> None:
-        """To whoever asked."""
+        """Report the step to the client."""
         self.tell(step)
 
     def noted(self) -> None:
-        """The daemon looks at once."""
+        """A note was written: have the scheduler look at once."""
         self.keeper.changed = True
         self.wake(self.keeper)
 
     @contextmanager
-    def _let_go(self, keeper: Keeper) -> Iterator[LockedWorkspace]:
+    def _offline(self, keeper: Keeper) -> Iterator[LockedWorkspace]:
         try:
-            with keeper.vacated(), acquire(self.workspace, COMMAND, _LEAVING_SECONDS) as lock:
+            with keeper.offline(), acquire(self.workspace, COMMAND, _RELEASE_SECONDS) as lock:
                 yield LockedWorkspace(lock.check, keeper.embedding)
         finally:
-            with suppress(DreamdError, sqlite3.Error):  # else the next look says what is in the way
-                keeper.enter()
+            with suppress(DreamdError, sqlite3.Error):  # the scheduler's next look tries again and reports it
+                keeper.acquire()
 
     @staticmethod
     def _after_pass(keeper: Keeper) -> None:
         until = time.monotonic() + _PASS_SECONDS
-        while keeper.held_up and not keeper.dreaming and time.monotonic() < until:
+        while keeper.exclusive_busy and not keeper.dreaming and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
 
     def _kept(self) -> Keeper:
-        """The keeper, if it keeps the workspace. Raises NotKeptError, and BusyError while it has let it go."""
-        if self.keeper.lent:
-            raise BusyError(f"{self.workspace.root}: {self.keeper.lent}", "wait for it and try again")
-        if not self.keeper.kept:
-            why = next(iter(self.service().problems), Problem("it is being taken up", "try again"))
+        """The keeper, if it holds the lock. Raises BusyError while it is offline, else NotKeptError."""
+        if self.keeper.offline_reason:
+            raise BusyError(f"{self.workspace.root}: {self.keeper.offline_reason}", "wait for it and try again")
+        if not self.keeper.holds_lock:
+            why = next(
+                iter(self.service().problems), Problem("the daemon is still opening this workspace", "try again")
+            )
             raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}", why.advice)
         return self.keeper
 

@@ -1,7 +1,7 @@
-"""Memory that nobody uses goes back to the system.
+"""malloc: returns the daemon's freed memory to the system.
 
-glibc gives each thread an arena of its own and keeps what was freed in them: after dreams in several threads the
-daemon would hold tens of megabytes of nothing. With another C library both functions do nothing.
+glibc gives each thread an arena of its own and keeps freed memory in it: after dreams in several threads the daemon
+would hold tens of megabytes for nothing. With another C library both functions do nothing.
 """
 
 import ctypes

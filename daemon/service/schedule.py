@@ -1,6 +1,6 @@
-"""When a workspace dreams, consolidates or waits: one pure decision over what is known of it at a moment.
+"""Schedule: decides when a workspace dreams, consolidates or waits, as a pure function of its history and notes.
 
-Every trigger has a moment. One that has come fires, the first of them in this order; `due` says which, or until when
+Every trigger has a moment. Of those that have come the first in this order fires; `due` says which, or until when
 there is nothing to do:
 
     session end   an agent said so; one new note is enough, and a person waits for it
@@ -11,7 +11,7 @@ there is nothing to do:
     interval      the interval ran out; min_chunks are wanted, else the look is skipped until the interval's next end
     idle          nothing was appended for a while; min_chunks are wanted
 
-The reasons that want the least stand first, so that a dream is never refused for a reason that wants more. With
+The reasons that need the least come first, so that a dream is never refused for a reason that needs more. With
 nothing new none of them dreams. A consolidation pass comes after dreams (a dream reads what is new by itself) and
 before a skip (what it reads may be what was wanted).
 
@@ -35,7 +35,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from daemon.service.triggers import LEAST, History, Pending, Thresholds, TriggerContext, later, look, triggers
+from daemon.service.triggers import (
+    SHORTEST_WAIT,
+    History,
+    Pending,
+    Thresholds,
+    TriggerContext,
+    interval_end,
+    later,
+    triggers,
+)
 from state.dream import Reason
 
 __all__ = ["Action", "Decision", "History", "Pending", "Thresholds", "due", "phase", "upcoming"]
@@ -45,7 +54,7 @@ class Action(StrEnum):
     """What is to be done now. A skip is written into the ledger; waiting is not."""
 
     DREAM = "dream"
-    PASS = "pass"  # noqa: S105 - no password
+    PASS = "pass"  # noqa: S105 - not a password
     SKIP = "skip"
     WAIT = "wait"
 
@@ -58,7 +67,7 @@ class Decision:
     at that moment, in words for a person. For SKIP `detail` is what the ledger gets.
     """
 
-    act: Action
+    action: Action
     reason: Reason | None
     detail: str
     at: datetime
@@ -67,25 +76,25 @@ class Decision:
 def due(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision:
     """What this workspace should do now.
 
-    After the act is stamped into the history, asking again at the same moment gives another act or WAIT, never the
-    same one. For WAIT `at` is later than now, and nothing fires before it unless the input changes.
+    Once the action is in the history, the same moment gives another action or WAIT, never the same one. For
+    WAIT `at` is later than now, and nothing fires before it unless the input changes.
     """
-    case = TriggerContext(now, history, pending, thresholds)
-    expected = [*_dreams(case), *_passes(case), *_skips(case)]
-    for one in expected:
-        if one.at <= now:
-            return replace(one, detail=_recorded(case, one), at=now)
-    first = min(expected, key=lambda one: one.at)
-    return replace(first, act=Action.WAIT)
+    context = TriggerContext(now, history, pending, thresholds)
+    expected = [*_dreams(context), *_passes(context), *_skips(context)]
+    for decision in expected:
+        if decision.at <= now:
+            return replace(decision, detail=_recorded_detail(context, decision), at=now)
+    first = min(expected, key=lambda decision: decision.at)
+    return replace(first, action=Action.WAIT)
 
 
 def upcoming(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision:
     """The next dream, if nothing changes; else WAIT with the reason why none is foreseen."""
-    case = TriggerContext(now, history, pending, thresholds)
-    dreams = list(_dreams(case))
+    context = TriggerContext(now, history, pending, thresholds)
+    dreams = list(_dreams(context))
     if dreams:
-        return min(dreams, key=lambda one: one.at)
-    return replace(next(_skips(case)), act=Action.WAIT)
+        return min(dreams, key=lambda decision: decision.at)
+    return replace(next(_skips(context)), action=Action.WAIT)
 
 
 def phase(workspace: str) -> float:
@@ -94,59 +103,59 @@ def phase(workspace: str) -> float:
     return (int.from_bytes(digest[:8], "big") >> 11) / 2.0**53
 
 
-def _dreams(case: TriggerContext) -> Iterator[Decision]:
+def _dreams(context: TriggerContext) -> Iterator[Decision]:
     """The dreams that will come if nothing changes, the most urgent first, each with its moment (now or later)."""
-    for reason, moment, words in triggers(case):
-        at, held = case.held(moment)
-        yield Decision(Action.DREAM, reason, f"{words}, {held}" if held else words, at)
+    for reason, moment, detail in triggers(context):
+        at, cause = context.postponed(moment)
+        yield Decision(Action.DREAM, reason, f"{detail}, {cause}" if cause else detail, at)
 
 
-def _passes(case: TriggerContext) -> Iterator[Decision]:
+def _passes(context: TriggerContext) -> Iterator[Decision]:
     """The consolidation passes: for a spike, at the end of a session that is still unread, every so often."""
-    pending, history, limits = case.pending, case.history, case.thresholds
+    pending, history, limits = context.pending, context.history, context.thresholds
     if pending.dopamine > limits.dopamine_spike or pending.cortisol > limits.cortisol_spike:
-        at = case.now
+        at = context.now
         if history.last_spike_pass is not None:
-            last = case.past(history.last_spike_pass) or case.awake
-            at = max(at, later(last, max(limits.spike_every, LEAST)))
+            last = context.past(history.last_spike_pass) or context.awake
+            at = max(at, later(last, max(limits.spike_every, SHORTEST_WAIT)))
         yield Decision(Action.PASS, Reason.SPIKE, "a consolidation pass for a spike", at)
     if not pending.changed:
         return
     ended = pending.session_ended
     if ended is not None and (history.last_pass is None or history.last_pass < ended):
         yield Decision(
-            Action.PASS, Reason.SESSION_END, "a consolidation pass at the end of a session", max(case.now, ended)
+            Action.PASS, Reason.SESSION_END, "a consolidation pass at the end of a session", max(context.now, ended)
         )
     if history.last_pass is None:
-        at = later(case.awake, case.jitter)
+        at = later(context.awake, context.jitter)
     else:
-        at = later(case.past(history.last_pass) or case.awake, max(limits.passes_every, LEAST))
-    yield Decision(Action.PASS, None, "a consolidation pass", max(case.now, at))
+        at = later(context.past(history.last_pass) or context.awake, max(limits.passes_every, SHORTEST_WAIT))
+    yield Decision(Action.PASS, None, "a consolidation pass", max(context.now, at))
 
 
-def _skips(case: TriggerContext) -> Iterator[Decision]:
-    """The next look, if it would come to nothing; in words, what would have to change."""
-    if case.is_ready and not case.history.proposal:
+def _skips(context: TriggerContext) -> Iterator[Decision]:
+    """The end of the interval, if no dream can follow it; the detail says what would have to change."""
+    if context.is_ready and not context.history.proposal:
         return
-    reason, moment, words = look(case)
-    at, held = case.held(moment)
-    if case.history.proposal:
-        detail = _recorded(case, Decision(Action.SKIP, reason, "", at))
-    elif case.pending.new < 1:
+    reason, moment, expected = interval_end(context)
+    at, cause = context.postponed(moment)
+    if context.history.proposal:
+        detail = _recorded_detail(context, Decision(Action.SKIP, reason, "", at))
+    elif context.pending.new < 1:
         detail = "nothing is pending"
     else:
-        more = max(case.thresholds.min_chunks, 1) - case.pending.new
-        detail = f"{words}, if {more} more {'note comes' if more == 1 else 'notes come'}"
-        detail = f"{detail}, {held}" if held else detail
+        more = max(context.thresholds.min_chunks, 1) - context.pending.new
+        detail = f"{expected}, if {more} more {'note comes' if more == 1 else 'notes come'}"
+        detail = f"{detail}, {cause}" if cause else detail
     yield Decision(Action.SKIP, reason, detail, at)
 
 
-def _recorded(case: TriggerContext, one: Decision) -> str:
-    """What is written down about an act; equal words for equal skips, which the ledger counts."""
-    if one.act is Action.PASS:
-        return one.detail
-    if one.act is Action.DREAM:
-        return f"{case.pending.new} new"
-    if case.history.proposal:
-        return f"proposal {case.history.proposal} waits for 'dreamd review'"
-    return f"{case.pending.new} new, {max(case.thresholds.min_chunks, 1)} wanted"
+def _recorded_detail(context: TriggerContext, decision: Decision) -> str:
+    """The detail for the ledger, which counts equal skips by it."""
+    if decision.action is Action.PASS:
+        return decision.detail
+    if decision.action is Action.DREAM:
+        return f"{context.pending.new} new"
+    if context.history.proposal:
+        return f"proposal {context.history.proposal} waits for 'dreamd review'"
+    return f"{context.pending.new} new, {max(context.thresholds.min_chunks, 1)} wanted"

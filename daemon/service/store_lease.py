@@ -1,4 +1,4 @@
-"""Where the stores of a workspace lie open while somebody uses them."""
+"""Store lease: opens a workspace's stores for the first who uses them, and closes them when they are idle."""
 
 import sqlite3
 import threading
@@ -11,35 +11,35 @@ from state.errors import BusyError, FencedError, StorageError
 
 
 class StoreLease:
-    """The stores, opened by the first who uses them and closed when nobody has for a while; one user at a time."""
+    """One set of open stores, used by one thread at a time."""
 
-    def __init__(self, opening: Callable[[], Store], under: Callable[[], object]) -> None:
-        """`under`: what the stores are opened with; when that is another, they are opened anew."""
-        self._opening = opening
-        self._under = under
+    def __init__(self, open_store: Callable[[], Store], key: Callable[[], object]) -> None:
+        """`key`: what the stores depend on; when it has changed, the next user gets fresh ones."""
+        self._open_store = open_store
+        self._key = key
         self._turn = threading.Lock()
         self._store: Store | None = None
-        self._opened_under: object = None
+        self._opened_with: object = None
         self._used = 0.0
 
     @property
     def busy(self) -> bool:
-        """Whether somebody is at it."""
+        """Whether somebody uses the stores."""
         return self._turn.locked()
 
     @contextmanager
-    def using(self, *, wait: bool = True) -> Iterator[Store]:
-        """The stores. What the disk or SQLite failed with closes them: the next user begins with fresh ones.
+    def use(self, *, wait: bool = True) -> Iterator[Store]:
+        """The stores. An error of the disk or of SQLite closes them, so that the next user gets fresh ones.
 
-        Raises BusyError when somebody is at it and one does not wait.
+        Raises BusyError when somebody uses them and `wait` is false.
         """
         if not self._turn.acquire(blocking=wait):
             raise BusyError("something long is under way in this workspace, such as a dream", "try again")
         try:
-            if self._opened_under != self._under():
-                self._close()  # the workspace was let go and taken up again since, or is configured otherwise
+            if self._opened_with != self._key():
+                self._close()  # the workspace was released and acquired again since, or is configured otherwise
             if self._store is None:
-                self._opened_under, self._store = self._under(), self._opening()
+                self._opened_with, self._store = self._key(), self._open_store()
             try:
                 yield self._store
             except (sqlite3.Error, OSError, StorageError, FencedError):
@@ -49,14 +49,14 @@ class StoreLease:
             self._used = time.monotonic()
             self._turn.release()
 
-    def rest(self, seconds: float = 0.0) -> bool:
+    def close_idle(self, seconds: float = 0.0) -> bool:
         """Close the stores if nobody has used them for so long; whether they are closed."""
-        with self.resting(seconds) as closed:
+        with self.kept_closed(seconds) as closed:
             return closed
 
     @contextmanager
-    def resting(self, seconds: float) -> Iterator[bool]:
-        """The same, and while they are closed nobody opens them."""
+    def kept_closed(self, seconds: float) -> Iterator[bool]:
+        """Like `close_idle`, and nobody opens the stores until the context ends."""
         if not self._turn.acquire(blocking=False):
             yield False
             return

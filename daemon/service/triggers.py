@@ -1,7 +1,6 @@
-"""What makes a dream come, and what puts it off: the moments of the triggers, in order of urgency.
+"""Triggers: the moments at which dreams are due for the schedule, in order of urgency, and what postpones them.
 
-The rules are in `daemon.service.schedule`; here is their arithmetic. A trigger's moment may be past (it holds since
-then).
+The rules are in `daemon.service.schedule`; here is their arithmetic. A trigger's moment may be past: it is due since.
 """
 
 from collections.abc import Iterator
@@ -13,8 +12,8 @@ from state.dream import Reason
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _DAY = timedelta(days=1)
-# What is waited for between two acts of a kind; without it, one could follow itself at the same moment.
-LEAST = timedelta(seconds=1)
+# Between two actions of a kind; without it, one could follow itself at the same moment.
+SHORTEST_WAIT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class TriggerContext:
-    """The input, and what follows from it about time."""
+    """The input of a decision, and the times that follow from it."""
 
     now: datetime
     history: History
@@ -116,17 +115,17 @@ class TriggerContext:
         return self.past(self.history.awake_since) or _LONG_AGO
 
     @property
-    def looked(self) -> datetime | None:
+    def last_look(self) -> datetime | None:
         return self.past(self.history.last_look)
 
     @property
-    def taken_in(self) -> datetime | None:
-        """Up to when everything was taken in: the begin of the last dream, if it did not fail."""
+    def consumed_upto(self) -> datetime | None:
+        """Up to when notes were consumed: the beginning of the last dream, if it did not fail."""
         return None if self.history.failures > 0 else self.past(self.history.last_dream)
 
     @property
     def interval(self) -> timedelta:
-        return max(self.thresholds.interval, LEAST)
+        return max(self.thresholds.interval, SHORTEST_WAIT)
 
     @property
     def jitter(self) -> timedelta:
@@ -139,8 +138,8 @@ class TriggerContext:
 
     @property
     def backoff(self) -> timedelta:
-        """How long the last failure holds: doubled for each one before it, at most the interval."""
-        first = max(self.thresholds.retry, LEAST)
+        """How long the last failure postpones dreams: doubled for each one before it, at most the interval."""
+        first = max(self.thresholds.retry, SHORTEST_WAIT)
         seconds = first.total_seconds() * 2.0 ** min(max(self.history.failures - 1, 0), 60)
         return self.interval if seconds >= self.interval.total_seconds() else timedelta(seconds=seconds)
 
@@ -148,83 +147,83 @@ class TriggerContext:
     def is_ready(self) -> bool:
         return self.pending.new >= max(self.thresholds.min_chunks, 1)
 
-    def again(self, moment: datetime) -> datetime:
-        """The moment, or a pause after a look since then that came to nothing: what still holds is tried again."""
-        if self.looked is None or self.looked < moment:
+    def retry_at(self, moment: datetime) -> datetime:
+        """The moment, or a pause after a look since then that led to no dream."""
+        if self.last_look is None or self.last_look < moment:
             return moment
-        return later(self.looked, max(self.pause, LEAST))
+        return later(self.last_look, max(self.pause, SHORTEST_WAIT))
 
     def is_new(self, moment: datetime) -> bool:
-        """Whether no dream has taken in what happened then."""
-        return self.taken_in is None or self.taken_in < moment
+        """Whether no dream has begun since then."""
+        return self.consumed_upto is None or self.consumed_upto < moment
 
-    def held(self, moment: datetime) -> tuple[datetime, str]:
-        """When a dream that is due at this moment may begin, and what puts it off till then."""
-        moment, why, history = max(moment, self.now), "", self.history
-        holds = []
+    def postponed(self, moment: datetime) -> tuple[datetime, str]:
+        """When a dream that is due at this moment may begin, and what postpones it until then."""
+        moment, cause, history = max(moment, self.now), "", self.history
+        delays = []
         if history.last_dream is not None:
-            holds.append((history.last_dream, later(history.last_dream, self.pause), "after a pause"))
+            delays.append((history.last_dream, later(history.last_dream, self.pause), "after a pause"))
         if history.failed_at is not None and history.failures > 0:
-            holds.append((history.failed_at, later(history.failed_at, self.backoff), "after a failed try"))
+            delays.append((history.failed_at, later(history.failed_at, self.backoff), "after a failed try"))
         if history.ceiling_until is not None:
             until = history.ceiling_until
-            holds.append((_earlier(until, _DAY), until, f"held by a ceiling until {until:%H:%M} UTC"))
-        for begin, end, what in holds:
+            delays.append((_earlier(until, _DAY), until, f"held by a ceiling until {until:%H:%M} UTC"))
+        for begin, end, what in delays:
             if begin <= moment < end:
-                moment, why = end, what
-        return moment, why
+                moment, cause = end, what
+        return moment, cause
 
 
-def triggers(case: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
+def triggers(context: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
     """The triggers that hold, or will at their moment, in order of urgency, and in words."""
-    pending, limits = case.pending, case.thresholds
-    if pending.new < 1 or case.history.proposal:
+    pending, limits = context.pending, context.thresholds
+    if pending.new < 1 or context.history.proposal:
         return
-    appended = pending.latest if pending.latest is not None and case.is_new(pending.latest) else None
-    if pending.session_ended is not None and case.is_new(pending.session_ended):
-        yield Reason.SESSION_END, case.again(pending.session_ended), "session end"
-    if appended is not None and not case.history.schema and _is_first_breath(pending, limits):
+    appended = pending.latest if pending.latest is not None and context.is_new(pending.latest) else None
+    if pending.session_ended is not None and context.is_new(pending.session_ended):
+        yield Reason.SESSION_END, context.retry_at(pending.session_ended), "session end"
+    if appended is not None and not context.history.schema and _is_first_breath(pending, limits):
         words = f"first breath: {pending.notes} notes, {pending.characters} characters"
-        yield Reason.FIRST_BREATH, case.again(appended), words
+        yield Reason.FIRST_BREATH, context.retry_at(appended), words
     if pending.oldest is not None:
         hours = limits.floor.total_seconds() / 3600
         words = f"the floor: the oldest note has then waited {hours:g} hours"
-        yield Reason.FLOOR, case.again(later(_waiting_since(case, pending.oldest), limits.floor)), words
+        yield Reason.FLOOR, context.retry_at(later(_waiting_since(context, pending.oldest), limits.floor)), words
     if appended is not None and (pending.notes >= limits.pressure_notes or pending.bytes >= limits.pressure_bytes):
         words = f"pressure: {pending.notes} notes, {pending.bytes} bytes"
-        yield Reason.PRESSURE, case.again(appended), words
-    if not case.is_ready:
+        yield Reason.PRESSURE, context.retry_at(appended), words
+    if not context.is_ready:
         return
-    yield look(case)
+    yield interval_end(context)
     if appended is not None:
         minutes = limits.idle.total_seconds() / 60
         words = f"idle: nothing has then been appended for {minutes:g} minutes"
-        yield Reason.IDLE, case.again(later(appended, limits.idle)), words
+        yield Reason.IDLE, context.retry_at(later(appended, limits.idle)), words
 
 
 def _is_first_breath(pending: Pending, limits: Thresholds) -> bool:
     return pending.notes >= limits.first_breath_notes or pending.characters >= limits.first_breath_characters
 
 
-def _waiting_since(case: TriggerContext, oldest: datetime) -> datetime:
+def _waiting_since(context: TriggerContext, oldest: datetime) -> datetime:
     """Since when a note has waited: its stamp, but not since before the dream that took in all there was.
 
     So an agent whose clock is wrong, or a restored version that gives its notes back, makes one such dream a day and
     not one a note. Without such a dream, what lies ahead of the clock waits since the daemon watches; but more than a
     day ahead the clock was set back, and nobody knows how long it has waited.
     """
-    if oldest > case.now:
-        return case.taken_in or (case.awake if oldest <= later(case.now, _DAY) else _LONG_AGO)
-    return max(oldest, case.taken_in or _LONG_AGO)
+    if oldest > context.now:
+        return context.consumed_upto or (context.awake if oldest <= later(context.now, _DAY) else _LONG_AGO)
+    return max(oldest, context.consumed_upto or _LONG_AGO)
 
 
-def look(case: TriggerContext) -> tuple[Reason, datetime, str]:
-    """When the interval runs out. What is ready after a failed dream waits for the next try instead."""
-    runs_out = later(case.looked or case.awake, case.interval)
-    at = later(max(runs_out, case.awake), case.jitter)
-    if case.is_ready and case.history.failures > 0 and case.history.failed_at is not None:
-        at = min(at, case.again(case.history.failed_at))
-    if runs_out < case.awake:
+def interval_end(context: TriggerContext) -> tuple[Reason, datetime, str]:
+    """When the interval ends. After a failed dream, notes that are ready wait for the next try instead."""
+    runs_out = later(context.last_look or context.awake, context.interval)
+    at = later(max(runs_out, context.awake), context.jitter)
+    if context.is_ready and context.history.failures > 0 and context.history.failed_at is not None:
+        at = min(at, context.retry_at(context.history.failed_at))
+    if runs_out < context.awake:
         return Reason.CATCH_UP, at, "catch-up after downtime"
     return Reason.INTERVAL, at, "interval"
 

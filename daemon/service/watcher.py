@@ -1,9 +1,9 @@
 """Watcher: tells the daemon when scratch.md, MEMORY.md or transcripts of its workspaces may have changed.
 
-A look decides: what the folders hold now is compared with what they held at the look before. Every place is looked at
-every 30 s; events of the kernel (inotify, through watchfiles) are a hint where to look at once. So what they lose (a
-queue that overflows, a folder made a moment ago, a file system that other machines write to) is found by the next
-look. Without events every place is looked at every 5 s.
+Comparison decides: each look compares what the folders hold with what they held at the look before. Every place is
+looked at every 30 s, and at once after an event of the kernel (inotify, through watchfiles). So a lost event (a queue
+that overflows, a folder made a moment ago, a file system that other machines write to) delays a change and loses
+none. Without events every place is looked at every 5 s.
 
 Each folder is watched for itself: watchfiles' recursive mode follows links, and a link to / would lead it far away.
 """
@@ -22,7 +22,7 @@ from daemon.workspace.scan import Pattern, View, patterns_of, scan
 from daemon.workspace.status import Problem
 from state.stores.disk.workspace import SCRATCH
 
-# Changes within this time are told once; how often watchfiles asks for events, and how often it returns without any.
+# Changes within the window are reported once; watchfiles asks for events every step, and returns after a turn.
 _WINDOW_MS, _STEP_MS, _TURN_MS = 200, 100, 400
 _OVERDUE_SECONDS = 5.0
 # A place that takes long to look at is looked at more rarely: the share of the time that its looks may take.
@@ -31,7 +31,7 @@ _RARER = 6
 _CLOSE_SECONDS = 5.0
 _POLLING = "WATCHFILES_FORCE_POLLING"
 
-# What watchfiles tells: the kind of the change, and the path.
+# As watchfiles yields them: the kind of the change, and the path.
 _Events = Iterable[tuple[int, str]]
 
 
@@ -51,9 +51,9 @@ class _Place:
 
 @dataclass(slots=True)
 class _Watch:
-    """How it stands with a place: what the last look found, and when the next one may be and has to be (monotonic).
+    """The last look at a place, and when the next one may and must be, on the monotonic clock.
 
-    `root` has no links in it; `tell`: an event came.
+    `root` has no links in it; `tell`: an event came, which is to be reported.
     """
 
     root: Path
@@ -71,8 +71,8 @@ def _logged(error: Exception) -> None:
 class Watcher:
     """One thread that watches any number of workspaces.
 
-    `changed` is called in that thread, so it has to be quick; it may raise: `failed` is told, and the watching goes
-    on. `failed` must not raise. A call means "look there", not more: now and then nothing has changed.
+    `changed` is called in that thread, so it has to be quick; when it raises, `failed` gets the error and the thread
+    goes on. `failed` must not raise. A call is a hint: now and then nothing has changed.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Watcher:
         failed: Callable[[Exception], None] = _logged,
         scan: Callable[[Path, tuple[Pattern, ...]], View] = scan,
     ) -> None:
-        wish = os.environ.get(_POLLING, "").lower()
+        polling = os.environ.get(_POLLING, "").lower()
         self._changed, self._failed, self._every, self._view_of = changed, failed, polling_seconds, scan
-        self._events_wanted = not force_polling and wish in ("", "false", "disable", "disabled")
+        self._events_wanted = not force_polling and polling in ("", "false", "disable", "disabled")
         self._problem: Problem | None = None
         self._touched_at: float | None = None  # since when the thread waits for a disk
         self._watches: dict[_Place, _Watch] = {}
@@ -107,7 +107,7 @@ class Watcher:
         return 0.0 if began is None else time.monotonic() - began
 
     def watch(self, root: Path, transcripts: Sequence[str]) -> None:
-        """Watch the workspace: whatever changes after this returns is told. Again: with other transcripts."""
+        """Report changes of the workspace from now on; a second call replaces the transcript patterns."""
         if self._closing.is_set():
             raise RuntimeError("the watcher is closed")
         places = {
@@ -141,20 +141,20 @@ class Watcher:
         while not self._closing.is_set():
             try:
                 self._watch_folders()
-            except Exception as error:  # noqa: BLE001 - told, and the watching goes on
+            except Exception as error:  # noqa: BLE001 - reported, and the watching goes on
                 self._touched_at = None
                 self._failed(error)
                 self._closing.wait(self._every)
 
     def _watch_folders(self) -> None:
-        """Look everywhere, and then wherever it is time or events say so, until other folders are to be watched."""
+        """Look everywhere, then wherever it is time or an event came, until other folders have to be watched."""
         self._renew.clear()
         watches = self._current()
         renew_at = 0.0
         for _, watch in watches:
             watch.look_at = 0.0
         for events in self._turns({folder for _, watch in watches for folder in watch.view.folders}):
-            _note(watches, events)
+            _apply_events(watches, events)
             now = time.monotonic()
             for place, watch in watches:
                 if self._closing.is_set():
@@ -171,9 +171,9 @@ class Watcher:
             return list(self._watches.items())
 
     def _turns(self, folders: set[str]) -> Iterator[_Events]:
-        """The events of these folders as they come; nothing, when for a while none does. Ends where it cannot go on.
+        """Yield the events of these folders, empty ones when none came for a while; end when no more can come.
 
-        Without events of the kernel: nothing, whenever a look is due, until it is time to try again.
+        Without events of the kernel: empty ones whenever a look is due, until it is time to try again.
         """
         able = sorted(filter(_watchable, folders)) if self._events_wanted else []
         if able:
@@ -192,17 +192,17 @@ class Watcher:
             self._closing.wait(max(0.0, min(due - time.monotonic(), _TURN_MS / 1000)))
 
     def _kernel_events(self, folders: list[str]) -> Iterator[_Events]:
-        """Raises what watchfiles does when it cannot begin; ends when it gives up later, as at a name not UTF-8."""
+        """Yield watchfiles' events. Raises its error when it cannot begin; ends when it gives up later."""
         from watchfiles import watch
 
         logging.getLogger("watchfiles").setLevel(logging.WARNING)
-        turn = _Turn(self._closing)
+        deadline = _Deadline(self._closing)
         events = watch(
             *folders,
             watch_filter=None,
             debounce=_WINDOW_MS,
             step=_STEP_MS,
-            stop_event=turn,
+            stop_event=deadline,
             rust_timeout=_TURN_MS,
             yield_on_timeout=True,
             raise_interrupt=False,
@@ -211,24 +211,24 @@ class Watcher:
         )
         begun = False
         while True:
-            turn.begin()
+            deadline.renew()
             self._touched_at = None if begun else time.monotonic()  # watches are set
             try:
-                told = next(events, None)
-            except FileNotFoundError:  # one went since
+                batch = next(events, None)
+            except FileNotFoundError:  # a folder went since
                 return
             except RuntimeError:
                 if begun:
                     return
                 raise
             self._touched_at = None
-            if told is None:
+            if batch is None:
                 return
             begun, self._problem = True, None
-            yield told
+            yield batch
 
     def _look(self, place: _Place, watch: _Watch) -> None:
-        """Look at the place, and tell when it changed."""
+        """Look at the place, and report a change."""
         before, began = watch.view, time.monotonic()
         self._touched_at = began
         watch.view = self._view_of(watch.root, watch.patterns)
@@ -244,25 +244,25 @@ class Watcher:
         if self._watches.get(place) is watch and not self._closing.is_set():
             try:
                 self._changed(place.root, place.change)
-            except Exception as error:  # noqa: BLE001 - told, and the watching goes on
+            except Exception as error:  # noqa: BLE001 - reported, and the watching goes on
                 self._failed(error)
 
 
-class _Turn:
-    """Ends a turn of watchfiles that outlasts its time: it goes by the clock of the wall, which may be set back."""
+class _Deadline:
+    """Ends a call of watchfiles that takes too long: its own timeout goes by a clock that may be set back."""
 
     def __init__(self, closing: Event) -> None:
         self._closing, self._end = closing, 0.0
 
-    def begin(self) -> None:
+    def renew(self) -> None:
         self._end = time.monotonic() + _TURN_MS / 1000 + _OVERDUE_SECONDS
 
     def is_set(self) -> bool:
         return self._closing.is_set() or time.monotonic() > self._end
 
 
-def _note(watches: Sequence[tuple[_Place, _Watch]], events: _Events) -> None:
-    """Say of each place that the events are about that it is to be looked at."""
+def _apply_events(watches: Sequence[tuple[_Place, _Watch]], events: _Events) -> None:
+    """Have the places that these events concern looked at soon."""
     now = time.monotonic()
     for kind, path in events:
         folder, name = os.path.split(path)
@@ -271,13 +271,13 @@ def _note(watches: Sequence[tuple[_Place, _Watch]], events: _Events) -> None:
                 continue
             named = any(folder == where and fnmatchcase(name, glob) for where, glob in watch.view.names)
             if named or _is_folder(kind, path, watch.view):
-                # Told even when it looks the same: two writes of one size may share a timestamp.
+                # Reported even when it looks the same: two writes of one size may share a timestamp.
                 watch.tell = watch.tell or named
                 watch.look_at = min(watch.look_at, max(now, watch.not_before))
 
 
 def _is_folder(kind: int, path: str, view: View) -> bool:
-    """Did a folder come or go?"""
+    """Whether a folder came or went."""
     from watchfiles import Change as Kind
 
     return kind != Kind.modified and (path in view.folders or os.path.isdir(path))  # noqa: PTH112 - Path.is_dir may raise

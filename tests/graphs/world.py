@@ -185,10 +185,6 @@ class Scripted:
             raise answer
         return answer if isinstance(answer, Answer) else spoken(answer)
 
-    def count(self, text: str) -> int:
-        """A quarter of the characters."""
-        return len(text) // 4
-
 
 def spoken(text: str, finish_reason: str = "stop") -> Answer:
     """An answer that cost 100 + 20 tokens and a tenth of a cent."""

@@ -283,11 +283,11 @@ def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) ->
     workspace = home.workspace("first")
     desk_is_left, began = threading.Event(), threading.Event()
     keeper = Keeper(workspace, "first", Config, Embedding.given(Unavailable("not needed here")), lambda *_: None)
-    keeper.enter()
+    keeper.acquire()
 
     def dreams() -> None:
         while not desk_is_left.is_set():
-            with keeper.alone():
+            with keeper.exclusive():
                 began.set()
                 time.sleep(0.05)
 
@@ -300,7 +300,7 @@ def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) ->
     finally:
         desk_is_left.set()
         thread.join()
-        keeper.leave()
+        keeper.release()
     assert Path(done.path).stat().st_size == done.bytes
     # What nobody moved away is removed by a dream, an hour later.
     later = datetime.now(UTC) + timedelta(hours=2)

@@ -7,7 +7,7 @@ import pytest
 
 from daemon.cli import COMMANDS
 from daemon.config.settings import Config
-from daemon.observability.metrics import Metrics, Standing
+from daemon.observability.metrics import Metrics, WorkspaceGauges
 from state.dream import Reason
 from tests.support.recipes import Follower, blocks, follower, function_call, transcript
 from tests.support.running import ROOT
@@ -110,7 +110,7 @@ def test_the_document_of_the_daemon_knows_its_reasons_metrics_and_events() -> No
     document = (ROOT / "docs" / "daemon.md").read_text(encoding="utf-8")
     # A spike brings a pass, and no dream.
     assert [reason for reason in Reason if f"| {reason} |" not in document] == [Reason.SPIKE]
-    standing = Standing("w", 1, 1.0, {"generated": 1})
+    standing = WorkspaceGauges("w", 1, 1.0, {"generated": 1})
     figures, _ = Metrics("0", 0.0, lambda: (standing,)).render()
     families = re.findall(r"^# TYPE (dreamd_\w+)", figures.decode(), re.MULTILINE)
     assert [name for name in families if f"`{name}`" not in document and name != "dreamd_scrape_failures_total"] == []

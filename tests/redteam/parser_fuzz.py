@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from daemon.config.registry import Listing, known
+from daemon.config.registry import WorkspaceList, known
 from daemon.config.settings import load
 from daemon.ingest.formats.reading import readings
 from daemon.upkeep.import_ import import_archive
@@ -240,7 +240,7 @@ def _registry(content: bytes, room: Path) -> None:
     path = room / "workspaces"
     path.write_bytes(content)
     known(path)
-    listing = Listing(path, (), room)
+    listing = WorkspaceList(path, (), room)
     for entry in listing.read(()):
         listing.look_up(entry)
 

@@ -70,12 +70,12 @@ class World:
     def act(self) -> Decision:
         """Everything that is due at this moment, as the service does it; then the answer is to wait."""
         done = []
-        while (one := self.ask()).act is not Action.WAIT:
+        while (one := self.ask()).action is not Action.WAIT:
             assert one.at == self.now
-            assert (one.act, one.reason) not in done, "the same again, at the same moment"
-            done.append((one.act, one.reason))
+            assert (one.action, one.reason) not in done, "the same again, at the same moment"
+            done.append((one.action, one.reason))
             self.acts.append((self.real, one))
-            {Action.DREAM: self._dream, Action.PASS: self._pass, Action.SKIP: self._skip}[one.act](one)
+            {Action.DREAM: self._dream, Action.PASS: self._pass, Action.SKIP: self._skip}[one.action](one)
         assert one.at > self.now
         return one
 
@@ -193,7 +193,7 @@ class World:
             self.history = replace(self.history, awake_since=self.now)
 
     def did(self, act: Action) -> list[datetime]:
-        return [when for when, one in self.acts if one.act is act]
+        return [when for when, one in self.acts if one.action is act]
 
     def spike_passes(self) -> list[datetime]:
         return [when for when, one in self.acts if one.reason is Reason.SPIKE]

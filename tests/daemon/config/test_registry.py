@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.config.registry import Listing, add, exclude, excluded, known, name_of
+from daemon.config.registry import WorkspaceList, add, exclude, excluded, known, name_of
 from daemon.workspace.adoption import init_workspace
 from state.errors import UsageError
 from tests.support.running import ROOT
@@ -129,8 +129,8 @@ def test_processes_that_write_at_once_lose_no_line(registry: Path, tmp_path: Pat
 
 def found(registry: Path, configured: tuple[str, ...], home: Path) -> tuple[list[Path], tuple[str, ...]]:
     """The roots that these name, each once, and what is wrong with them."""
-    listing = Listing(registry, (), home)
-    roots = [root for entry in listing.read(configured) for root in listing.learn(entry, listing.look_up(entry))]
+    listing = WorkspaceList(registry, (), home)
+    roots = [root for entry in listing.read(configured) for root in listing.record(entry, listing.look_up(entry))]
     return list(dict.fromkeys(roots)), tuple(map(str, listing.problems()))
 
 
@@ -138,22 +138,22 @@ def test_only_what_no_entry_names_any_longer_is_let_go(registry: Path, tmp_path:
     odd, stays = folder(tmp_path / "a  b; c"), folder(tmp_path / "glob" / "stays")
     init_workspace(stays)
     add(registry, odd)
-    listing = Listing(registry, (), tmp_path)
+    listing = WorkspaceList(registry, (), tmp_path)
     every = (odd, stays)
 
     def looked_up(*configured: str) -> list[Path]:
         for entry in listing.read(configured):
-            listing.learn(entry, listing.look_up(entry))
-        return listing.unnamed(every)
+            listing.record(entry, listing.look_up(entry))
+        return listing.unlisted(every)
 
     assert looked_up("~/glob/*") == []
     odd.rmdir()
     stays.rename(tmp_path / "away")
     assert looked_up("~/glob/*") == []  # a disk that is not mounted now, perhaps
     entries = listing.read(("~/glob/*", "~/new/*"))
-    assert listing.unnamed(every) == []
+    assert listing.unlisted(every) == []
     for entry in entries:
-        listing.learn(entry, listing.look_up(entry))
+        listing.record(entry, listing.look_up(entry))
     assert looked_up() == [stays]
     exclude(registry, odd)
     assert looked_up() == [odd, stays]

@@ -8,7 +8,7 @@ from typing import Self
 
 import pytest
 
-from daemon.models.errors import PassingError
+from daemon.models.errors import TransientError
 from daemon.models.litellm_model import LitellmModel
 from daemon.models.retrying import Retrying
 from state.errors import ModelError
@@ -142,7 +142,7 @@ def test_a_name_without_a_provider_says_how_to_write_it() -> None:
 def test_a_try_that_was_not_answered_may_pass_and_costs_nothing(serve: Serve, reply: Reply, advice: str) -> None:
     server = serve(in_turn(reply))
     passing = refusal(model_at(server))
-    assert isinstance(passing, PassingError)
+    assert isinstance(passing, TransientError)
     assert advice in str(passing)
     assert passing.answer is None
     assert server.count == 1
@@ -160,7 +160,7 @@ def test_a_try_that_may_have_been_answered_is_charged_at_its_worst(serve: Serve,
     server = serve(in_turn(reply))
     model = model_at(server, seconds=0.3)
     passing = refusal(model)
-    assert isinstance(passing, PassingError)
+    assert isinstance(passing, TransientError)
     assert advice in str(passing)
     assert passing.answer is not None
     assert passing.answer.estimated
@@ -173,6 +173,6 @@ def test_a_server_that_is_not_there_is_not_charged() -> None:
         unused.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
         passing = refusal(LitellmModel("openai/x", api_base=nobody))
-    assert isinstance(passing, PassingError)
+    assert isinstance(passing, TransientError)
     assert "cannot be reached" in str(passing)
     assert passing.answer is None

@@ -24,12 +24,21 @@ FIGURES: dict[str, int] = {}
 SAID = "Ada's daughter starts school in Lisbon on Monday"
 
 
+def switch_off() -> None:
+    """Events are dropped again, and libraries log where they did before."""
+    logs._Sink.emit, logs._Sink.threshold = None, logs.LEVELS["info"]
+    root = logging.getLogger()
+    for handler in [one for one in root.handlers if isinstance(one, logs._FromLibraries)]:
+        root.removeHandler(handler)
+    logging.captureWarnings(capture=False)
+
+
 @pytest.fixture(autouse=True)
 def quiet_again() -> Iterator[None]:
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     yield
-    logs.switch_off()
+    switch_off()
     root.setLevel(level)
     assert [one for one in root.handlers if one not in handlers] == []
 
@@ -67,7 +76,7 @@ def raised(act: Callable[[], object]) -> Exception:
 
 
 def test_an_event_is_one_json_line_with_its_fields(stream: Stream) -> None:
-    logs.get(workspace="agent").bind(dream="01J").info("dream_committed", notes=9, usd=0.021, at=1, level=2)
+    logs.get(workspace="agent", dream="01J").info("dream_committed", notes=9, usd=0.021, at=1, level=2)
     event = stream.event
     assert list(event)[:3] == ["at", "level", "event"]
     assert datetime.fromisoformat(event.pop("at")).tzinfo == UTC
@@ -85,7 +94,8 @@ def test_an_event_is_one_json_line_with_its_fields(stream: Stream) -> None:
 
 def test_before_it_is_configured_nothing_is_said_and_nothing_loaded() -> None:
     script = (
-        "import sys; from daemon import logs; logs.get(a=1).error('dream_failed', error=ValueError('x'));"
+        "import sys; from daemon.observability import logs\n"
+        "logs.get(a=1).error('dream_failed', error=ValueError('x'))\n"
         "assert not {'structlog', 'sqlite3', 'pydantic', 're2'} & set(sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=False)
@@ -256,7 +266,7 @@ def test_warnings_of_python_are_events(stream: Stream) -> None:
         warnings.simplefilter("always")
         logs.configure("json", "info", stream)
         warnings.warn("this goes away", stacklevel=1)
-        logs.switch_off()
+        switch_off()
     assert stream.event["logger"] == "py.warnings"
 
 
@@ -284,7 +294,7 @@ def test_the_journal_gets_each_event_with_its_priority(tmp_path: Path, monkeypat
         logs.configure("json", "debug", journal)
         for level in ("debug", "info", "warning", "error"):
             getattr(logs.get(), level)("happened")
-        logs.switch_off()
+        switch_off()
         journal.seek(0)
         lines = journal.read().splitlines()
     assert [line[:3] for line in lines] == ["<7>", "<6>", "<4>", "<3>"]

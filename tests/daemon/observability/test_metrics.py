@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from daemon.observability.metrics import OTHER, Metrics, Standing
+from daemon.observability.metrics import OTHER, Metrics, WorkspaceGauges
 from state.budget import Spend
 from state.dream import Reason
 from state.errors import StorageError
@@ -26,7 +26,7 @@ def sample(name: str, **labels: str) -> Sample:
     return name, frozenset(labels.items())
 
 
-def made(standings: Callable[[], Iterable[Standing]] = tuple) -> Metrics:
+def made(standings: Callable[[], Iterable[WorkspaceGauges]] = tuple) -> Metrics:
     return Metrics("0.2.0", 1_770_000_000.0, standings)
 
 
@@ -81,14 +81,14 @@ def test_guards_and_passes_are_counted() -> None:
 
 
 def test_what_stands_is_read_at_each_scrape() -> None:
-    now = [Standing("agent", 3, 61.5, {"generated": 40, "archived": 2}), Standing("empty")]
+    now = [WorkspaceGauges("agent", 3, 61.5, {"generated": 40, "archived": 2}), WorkspaceGauges("empty")]
     metrics = made(lambda: now)
     read = scraped(metrics)
     assert read[sample("dreamd_pending_notes", workspace="agent")] == 3
     assert read[sample("dreamd_oldest_pending_note_seconds", workspace="agent")] == 61.5
     assert read[sample("dreamd_crystals", workspace="agent", lifecycle="archived")] == 2
     assert read[sample("dreamd_pending_notes", workspace="empty")] == 0
-    now[:] = [Standing("agent", 4, 90.0)]
+    now[:] = [WorkspaceGauges("agent", 4, 90.0)]
     again = scraped(metrics)
     assert again[sample("dreamd_pending_notes", workspace="agent")] == 4
     assert sample("dreamd_pending_notes", workspace="empty") not in again
@@ -96,8 +96,8 @@ def test_what_stands_is_read_at_each_scrape() -> None:
 
 
 def test_a_workspace_that_cannot_be_read_costs_no_scrape() -> None:
-    def broken() -> Iterable[Standing]:
-        yield Standing("agent", 3)
+    def broken() -> Iterable[WorkspaceGauges]:
+        yield WorkspaceGauges("agent", 3)
         raise StorageError("state.db is corrupt; run 'dreamd doctor'")
 
     metrics = made(broken)
@@ -117,7 +117,7 @@ def test_a_scrape_says_what_runs_and_since_when() -> None:
 
 
 def test_names_and_units_are_as_prometheus_wants_them() -> None:
-    metrics = made(lambda: [Standing("agent", 1, 2.0, {"generated": 1})])
+    metrics = made(lambda: [WorkspaceGauges("agent", 1, 2.0, {"generated": 1})])
     metrics.dreamed("agent", "manual", "committed")
     families = list(text_string_to_metric_families(metrics.render()[0].decode()))
     ours = [one for one in families if one.name.startswith("dreamd_")]
@@ -131,7 +131,7 @@ def test_names_and_units_are_as_prometheus_wants_them() -> None:
 
 
 def test_open_metrics_is_given_to_who_asks_for_it() -> None:
-    metrics = made(lambda: [Standing("agent", 1, 2.0, {"generated": 1})])
+    metrics = made(lambda: [WorkspaceGauges("agent", 1, 2.0, {"generated": 1})])
     metrics.dreamed("agent", "manual", "committed")
     content, content_type = metrics.render("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
@@ -154,7 +154,7 @@ def test_labels_are_bounded() -> None:
 
 @pytest.mark.parametrize("name", ['quo"te', "back\\slash", "line\nend", "東京 🍵"])
 def test_any_name_of_a_workspace_survives_the_format(name: str) -> None:
-    metrics = made(lambda: [Standing(name, 7)])
+    metrics = made(lambda: [WorkspaceGauges(name, 7)])
     metrics.passed(name)
     read = scraped(metrics)
     assert read[sample("dreamd_passes_total", workspace=name, outcome="done")] == 1

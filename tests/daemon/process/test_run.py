@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config, HttpSection
-from daemon.process.run import _entrances
+from daemon.process.run import _open_listeners
 
 
 def test_a_port_that_another_program_has_is_a_problem_and_no_end(
@@ -18,7 +18,7 @@ def test_a_port_that_another_program_has_is_a_problem_and_no_end(
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
-        found, shut = _entrances(Config(http=HttpSection(port=port)))
+        found, shut = _open_listeners(Config(http=HttpSection(port=port)))
     for entrance in found:
         entrance.close()
     assert [entrance.path for entrance in found] == [Path(folder / "s")]

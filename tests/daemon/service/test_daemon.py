@@ -15,7 +15,7 @@ from daemon.api.operations.notes import INGEST, Ingest
 from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection
 from daemon.dream.run import Mode
 from daemon.service.daemon import Daemon
-from daemon.service.jobs import MOST_UNREAD, Jobs, unread
+from daemon.service.jobs import MOST_UNREAD, Jobs, unread_problems
 from daemon.service.keeper import Keeper
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import Problem
@@ -71,8 +71,8 @@ class House:
             return [run.reason for run in store.ledger.runs(10) if run.outcome == "committed"]
 
     def keeper(self) -> Keeper:
-        until(lambda: all(charge.is_kept for charge in self.service._sorted()))
-        (found,) = [charge.keeper for charge in self.service._sorted()]
+        until(lambda: all(managed.holds_lock for managed in self.service._roster.all()))
+        (found,) = [managed.keeper for managed in self.service._roster.all()]
         assert found is not None
         return found
 
@@ -127,37 +127,37 @@ def test_a_session_that_ended_is_known_after_a_kill(house: House) -> None:
 
 def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_in_the_status(house: House) -> None:
     name, workspace = house.workspace()
-    keeper, duties = house.keeper(), Jobs(house.service.metrics, threading.Event())
+    keeper, jobs = house.keeper(), Jobs(house.service.metrics, threading.Event())
     talk = workspace.root / "transcripts" / "chat.jsonl"
     talk.parent.mkdir()
     for work in (
-        lambda: duties.consolidate(keeper, None, utc_now()),
-        lambda: duties.take_in(keeper, transcripts=True),
-        lambda: duties.dream(keeper, Reason.MANUAL, Mode.AUTO, lambda _: None),
+        lambda: jobs.consolidate(keeper, None, utc_now()),
+        lambda: jobs.ingest(keeper, transcripts=True),
+        lambda: jobs.dream(keeper, Reason.MANUAL, Mode.AUTO, lambda _: None),
     ):
         talk.write_bytes(b"\x00\x01\x02\n" * 99)
         workspace.scratch.write_text(f"- Ada repaired kettle {utc_now().timestamp()}\n", encoding="utf-8")
         work()
         assert ["chat.jsonl" in problem.what for problem in house.problems(name)] == [True]
         talk.write_text('{"role": "user", "content": "I prefer tea"}\n', encoding="utf-8")
-        duties.consolidate(keeper, None, utc_now())
+        jobs.consolidate(keeper, None, utc_now())
         assert house.problems(name) == []
     with keeper.store() as store:
         connection = store.crystals.connection
         connection.execute("CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END")
     workspace.scratch.write_text("- Bo repaired the clock of house 5\n", encoding="utf-8")
     with pytest.raises(sqlite3.Error):
-        duties.consolidate(keeper, None, utc_now())
+        jobs.consolidate(keeper, None, utc_now())
     (problem,) = house.problems(name)
     assert problem.what.startswith("the last consolidation pass failed: ")
     with keeper.store() as store:
         store.crystals.connection.execute("DROP TRIGGER torn")
-    duties.consolidate(keeper, None, utc_now())
+    jobs.consolidate(keeper, None, utc_now())
     assert house.problems(name) == []
 
 
 def test_of_many_transcripts_that_cannot_be_read_the_first_are_told() -> None:
-    told = unread([f"file {number} is no transcript; move it away" for number in range(MOST_UNREAD + 3)])
+    told = unread_problems([f"file {number} is no transcript; move it away" for number in range(MOST_UNREAD + 3)])
     assert len(told) == MOST_UNREAD + 1
     assert told[0] == Problem("file 0 is no transcript; move it away")
     assert told[-1].what.startswith("3 more")
@@ -198,7 +198,7 @@ def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(house: H
     began, ends = threading.Event(), threading.Event()
 
     def pass_() -> None:
-        with keeper.alone():
+        with keeper.exclusive():
             began.set()
             ends.wait(PATIENCE_SECONDS)
 

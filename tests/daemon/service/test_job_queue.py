@@ -98,10 +98,10 @@ def test_closed_slots_drop_what_waits_and_let_end_what_runs(gate: Gate) -> None:
 
 def test_jobs_of_one_owner_run_one_after_the_other_and_take_no_slot_while_they_wait(gate: Gate) -> None:
     slots, said = JobQueue("test", 2), list[str]()
-    first = slots.submit(gate, whose="greedy")
+    first = slots.submit(gate, owner="greedy")
     assert gate.entered.wait(PATIENCE_SECONDS)
-    more = [slots.submit(saying(said, f"greedy {n}"), whose="greedy", urgent=True) for n in range(5)]
-    slots.submit(saying(said, "other"), whose="other").result(PATIENCE_SECONDS)
+    more = [slots.submit(saying(said, f"greedy {n}"), owner="greedy", urgent=True) for n in range(5)]
+    slots.submit(saying(said, "other"), owner="other").result(PATIENCE_SECONDS)
     assert said == ["other"]
     gate.open.set()
     for future in (first, *more):
@@ -112,11 +112,11 @@ def test_jobs_of_one_owner_run_one_after_the_other_and_take_no_slot_while_they_w
 
 def test_a_job_that_hangs_holds_no_slot(gate: Gate) -> None:
     slots, said = JobQueue("test", 1, patience=0.0), list[str]()
-    hangs = slots.submit(gate, whose="hangs")
+    hangs = slots.submit(gate, owner="hangs")
     assert gate.entered.wait(PATIENCE_SECONDS)
-    slots.submit(saying(said, "other"), whose="other").result(PATIENCE_SECONDS)
-    after = slots.submit(saying(said, "after"), whose="hangs")
-    slots.submit(saying(said, "another"), whose="other").result(PATIENCE_SECONDS)
+    slots.submit(saying(said, "other"), owner="other").result(PATIENCE_SECONDS)
+    after = slots.submit(saying(said, "after"), owner="hangs")
+    slots.submit(saying(said, "another"), owner="other").result(PATIENCE_SECONDS)
     assert said == ["other", "another"]  # and its owner's next job waits
     gate.open.set()
     for future in (hangs, after):
@@ -130,7 +130,7 @@ def test_what_waits_for_a_job_that_turns_out_to_hang_goes_on(gate: Gate) -> None
     waits = slots.submit(saying(said, "waits"))
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not waits.done() and time.monotonic() < deadline:
-        slots.go_on()
+        slots.start_waiting()
         time.sleep(0.01)
     assert said == ["waits"]
     gate.open.set()

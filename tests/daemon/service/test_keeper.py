@@ -45,9 +45,9 @@ def workspace(tmp_path: Path) -> Workspace:
 @pytest.fixture
 def kept(workspace: Workspace) -> Iterator[Kept]:
     one = Kept(workspace)
-    one.keeper.enter()
+    one.keeper.acquire()
     yield one
-    one.keeper.leave()
+    one.keeper.release()
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def at_work(keeper: Keeper) -> Iterator[threading.Event]:
 
     def work() -> None:
         try:
-            with keeper.alone() as store:
+            with keeper.exclusive() as store:
                 entered.set()
                 assert go_on.wait(PATIENCE_SECONDS)
                 store.check()  # as every commit does
@@ -81,7 +81,7 @@ def test_what_is_soon_done_goes_on_beside_what_takes_long(kept: Kept) -> None:
     with at_work(kept.keeper):
         with kept.keeper.store() as store:
             assert store.lineage.last_version() == 0
-        with pytest.raises(BusyError, match="something long is under way"), kept.keeper.alone(wait=False):
+        with pytest.raises(BusyError, match="something long is under way"), kept.keeper.exclusive(wait=False):
             pass
         assert kept.keeper.busy
     assert not kept.keeper.busy
@@ -89,8 +89,8 @@ def test_what_is_soon_done_goes_on_beside_what_takes_long(kept: Kept) -> None:
 
 def test_a_kept_workspace_is_nobody_elses(kept: Kept, workspace: Workspace) -> None:
     with pytest.raises(BusyError, match="dreamd serve"):
-        Kept(workspace).keeper.enter()
-    kept.keeper.leave()
+        Kept(workspace).keeper.acquire()
+    kept.keeper.release()
     acquire(workspace, "test").release()
     with pytest.raises(BusyError, match="not in this daemon's keeping"), kept.keeper.store():
         pass
@@ -117,14 +117,14 @@ def test_stores_stay_open_and_are_opened_anew_after_the_database_has_failed(kept
 def test_who_is_at_work_when_it_is_left_is_fenced_and_ends_before_it_is_taken_up_again(kept: Kept) -> None:
     def left_meanwhile() -> None:
         with at_work(kept.keeper):
-            kept.keeper.leave()
+            kept.keeper.release()
             with pytest.raises(BusyError, match="has to end"):
-                kept.keeper.enter()
+                kept.keeper.acquire()
 
     with pytest.raises(FencedError):
         left_meanwhile()
-    kept.keeper.enter()
-    with kept.keeper.alone() as store:
+    kept.keeper.acquire()
+    with kept.keeper.exclusive() as store:
         store.check()
 
 
@@ -132,28 +132,28 @@ def test_a_workspace_whose_lock_was_replaced_is_let_go(kept: Kept, workspace: Wo
     workspace.lock.unlink()  # as when the folder was deleted and made again
     with pytest.raises(FencedError), kept.keeper.store():
         pass
-    assert not kept.keeper.kept
-    kept.keeper.enter()
+    assert not kept.keeper.holds_lock
+    kept.keeper.acquire()
     with kept.keeper.store() as store:
         store.check()
 
 
 def test_an_interrupted_dream_is_known_when_the_workspace_is_taken_up(kept: Kept, workspace: Workspace) -> None:
-    with kept.keeper.alone() as store:
+    with kept.keeper.exclusive() as store:
         store.ledger.begin("20260101T000000000000Z", "manual", LONG_AGO)
-    kept.keeper.leave()
+    kept.keeper.release()
     again = Kept(workspace).keeper
-    again.enter()
-    assert again.unfinished == "20260101T000000000000Z"
-    again.leave()
+    again.acquire()
+    assert again.unfinished_dream == "20260101T000000000000Z"
+    again.release()
 
 
 def test_a_workspace_that_cannot_be_opened_is_not_held(workspace: Workspace) -> None:
     workspace.database.write_bytes(b"this is no database, " * 500)
     keeper = Kept(workspace).keeper
     with pytest.raises(Exception, match="not a database"):
-        keeper.enter()
-    assert not keeper.kept
+        keeper.acquire()
+    assert not keeper.holds_lock
     acquire(workspace, "test").release()
 
 
@@ -164,13 +164,13 @@ def test_nobody_opens_stores_that_are_being_left(kept: Kept) -> None:
         with at_work(kept.keeper) as go_on:
             waiting = threading.Thread(target=wait_for_it)
             waiting.start()
-            kept.keeper.leave()
+            kept.keeper.release()
             go_on.set()
             waiting.join(PATIENCE_SECONDS)
 
     def wait_for_it() -> None:
         try:
-            with kept.keeper.alone():
+            with kept.keeper.exclusive():
                 entered.append("in")
         except (BusyError, StoppedError, FencedError) as error:
             entered.append(error.code)
@@ -184,12 +184,12 @@ def test_a_new_configuration_is_whose_who_comes_next_even_when_somebody_is_at_wo
     with at_work(kept.keeper):
         kept.config = Config(dream=DreamSection(mode="propose"))
         kept.keeper.reopen()
-    with kept.keeper.alone() as store:
+    with kept.keeper.exclusive() as store:
         assert store.config.dream.mode == "propose"
 
 
 def test_a_proposal_that_its_owner_declined_is_no_failure(kept: Kept) -> None:
-    with kept.keeper.alone() as store:
+    with kept.keeper.exclusive() as store:
         for number, (outcome, detail) in enumerate((("failed", "MODEL_ERROR: none"), ("rejected", "by the owner"))):
             store.ledger.begin(f"dream {number}", "interval", LONG_AGO + timedelta(hours=number))
             store.ledger.end(f"dream {number}", outcome, detail, LONG_AGO + timedelta(hours=number))
@@ -230,15 +230,15 @@ def test_what_is_written_is_known_and_what_a_scrape_shows_is_not_read_again(kept
     with kept.keeper.store() as store:
         absorb_notes(store, utc_now())
         store.ledger.begin("d1", "manual", utc_now())
-    assert kept.keeper.unfinished == "d1"
-    standing = kept.keeper.standing(utc_now())
+    assert kept.keeper.unfinished_dream == "d1"
+    standing = kept.keeper.gauges(utc_now())
     assert (standing.pending_notes, sum(standing.crystals.values())) == (1, 1)
     with kept.keeper.store() as store:  # which reads alone
         store.crystals.newest()
     workspace.scratch.unlink()
     workspace.database.rename(workspace.root / "elsewhere")
     try:
-        assert kept.keeper.standing(utc_now()).crystals == standing.crystals
+        assert kept.keeper.gauges(utc_now()).crystals == standing.crystals
     finally:
         (workspace.root / "elsewhere").rename(workspace.database)
-    assert kept.keeper.pending(utc_now()).notes == kept.keeper.standing(utc_now()).pending_notes == 0
+    assert kept.keeper.pending(utc_now()).notes == kept.keeper.gauges(utc_now()).pending_notes == 0

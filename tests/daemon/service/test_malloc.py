@@ -12,17 +12,17 @@ from state.stores.vectors.embedder import PACKAGE, Unavailable
 # Blocks below the size that is mapped on its own; what is left at the top keeps the rest from going back by itself.
 _FREED = """
 from pathlib import Path
-from daemon import thrift
+from daemon.service import malloc
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1])
 
-thrift.share_arenas()
+malloc.share_arenas()
 before = resident()
 blocks = [bytes(60_000) + bytes([n % 256]) for n in range(3_000)]
 full = resident()
 del blocks[:-1]
-thrift.give_back()
+malloc.give_back()
 assert full - before > 40_000, (before, full)
 assert resident() - before < (full - before) / 4, (before, full, resident())
 """

@@ -112,7 +112,7 @@ def test_a_dream_without_new_input_is_not_dreamt_again_before_the_next_interval(
 def test_a_thousand_idle_ticks_are_no_dream_and_one_kind_of_skip() -> None:
     world = World(history=replace(NEW, schema=True))
     world.tick(1000 * TICK)
-    assert {(one.act, one.reason, one.detail) for _, one in world.acts} == {
+    assert {(one.action, one.reason, one.detail) for _, one in world.acts} == {
         (Action.SKIP, Reason.INTERVAL, "0 new, 5 wanted")
     }
     assert len(world.acts) == 4
@@ -126,7 +126,7 @@ def test_asked_at_every_tick_for_two_weeks_a_note_waits_a_day_and_a_tick() -> No
         world.tick((3 + number // 7) * HOUR)
         begun = world.did(Action.DREAM)
         assert world.real - waiting <= DAY + TICK or begun[-1] - waiting <= DAY + TICK
-    reasons = {one.reason for _, one in world.acts if one.act is Action.DREAM}
+    reasons = {one.reason for _, one in world.acts if one.action is Action.DREAM}
     assert reasons == {Reason.FLOOR, Reason.INTERVAL, Reason.IDLE}
 
 
@@ -192,12 +192,12 @@ def test_nothing_fires_before_the_moment_that_was_named(
     history: History, pending: Pending, parts: list[float]
 ) -> None:
     first = due(START, history, pending, USUAL)
-    assert (first.at > START) == (first.act is Action.WAIT)
+    assert (first.at > START) == (first.action is Action.WAIT)
     for part in sorted([*parts, 0.5, 0.999]):
         earlier = START + part * (first.at - START)
         if earlier < first.at:
             again = due(earlier, history, pending, USUAL)
-            assert again.act is Action.WAIT
+            assert again.action is Action.WAIT
             assert again.at >= first.at
 
 
@@ -206,7 +206,7 @@ def test_nothing_fires_before_the_moment_that_was_named(
 def test_at_the_moment_that_was_named_what_was_expected_is_due(history: History, pending: Pending) -> None:
     first = due(START, history, pending, USUAL)
     then = due(first.at, history, pending, USUAL)
-    assert then.act is not Action.WAIT
+    assert then.action is not Action.WAIT
     assert then.at == first.at
     assert first.detail
     assert then.detail
@@ -217,14 +217,14 @@ def test_at_the_moment_that_was_named_what_was_expected_is_due(history: History,
 def test_the_dream_that_is_foreseen_is_the_next_and_none_comes_unforeseen(history: History, pending: Pending) -> None:
     foreseen = upcoming(START, history, pending, USUAL)
     now, end = START, START + 4 * DAY
-    while (one := due(now, history, pending, USUAL)).act is not Action.DREAM and one.at < end:
+    while (one := due(now, history, pending, USUAL)).action is not Action.DREAM and one.at < end:
         now = one.at
-        if one.act is Action.SKIP:
+        if one.action is Action.SKIP:
             history = replace(history, last_look=now)
-        if one.act is Action.PASS:
+        if one.action is Action.PASS:
             history, pending = replace(history, last_pass=now, last_spike_pass=now), replace(pending, changed=False)
-    assert (one.act is Action.DREAM) == (foreseen.act is Action.DREAM)
-    if foreseen.act is Action.DREAM:
+    assert (one.action is Action.DREAM) == (foreseen.action is Action.DREAM)
+    if foreseen.action is Action.DREAM:
         assert (one.at, one.reason) == (foreseen.at, foreseen.reason)
 
 
@@ -256,8 +256,8 @@ def test_no_input_makes_it_raise(
     now: datetime, history: History, pending: Pending, thresholds: Thresholds, place: float, count: int
 ) -> None:
     history = replace(history, phase=place, failures=count)
-    assert due(now, history, pending, thresholds).act in Action
-    assert upcoming(now, history, pending, thresholds).act in {Action.DREAM, Action.WAIT}
+    assert due(now, history, pending, thresholds).action in Action
+    assert upcoming(now, history, pending, thresholds).action in {Action.DREAM, Action.WAIT}
 
 
 @given(st.text(max_size=40))

@@ -37,13 +37,13 @@ def now(history: History, pending: Pending, thresholds: Thresholds = USUAL) -> D
 
 def fires(history: History, pending: Pending) -> tuple[Action, Reason | None]:
     one = now(history, pending)
-    return one.act, one.reason
+    return one.action, one.reason
 
 
 def opens(history: History, pending: Pending) -> datetime:
     """When the next dream comes, if nothing changes."""
     one = upcoming(NOON, history, pending, USUAL)
-    assert one.act is Action.DREAM
+    assert one.action is Action.DREAM
     return one.at
 
 
@@ -232,9 +232,9 @@ def test_a_failed_dream_is_tried_again_after_five_minutes_doubled_for_each_failu
 ) -> None:
     for pending in (some(20), some(new=5), some(1, oldest=ago(2000)), some(1, session_ended=ago(130))):
         failed = quiet(failures=failures, failed_at=ago(minutes), last_look=ago(119), last_dream=ago(119))
-        assert now(failed, pending).act is Action.DREAM
+        assert now(failed, pending).action is Action.DREAM
         waiting = now(replace(failed, failed_at=ago(minutes) + SECOND), pending)
-        assert (waiting.act, waiting.at) == (WAIT, NOON + SECOND)
+        assert (waiting.action, waiting.at) == (WAIT, NOON + SECOND)
         assert waiting.detail.endswith(", after a failed try")
 
 
@@ -259,8 +259,8 @@ def test_an_open_ceiling_holds_every_dream_until_it_closes_and_no_pass() -> None
     assert now(held, full) == Decision(
         WAIT, Reason.SESSION_END, "session end, held by a ceiling until 00:00 UTC", midnight
     )
-    assert due(midnight, held, full, USUAL).act is Action.DREAM
-    assert now(held, replace(full, changed=True, dopamine=0.9)).act is Action.PASS
+    assert due(midnight, held, full, USUAL).action is Action.DREAM
+    assert now(held, replace(full, changed=True, dopamine=0.9)).action is Action.PASS
 
 
 def test_a_ceiling_that_another_clock_set_more_than_a_day_ahead_holds_nothing() -> None:
@@ -287,8 +287,8 @@ def test_dreams_begin_five_minutes_apart() -> None:
 
 def test_neither_pause_nor_backoff_is_longer_than_the_interval() -> None:
     brief = replace(USUAL, interval=timedelta(minutes=1))
-    assert now(quiet(last_look=ago(1), last_dream=ago(1)), some(20), brief).act is Action.DREAM
-    assert now(quiet(last_look=ago(9), failures=3, failed_at=ago(1)), some(20), brief).act is Action.DREAM
+    assert now(quiet(last_look=ago(1), last_dream=ago(1)), some(20), brief).action is Action.DREAM
+    assert now(quiet(last_look=ago(9), failures=3, failed_at=ago(1)), some(20), brief).action is Action.DREAM
 
 
 def test_with_figures_of_nought_nothing_follows_itself_at_the_same_moment() -> None:
@@ -344,7 +344,7 @@ def test_a_note_from_the_future_waits_a_day_from_the_last_dream_at_most() -> Non
 def test_the_night_of_summer_time_has_the_length_of_any_other() -> None:
     look = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
     history = quiet(awake_since=NOON, last_look=look)
-    assert due(look + timedelta(minutes=120) - SECOND, history, some(new=5), USUAL).act is WAIT
+    assert due(look + timedelta(minutes=120) - SECOND, history, some(new=5), USUAL).action is WAIT
     assert due(look + timedelta(minutes=120), history, some(new=5), USUAL).reason is Reason.INTERVAL
 
 

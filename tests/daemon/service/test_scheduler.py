@@ -19,10 +19,11 @@ from daemon.config.settings import Config, DreamSection
 from daemon.dream.run import Mode
 from daemon.http.calls import Call, perform
 from daemon.service import daemon as service_module
-from daemon.service import scheduler as tending
+from daemon.service import roster
+from daemon.service import scheduler as scheduler_module
 from daemon.service.daemon import Daemon
+from daemon.service.roster import ManagedWorkspace
 from daemon.service.schedule import Action, Decision
-from daemon.service.scheduler import ManagedWorkspace
 from daemon.service.watcher import Change, Watcher
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.scan import Pattern, View, scan
@@ -237,8 +238,8 @@ def twins(folder: Path) -> tuple[Workspace, Workspace]:
 
 
 def test_a_disk_that_hangs_keeps_nobody_else_waiting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tending, "_LOOK_SECONDS", 0.5)
-    monkeypatch.setattr(tending, "_HANGS_SECONDS", 0.2)
+    monkeypatch.setattr(scheduler_module, "_LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(roster, "_HANGS_SECONDS", 0.2)
     hung = [init_workspace(folder / "hung" / str(number)) for number in range(6)]  # more than there are slots
     fine = init_workspace(folder / "zebra")
     for workspace in (*hung, fine):
@@ -253,11 +254,11 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(folder: Path, monkeypatch: 
         name = registry.name_of(fine.root)
         for number in range(5):
             house.note(name, f"House {number} was repaired by Ada")
-        beat = service.beat
+        tick = service.last_tick
         until(fine.document.exists)
-        until(lambda: service.beat > beat)
+        until(lambda: service.last_tick > tick)
         until(lambda: disk.waiting == len(hung))
-        until(lambda: all(one.hanging for one in service._sorted() if one.root != fine.root))
+        until(lambda: all(one.hanging for one in service._roster.all() if one.root != fine.root))
         told = [one.problem for one in service.household().workspaces if one.problem is not None]
         assert len(told) == len(hung)
         assert all("has not answered" in one.what for one in told)
@@ -269,7 +270,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(folder: Path, monkeypatch: 
     finally:
         disk.back.set()
     until(lambda: [one.problem for one in service.household().workspaces] == [None] * 7)
-    assert all(one.is_kept for one in service._sorted())
+    assert all(one.holds_lock for one in service._roster.all())
     assert service.stop(PATIENCE_SECONDS)
 
 
@@ -280,17 +281,20 @@ def test_a_watcher_that_waits_for_one_disk_is_relieved(folder: Path, monkeypatch
     (_, hung), (name, fine) = house.workspace("hung"), house.workspace("fine")
     house.service.start()
     until(lambda: house.looks(name))
-    stuck = Watcher(house.service._changed, polling_seconds=0.05, force_polling=True, scan=disk.scan)
-    house.service._watcher.close()
-    house.service._watcher = stuck
+    stuck = Watcher(house.service._roster.mark_changed, polling_seconds=0.05, force_polling=True, scan=disk.scan)
+    house.service._roster.watcher.close()
+    house.service._roster.watcher = stuck
     disk.back.set()
     stuck.watch(hung.root, ())
     disk.back.clear()
     until(lambda: stuck.stuck_for > 0.2)
-    house.service.rest()
-    assert house.service._watcher is not stuck
+    house.service.trim()
+    assert house.service._roster.watcher is not stuck
     until(
-        lambda: all(one.watched == (house.service._watcher, ("transcripts/**/*",)) for one in house.service._sorted())
+        lambda: all(
+            one.watched == (house.service._roster.watcher, ("transcripts/**/*",))
+            for one in house.service._roster.all()
+        )
     )
     for number in range(5):  # appended as agents do: nobody tells of it but the watcher
         with fine.scratch.open("a") as file:
@@ -304,10 +308,10 @@ def test_a_workspace_that_is_being_repaired_is_left_to_who_repairs_it(house: Hou
     name, workspace = house.workspace("agent")
     house.service.start()
     until(lambda: house.looks(name))
-    (charge,) = house.service._sorted()
+    (managed,) = house.service._roster.all()
     with house.service.desk(name, lambda _: None) as desk, desk.vacant() as vacant:
         for _ in range(3):
-            house.service._looker._look(charge)  # as the looker does at any moment
+            house.service._scheduler._look(managed)  # as the scheduler does at any moment
             vacant.check()
         with house.service.desk(name, lambda _: None) as other:
             with pytest.raises(BusyError, match="examined or repaired; wait"), other.store():
@@ -319,7 +323,7 @@ def test_a_workspace_that_is_being_repaired_is_left_to_who_repairs_it(house: Hou
         assert served.upcoming == "it is being examined or repaired"
         assert "kill" not in str(house.service.status())
         assert house.service.household().workspaces[0].problem is None
-    assert charge.is_kept
+    assert managed.holds_lock
     assert not is_free(workspace)
 
 
@@ -339,25 +343,25 @@ def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: Ho
 
 
 def test_what_stirs_while_it_is_settled_is_not_lost() -> None:
-    charge = ManagedWorkspace("agent", Path("/agent"))
-    watched = charge.stirred  # the watcher's thread has it in hand
-    charge.stir(Change.SCRATCH)
-    assert charge.settle() == {Change.SCRATCH}
+    managed = ManagedWorkspace("agent", Path("/agent"))
+    watched = managed.changes  # the watcher's thread has it in hand
+    managed.mark_changed(Change.SCRATCH)
+    assert managed.take_changes() == {Change.SCRATCH}
     watched.add(Change.TRANSCRIPT)
-    assert charge.settle() == {Change.TRANSCRIPT}
-    assert charge.settle() == set()
+    assert managed.take_changes() == {Change.TRANSCRIPT}
+    assert managed.take_changes() == set()
 
 
 def test_a_pass_that_meets_a_dream_is_made_up_for_when_it_has_ended(house: House) -> None:
     name, _ = house.workspace("agent")
-    (charge,) = house.service._sorted()
-    keeper, looker = charge.keeper, house.service._looker
+    (managed,) = house.service._roster.all()
+    keeper, scheduler = managed.keeper, house.service._scheduler
     assert keeper is not None
     now = utc_now()
     keeper.last_pass = before = now - timedelta(hours=1)
-    with keeper.alone():  # as a dream
-        looker._consolidate(charge, keeper, Decision(Action.PASS, None, "a pass", now), now)
-        assert looker.passes.drained(PATIENCE_SECONDS)
+    with keeper.exclusive():  # as a dream
+        scheduler._consolidate(managed, keeper, Decision(Action.PASS, None, "a pass", now), now)
+        assert scheduler.passes.drained(PATIENCE_SECONDS)
     until(lambda: keeper.last_pass == before)
     house.service.start()
     until(lambda: keeper.last_pass is not None and keeper.last_pass >= now)
@@ -366,15 +370,15 @@ def test_a_pass_that_meets_a_dream_is_made_up_for_when_it_has_ended(house: House
 
 def test_dreams_that_nobody_waits_for_are_asked_for_once(house: House) -> None:
     house.workspace("agent")
-    (charge,) = house.service._sorted()
-    assert charge.keeper is not None
-    with charge.keeper.alone():
-        looker = house.service._looker
-        first = looker.dream(charge.keeper, Reason.MANUAL, Mode.AUTO, None)  # it waits for its turn in a slot
+    (managed,) = house.service._roster.all()
+    assert managed.keeper is not None
+    with managed.keeper.exclusive():
+        scheduler = house.service._scheduler
+        first = scheduler.dream(managed.keeper, Reason.MANUAL, Mode.AUTO, None)  # it waits for its turn in a slot
         until(first.running)
-        asked = [looker.dream(charge.keeper, Reason.MANUAL, Mode.AUTO, None) for _ in range(50)]
-        looker.dream(charge.keeper, Reason.FLOOR, Mode.AUTO, None)
-        assert looker.dreams.waiting == 2
+        asked = [scheduler.dream(managed.keeper, Reason.MANUAL, Mode.AUTO, None) for _ in range(50)]
+        scheduler.dream(managed.keeper, Reason.FLOOR, Mode.AUTO, None)
+        assert scheduler.dreams.waiting == 2
     house.service.start()
     for future in (first, *asked):
         assert isinstance(future.exception(PATIENCE_SECONDS), NothingToDoError)

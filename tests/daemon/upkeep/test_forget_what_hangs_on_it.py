@@ -129,9 +129,9 @@ def test_an_id_stands_for_its_text(plain_one: Workspace, tmp_path: Path) -> None
 @pytest.fixture
 def keeper(plain_one: Workspace, tmp_path: Path) -> Iterator[Keeper]:
     made = Keeper(copied(plain_one, tmp_path / "w"), "w", Config, MODEL, lambda *_: None)
-    made.enter()
+    made.acquire()
     yield made
-    made.leave()
+    made.release()
 
 
 def desk_at(keeper: Keeper) -> DaemonAccess:
@@ -143,7 +143,7 @@ def desk_at(keeper: Keeper) -> DaemonAccess:
 
 def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
     asked = Forget(text=SECRET, confirm=True)
-    with keeper.alone() as store:
+    with keeper.exclusive() as store:
         store.embed()
         index = store.index()
         assert index is not None
@@ -155,7 +155,7 @@ def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
     with keeper.store() as store:
         assert not any(SECRET in one for one in finds(store, SECRET))
         assert any(KEPT[0] in one for one in finds(store, KEPT[0]))
-    with keeper.alone() as store:
+    with keeper.exclusive() as store:
         store.embed()
         other = store.index()
         assert other is not None
@@ -165,7 +165,7 @@ def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
 
 
 def test_while_a_dream_is_under_way_it_is_busy(keeper: Keeper) -> None:
-    with keeper.alone():
+    with keeper.exclusive():
         keeper.dreaming = "a dream is under way"
         with pytest.raises(BusyError):
             FORGET.run(desk_at(keeper), Forget(text=SECRET, confirm=True))
