@@ -56,13 +56,13 @@ def _show(finding: "Finding") -> None:
 
 def _repair(arguments: argparse.Namespace) -> int:
     """Mend, or say what would be done; print what was wrong, what came of it, what is left and what was kept."""
-    from daemon.api.operations.repair import REPAIR, Mending
+    from daemon.api.operations.repair import Mending, repair_workspace
     from daemon.upkeep.examine import Level
 
     if not arguments.dry_run:
         _let_in(arguments)
     caller = _caller(arguments)
-    done = caller.ask(REPAIR, Mending(dry=arguments.dry_run))
+    done = caller.ask(repair_workspace, Mending(dry=arguments.dry_run))
     _wake_the_daemon(caller)
     if arguments.json:
         show_json(done)
@@ -105,21 +105,21 @@ def _wake_the_daemon(caller: "Caller") -> None:
     from contextlib import suppress
 
     from daemon.api.client import daemon
-    from daemon.api.operations.dreams import STATUS
+    from daemon.api.operations.dreams import dream_status
     from daemon.api.operations.operation import Nothing
     from state.errors import DreamdError
 
     with suppress(DreamdError):
         if (client := daemon()) is not None:
-            client.call(caller.workspace.root, STATUS, Nothing())
+            client.call(caller.workspace.root, dream_status, Nothing())
 
 
 def _stores(arguments: argparse.Namespace) -> "tuple[Finding, ...]":
     """What the owner of the stores finds in them: the daemon, or this process."""
-    from daemon.api.operations.dreams import EXAMINE
+    from daemon.api.operations.dreams import examine
     from daemon.api.operations.operation import Nothing
 
-    return _caller(arguments).ask(EXAMINE, Nothing()).findings
+    return _caller(arguments).ask(examine, Nothing()).findings
 
 
 def _caller(arguments: argparse.Namespace) -> "Caller":

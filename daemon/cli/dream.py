@@ -34,13 +34,15 @@ def run(arguments: argparse.Namespace) -> int:
     """One dream, or what it would be."""
     config = config_of(arguments)
     arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
-    from daemon.api.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DreamNow, dream_now
     from daemon.dream.run import Mode
 
     asked = Mode.DRY if arguments.dry_run else None
     with working("dreaming…") as tell:
         caller = caller_of(arguments, "dream", _steps(tell))
-        outcome = caller.ask(DREAM, DreamNow(reason=arguments.reason, mode=asked, wait=not arguments.no_wait)).outcome
+        outcome = caller.ask(
+            dream_now, DreamNow(reason=arguments.reason, mode=asked, wait=not arguments.no_wait)
+        ).outcome
     if outcome is None:
         show_json({"queued": True}) if arguments.json else out("the daemon dreams when it comes to it")
         return 0

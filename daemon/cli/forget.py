@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--lift takes no --words, --derived or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
     caller = caller_of(arguments, "forget", _told)
-    from daemon.api.operations.forget import FORGET, MAX_CHARACTERS, Forget
+    from daemon.api.operations.forget import MAX_CHARACTERS, Forget, forget_text
 
     if len(text) > MAX_CHARACTERS:
         raise UsageError(
@@ -67,12 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 "what is forgotten cannot be brought back", "say --yes, or --dry-run to see what would go"
             )
-        for row, _ in _gone(caller.ask(FORGET, asked.model_copy(update={"dry_run": True}))):
+        for row, _ in _gone(caller.ask(forget_text, asked.model_copy(update={"dry_run": True}))):
             say(row)  # stdout is for the result
         if not _agreed():
             say("nothing was changed")
             return UsageError.exit_status
-    receipt = caller.ask(FORGET, asked)
+    receipt = caller.ask(forget_text, asked)
     show_json(receipt) if arguments.json else _show(receipt)
     return 0 if receipt.clean else 1
 

@@ -55,13 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
     """What was read. A daemon that is busy is asked again for a while. Raises BusyError when that is not enough."""
     from daemon.api.client import daemon
-    from daemon.api.operations.notes import INGEST, Ingest
+    from daemon.api.operations.notes import Ingest, ingest
 
     asked = Ingest(paths=tuple(str(path.absolute()) for path in paths))
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return caller.ask(INGEST, asked)
+            return caller.ask(ingest, asked)
         except BusyError:
             if daemon() is None or time.monotonic() >= deadline:
                 raise
@@ -93,7 +93,7 @@ def _heed(arguments: argparse.Namespace) -> None:
     if not hook.ends_session:
         return
     caller = caller_of(arguments, "ingest")
-    from daemon.api.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DreamNow, dream_now
 
     with suppress(NothingToDoError):
-        caller.ask(DREAM, DreamNow(reason="session-end", wait=False))
+        caller.ask(dream_now, DreamNow(reason="session-end", wait=False))

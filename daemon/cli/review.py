@@ -27,16 +27,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show or decide; 3 when nothing waits."""
     caller = caller_of(arguments, "review")
-    from daemon.api.operations.versions import DECIDE, PROPOSALS, Decide, Proposals
+    from daemon.api.operations.versions import Decide, Proposals, decide, proposals
 
     if not (arguments.approve or arguments.reject):
-        waiting = caller.ask(PROPOSALS, Proposals(dream=arguments.proposal)).dreams
+        waiting = caller.ask(proposals, Proposals(dream=arguments.proposal)).dreams
         if not waiting:
             raise NothingToDoError("no proposal waits", "dreams make them with dream.mode: propose")
         _show(waiting, as_json=arguments.json)
         return 0
     verdict: Literal["approve", "reject"] = "approve" if arguments.approve else "reject"
-    done = caller.ask(DECIDE, Decide(dream=arguments.proposal, verdict=verdict))
+    done = caller.ask(decide, Decide(dream=arguments.proposal, verdict=verdict))
     if arguments.json:
         show_json({"dream": done.dream, "verdict": done.verdict, "version": done.version})
     elif done.version is None:

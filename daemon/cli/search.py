@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.limit <= MAX_LIMIT:
         raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     caller = caller_of(arguments, "search")
-    from daemon.api.operations.search import SEARCH, Search
+    from daemon.api.operations.search import Search, memory_search
     from state.crystals.crystal import Kind, Origin
     from state.trust import Trust
 
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         trust=_named(Trust, "trust", arguments.trust),
         archived=arguments.archived,
     )
-    _show(caller.ask(SEARCH, asked), as_json=arguments.json)
+    _show(caller.ask(memory_search, asked), as_json=arguments.json)
     return 0
 
 

@@ -108,7 +108,7 @@ class _Window:
 
     async def ready(self, _: "Request") -> "Response":
         # Not in the workers' threads: that they are all at work makes nobody unready.
-        if reason := await asyncio.to_thread(self._house.unready):
+        if reason := await asyncio.to_thread(self._house.unready_reason):
             return ErrorResponse(503, "NOT_READY", without_paths(reason)).response()
         return _json('{"status": "ready"}')
 
@@ -126,17 +126,17 @@ class _Window:
         return _json(await self._workers.run(lambda: encode(self._house.status())))
 
     async def household(self, _: "Request") -> "Response":
-        return _json(await self._workers.run(lambda: encode(self._house.household())))
+        return _json(await self._workers.run(lambda: encode(self._house.info())))
 
     async def adopt(self, request: "Request") -> "Response":
         _require_json(request)
         asked = from_json(Adopt, await request.body())
         root = _absolute(asked.path)
-        return _json(encode({"name": await self._workers.run(lambda: self._house.adopt(root, trust=asked.trust))}))
+        return _json(encode({"name": await self._workers.run(lambda: self._house.register(root, trust=asked.trust))}))
 
     async def release(self, request: "Request") -> "Response":
         name = str(request.path_params["workspace"])
-        await self._workers.run(lambda: self._house.release(name))
+        await self._workers.run(lambda: self._house.unregister(name))
         return _json(encode({"name": name}))
 
     def operation(self, operation: AnyOperation) -> Answering:

@@ -70,38 +70,38 @@ class Ended:
 
 
 def perform(house: "DaemonApi", call: Call, told: Callable[[Step], None]) -> Ended:
-    """Do it, at a desk of the house's. Raises nothing: the end of a call is a value."""
+    """Do it, at a access of the house's. Raises nothing: the end of a call is a value."""
     began = time.monotonic()
-    desk: WorkspaceAccess | None = None
+    access: WorkspaceAccess | None = None
     try:
         with ExitStack() as stack:
-            desk = _desk(house, call, told, stack)
-            reply = call.operation.run(desk, call.asked)
-        ended = Ended(encode(reply).encode(), None, tuple(desk.notices))
+            access = _desk(house, call, told, stack)
+            reply = call.operation.run(access, call.asked)
+        ended = Ended(encode(reply).encode(), None, tuple(access.notices))
     except Exception as error:  # noqa: BLE001 - the top of a request: what is no error of ours is logged as a defect
-        ended = Ended(b"", wrong(error), tuple(desk.notices) if desk else ())
+        ended = Ended(b"", wrong(error), tuple(access.notices) if access else ())
     code = ended.wrong.code if ended.wrong else "OK"
     house.metrics.answered(call.operation.name, code, time.monotonic() - began)
     return ended
 
 
 def _desk(house: "DaemonApi", call: Call, told: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
-    """A desk at the workspace, which is adopted when the house does not know it and the client asks for that.
+    """A access at the workspace, which is adopted when the house does not know it and the client asks for that.
 
     Raises UnknownWorkspaceError when the workspace of that name is not the one that is at the client's root.
     """
     try:
-        desk = stack.enter_context(house.desk(call.name, told))
+        access = stack.enter_context(house.open(call.name, told))
     except UnknownWorkspaceError:
         if call.root is None or not call.adopt:
             raise
-        return stack.enter_context(house.desk(house.adopt(call.root), told))
-    if call.root not in (None, desk.workspace.root):
+        return stack.enter_context(house.open(house.register(call.root), told))
+    if call.root not in (None, access.workspace.root):
         raise UnknownWorkspaceError(
             f"the daemon keeps another workspace under the name {call.name!r}, and not {call.root}",
             "rename its folder",
         )
-    return desk
+    return access
 
 
 def called(request: "Request", operation: "AnyOperation", door: "AccessPolicy", body: bytes) -> Call:

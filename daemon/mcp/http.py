@@ -76,7 +76,7 @@ class Endpoint:
         await app(scope, receive, send)
 
     def _workspace(self, name: str) -> str:
-        there = sorted(kept.name for kept in self._house.household().workspaces)
+        there = sorted(kept.name for kept in self._house.info().workspaces)
         if name in there:
             return name
         if not name and len(there) == 1:
@@ -124,15 +124,15 @@ def _asking(house: DaemonApi, name: str) -> "Ask":
     ) -> Any:  # noqa: ANN401 - the operation's reply
         began, code = time.monotonic(), DreamdError.code
         try:
-            with house.desk(name, told) as desk:
-                reply = operation.run(desk, asked)
+            with house.open(name, told) as access:
+                reply = operation.run(access, asked)
             code = "OK"
         except DreamdError as error:
             code = error.code
             raise
         finally:
             house.metrics.answered(operation.name, code, time.monotonic() - began)
-        for notice in dict.fromkeys(desk.notices):
+        for notice in dict.fromkeys(access.notices):
             noticed(notice)
         return reply
 

@@ -4,9 +4,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from daemon.api.operations import AnyOperation
-from daemon.api.operations.dreams import DREAM, STATUS
-from daemon.api.operations.notes import FEEL, NOTE, Mood
-from daemon.api.operations.search import BOOTSTRAP, SEARCH, STATE, WHY
+from daemon.api.operations.dreams import dream_now, dream_status
+from daemon.api.operations.notes import Mood, feel_event, working_memory_note
+from daemon.api.operations.search import memory_bootstrap, memory_search, memory_state, memory_why
 from daemon.mcp import session_replies as mcp_sessions
 from daemon.mcp.replies import (
     Bootstrap,
@@ -54,14 +54,14 @@ def instructions(toolsets: Container[str]) -> str:
 TOOLSETS: dict[str, tuple[Tool, ...]] = {
     "memory": (
         Tool(
-            NOTE,
+            working_memory_note,
             "Remember something beyond this session: decisions, facts, preferences, corrections, open ends. Call it "
             "when you learn it, not at the end. Durable on return; the next search finds it.",
             Noted,
             noted,
         ),
         Tool(
-            SEARCH,
+            memory_search,
             "Search long-term memory by meaning and words. Use before answering about the past, and with a crystal "
             "pointer's keywords.",
             Findings,
@@ -71,7 +71,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             repeatable=True,
         ),
         Tool(
-            BOOTSTRAP,
+            memory_bootstrap,
             "Working memory and the newest notes. Read once, at session start.",
             Bootstrap,
             bootstrap,
@@ -80,7 +80,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             repeatable=True,
         ),
         Tool(
-            WHY,
+            memory_why,
             "Where a line of the working memory comes from: dream, operation, evidence. Use when you doubt it.",
             Origins,
             origins,
@@ -88,14 +88,14 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             repeatable=True,
         ),
         Tool(
-            DREAM,
+            dream_now,
             "Fold new notes into the working memory now. Seldom needed: it happens by itself. May take minutes.",
             Dreamed,
             dreamed,
             hidden=("mode",),
         ),
         Tool(
-            STATUS,
+            dream_status,
             "Last and next dream, pending notes, spend, problems and what to do about them.",
             Condition,
             condition,
@@ -103,7 +103,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             repeatable=True,
         ),
         Tool(
-            FEEL,
+            feel_event,
             "Mark that what just happened mattered, so that the next dream keeps it.",
             Mood,
             mood,
@@ -124,6 +124,6 @@ class Page:
 
 
 PAGES = (
-    Page("memory://bootstrap", "bootstrap", "What to read at session start", BOOTSTRAP),
-    Page("memory://state", "state", "MEMORY.md", STATE),
+    Page("memory://bootstrap", "bootstrap", "What to read at session start", memory_bootstrap),
+    Page("memory://state", "state", "MEMORY.md", memory_state),
 )

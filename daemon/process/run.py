@@ -103,7 +103,7 @@ async def _serve(
         telling = group.create_task(_telling(service, notifier))
         resting = group.create_task(_resting(service))
         await signals.stop.wait()
-        logs.get().info("stop_begun", dreaming=service.household().dreaming)
+        logs.get().info("stop_begun", dreaming=service.info().dreaming)
         notifier.stopping("stopping; a dream that runs is checkpointed")
         for task in (starting, reloading, telling, resting):
             task.cancel()
@@ -129,7 +129,7 @@ async def _start(service: "Daemon", notifier: Notifier, entrances: list[Listener
         await asyncio.sleep(_AGAIN_SECONDS)
         await _start(service, notifier, entrances)
         return
-    household = service.household()
+    household = service.info()
     notifier.ready(_summary(service))
     logs.get().info(
         "started",
@@ -155,7 +155,7 @@ async def _reloading(service: "Daemon", notifier: Notifier, signals: _Signals) -
             notifier.ready(f"the new configuration is refused, the old one stands: {Problem.of(error).what}")
         else:
             logs.configure(service.config.log.form, service.config.log.level)
-            logs.get().info("config_reloaded", workspaces=len(service.household().workspaces))
+            logs.get().info("config_reloaded", workspaces=len(service.info().workspaces))
             notifier.ready(_summary(service))
 
 
@@ -167,9 +167,9 @@ async def _telling(service: "Daemon", notifier: Notifier) -> None:
 
     async def tell() -> None:
         nonlocal told
-        if service.unready() or time.monotonic() - service.beat < _HANGS_SECONDS:
+        if service.unready_reason() or time.monotonic() - service.beat < _HANGS_SECONDS:
             notifier.watchdog()
-        if time.monotonic() - told > _STATUS_SECONDS and not service.unready():
+        if time.monotonic() - told > _STATUS_SECONDS and not service.unready_reason():
             told = time.monotonic()
             notifier.status(_summary(service))
 
@@ -195,7 +195,7 @@ async def guarded(task: str, work: Awaitable[None]) -> bool:
 
 
 def _summary(service: "Daemon") -> str:
-    household = service.household()
+    household = service.info()
     refused = [one.problem.what for one in household.workspaces if one.problem is not None]
     said = f"{len(household.workspaces) - len(refused)} workspaces, {household.dreaming} dreaming"
     if refused:

@@ -111,13 +111,13 @@ class Daemon:
         """The counters."""
         return self._metrics
 
-    def unready(self) -> str:
+    def unready_reason(self) -> str:
         """Why it does not serve yet."""
         if self._stopping.is_set():
             return "the daemon is stopping"
         return "" if self._ready else "the daemon is starting: it takes up its workspaces"
 
-    def household(self) -> DaemonInfo:
+    def info(self) -> DaemonInfo:
         """What there is."""
         return DaemonInfo(
             version=version("dreamd"),
@@ -148,9 +148,9 @@ class Daemon:
             if charge.keeper is not None and charge.hanging is None:
                 with suppress(DreamdError):
                     read.append(self._status(charge.keeper))
-        return DaemonStatus(self.household(), tuple(read))
+        return DaemonStatus(self.info(), tuple(read))
 
-    def adopt(self, root: Path, *, trust: bool = False) -> str:
+    def register(self, root: Path, *, trust: bool = False) -> str:
         """Keep the workspace with this root from now on, also after a restart."""
         workspace = open_workspace(root)
         if trust:
@@ -163,7 +163,7 @@ class Daemon:
         self._enter(charge)
         return charge.name
 
-    def release(self, name: str) -> None:
+    def unregister(self, name: str) -> None:
         """Keep it no more, until it is adopted by name again."""
         with self._listed:
             charge = self._charge(name)
@@ -172,8 +172,8 @@ class Daemon:
         self._let_go(charge)
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """A desk at this workspace."""
+    def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
+        """Access to this workspace for one call."""
         charge = self._charge(name)
         keeper, hanging = charge.keeper, charge.hanging
         if hanging is None and (keeper is None or not keeper.kept):
@@ -183,7 +183,7 @@ class Daemon:
             why = hanging or charge.problem or Problem("it is being taken up", "try again")
             raise NotKeptError(f"{charge.root} is not in the daemon's keeping: {why.what}", why.advice)
         # At one that is not kept notes are taken and status is given; stores are refused, with the reason.
-        yield DaemonAccess(keeper, self._config, told, self._looker.dream, self._wake, self._serving)
+        yield DaemonAccess(keeper, self._config, on_step, self._looker.dream, self._wake, self._serving)
 
     # ------------------------------------------------------------ its life
 

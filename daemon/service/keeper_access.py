@@ -1,4 +1,4 @@
-"""A desk at a workspace that the daemon keeps, for the length of one call."""
+"""DaemonAccess: one call's access to a workspace that the daemon keeps."""
 
 import sqlite3
 import time
@@ -36,7 +36,7 @@ class DaemonAccess:
 
     keeper: Keeper
     config: Config
-    tell: Callable[[Step], None]
+    on_step: Callable[[Step], None]
     submit: "Callable[[Keeper, Reason, Mode, Callable[[Step], None] | None], Future[Outcome]]"
     wake: Callable[[Keeper], None]
     serving: Callable[[Keeper], Serving]
@@ -47,28 +47,26 @@ class DaemonAccess:
         """The keeper's."""
         return self.keeper.workspace
 
-    def reading(self) -> AbstractContextManager[Store]:
+    def read(self) -> AbstractContextManager[Store]:
         """The same stores: they are open, and a reader takes no longer than a writer. Or beside another owner."""
         return self._noticing(self.keeper.store() if self.keeper.kept else open_readonly(self.workspace, self.config))
 
-    def store(self) -> AbstractContextManager[Store]:
+    def write(self) -> AbstractContextManager[Store]:
         """Beside a dream that runs."""
         return self._noticing(self._kept().store())
 
-    def alone(self) -> AbstractContextManager[Store]:
-        """Raises BusyError while a dream runs: it may take minutes, and whoever asks is told rather than kept.
+    def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
+        """Raises BusyError while a dream runs, which may take minutes; `wait`: queue behind it instead.
 
-        A pass, which takes seconds, is waited for.
+        A maintenance pass, which takes seconds, is always waited for. Polling instead of `wait` would lose against
+        dreams that follow each other.
         """
         keeper = self._kept()
-        self._after_pass(keeper)
-        return self._noticing(keeper.alone(wait=False))
+        if not wait:
+            self._after_pass(keeper)
+        return self._noticing(keeper.alone(wait=wait))
 
-    def in_turn(self) -> AbstractContextManager[Store]:
-        """After the dream that runs. Asking again and again, one would be late whenever dreams follow each other."""
-        return self._noticing(self._kept().alone())
-
-    def vacant(self) -> AbstractContextManager[LockedWorkspace]:
+    def offline(self) -> AbstractContextManager[LockedWorkspace]:
         """The keeper lets it go for so long, and takes it up again."""
         keeper = self._kept()
         self._after_pass(keeper)
@@ -78,7 +76,7 @@ class DaemonAccess:
         """In a slot, before those that nobody waits for."""
         if self.keeper.dreaming:
             raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
-        return self.submit(self._kept(), reason, mode, self.told).result()
+        return self.submit(self._kept(), reason, mode, self.report).result()
 
     def dream_soon(self, reason: Reason) -> bool:
         """When a slot is free; a session that has ended is remembered while another dream runs."""
@@ -95,12 +93,12 @@ class DaemonAccess:
         """What the daemon knows of this workspace."""
         return self.serving(self.keeper)
 
-    def told(self, step: Step) -> None:
-        """To whoever asked."""
-        self.tell(step)
+    def report(self, step: Step) -> None:
+        """Pass the step on to the caller."""
+        self.on_step(step)
 
-    def noted(self) -> None:
-        """The daemon looks at once."""
+    def mark_changed(self) -> None:
+        """Have the daemon look for new notes at once."""
         self.keeper.changed = True
         self.wake(self.keeper)
 

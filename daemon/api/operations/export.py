@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Operation, Request
+from daemon.api.operations.operation import Request, operation
 from daemon.upkeep.export import Exported, export
 from daemon.workspace.stores import utc_now
 
@@ -16,20 +16,8 @@ class Export(Request):
     )
 
 
-def _export(desk: WorkspaceAccess, asked: Export) -> Exported:
-    with desk.in_turn() as store:
-        return export(store, utc_now(), asked.process)
-
-
-EXPORT = Operation(
-    name="export",
-    method="POST",
-    path="/archive",
-    summary="Write an archive of the workspace into its state folder, for the caller to move away.",
-    request=Export,
-    reply=Exported,
-    run=_export,
-    remote=False,
-    long=True,
-    reads=True,
-)
+@operation("export", "/archive", remote=False, long=True, reads=True)
+def export_archive(access: WorkspaceAccess, request: Export) -> Exported:
+    """Write an archive of the workspace into its state folder, for the caller to move away."""
+    with access.exclusive(wait=True) as store:
+        return export(store, utc_now(), request.process)

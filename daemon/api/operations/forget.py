@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Operation, Request
+from daemon.api.operations.operation import Request, operation
 from daemon.upkeep.forget import ForgetRequest, Receipt, forget, lift, rehearse
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
@@ -29,33 +29,23 @@ class Forget(Request):
     confirm: bool = Field(default=False, description="It cannot be undone: say true")
 
 
-def _forget(desk: WorkspaceAccess, asked: Forget) -> Receipt:
-    wish = ForgetRequest(asked.text, Cut.WORDS if asked.words else Cut.SENTENCES, asked.derived)
-    if asked.lift:
-        with desk.store() as store:
-            receipt = lift(store, asked.text, utc_now())
+@operation("forget", "/forget", long=True)
+def forget_text(access: WorkspaceAccess, request: Forget) -> Receipt:
+    """Erase a text from everything that is remembered, search every byte for it, and say where it was."""
+    wish = ForgetRequest(request.text, Cut.WORDS if request.words else Cut.SENTENCES, request.derived)
+    if request.lift:
+        with access.write() as store:
+            receipt = lift(store, request.text, utc_now())
             keep_copy(store.crystals.connection, store.disk, store.workspace.state)
             return receipt
-    if not asked.dry_run and not asked.confirm:
+    if not request.dry_run and not request.confirm:
         raise ConfirmRequiredError(
             "what is forgotten cannot be brought back", "say confirm=true, or dry_run=true first"
         )
-    with desk.alone() as store:
-        if asked.dry_run:
+    with access.exclusive() as store:
+        if request.dry_run:
             return rehearse(store, wish, utc_now())
-        receipt = forget(store, wish, utc_now(), desk.told)
+        receipt = forget(store, wish, utc_now(), access.report)
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
-    desk.noted()
+    access.mark_changed()
     return receipt
-
-
-FORGET = Operation(
-    name="forget",
-    method="POST",
-    path="/forget",
-    summary="Erase a text from everything that is remembered, search every byte for it, and say where it was.",
-    request=Forget,
-    reply=Receipt,
-    run=_forget,
-    long=True,
-)

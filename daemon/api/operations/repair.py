@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Operation, Request
+from daemon.api.operations.operation import Request, operation
 from daemon.upkeep.repair.run import Repair, repair, survey
 
 
@@ -13,21 +13,10 @@ class Mending(Request):
     dry: bool = Field(default=False, description="True: say what would be done, and do nothing")
 
 
-def _repair(desk: WorkspaceAccess, asked: Mending) -> Repair:
-    with desk.vacant() as vacant:
-        if asked.dry:
-            return survey(desk.workspace, desk.config, vacant.check, vacant.embedding)
-        return repair(desk.workspace, desk.config, vacant.check, vacant.embedding, desk.told)
-
-
-REPAIR = Operation(
-    name="repair",
-    method="POST",
-    path="/repair",
-    summary="Mend what is broken in the workspace's files and stores; the broken originals are kept aside.",
-    request=Mending,
-    reply=Repair,
-    run=_repair,
-    remote=False,
-    long=True,
-)
+@operation("repair", "/repair", remote=False, long=True)
+def repair_workspace(access: WorkspaceAccess, request: Mending) -> Repair:
+    """Mend what is broken in the workspace's files and stores; the broken originals are kept aside."""
+    with access.offline() as vacant:
+        if request.dry:
+            return survey(access.workspace, access.config, vacant.check, vacant.embedding)
+        return repair(access.workspace, access.config, vacant.check, vacant.embedding, access.report)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pydantic import AwareDatetime, Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Nothing, Operation, Request
+from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.api.provenance import LineHistory, why
 from daemon.api.search import look, recall
 from daemon.sessions.promotion import trust_of
@@ -92,33 +92,38 @@ class SearchReply:
     archived: tuple[Archived, ...] = ()
 
 
-def _search(desk: WorkspaceAccess, asked: Search) -> SearchReply:
-    """While another process holds the workspace it is only read: a note of this minute may be missed then."""
+@operation("memory_search", "/search", reads=True)
+def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
+    """Search the long-term memory by meaning and by words.
+
+    Use it before you answer from memory, and with the keywords of a crystal pointer.
+    """
+    # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
-        with desk.store() as store:
-            found = recall(store, asked.query, asked.limit, asked.filters)
-            left = _archived(desk, store, asked, found)
+        with access.write() as store:
+            found = recall(store, request.query, request.limit, request.filters)
+            left = _archived(access, store, request, found)
     except (BusyError, ForeignError) as why:
-        with desk.reading() as store:
+        with access.read() as store:
             store.notice(f"searched as it stands: {why}")
-            found = look(store, asked.query, asked.limit, asked.filters)
-            left = _archived(desk, store, asked, found)
-    if desk.workspace.foreign:  # it says of itself what it likes
+            found = look(store, request.query, request.limit, request.filters)
+            left = _archived(access, store, request, found)
+    if access.workspace.foreign:  # it says of itself what it likes
         hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in found.hits]
         found = replace(found, hits=tuple(hits))
-    return SearchReply(asked.query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits), left)
+    return SearchReply(request.query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits), left)
 
 
-def _archived(desk: WorkspaceAccess, store: Store, asked: Search, found: Findings) -> tuple[Archived, ...]:
+def _archived(access: WorkspaceAccess, store: Store, request: Search, found: Findings) -> tuple[Archived, ...]:
     """Of the archive, what is not among the crystals that were found."""
     now, known = utc_now(), {hit.crystal.text for hit in found.hits}
-    left = left_behind(store, asked.query, asked.limit, asked.filters, now) if asked.archived else ()
+    left = left_behind(store, request.query, request.limit, request.filters, now) if request.archived else ()
     return tuple(
         Archived(
             id=item.id,
             session=item.session,
             text=text,
-            trust=Trust.WEB.value if desk.workspace.foreign else trust_of(item).value,
+            trust=Trust.WEB.value if access.workspace.foreign else trust_of(item).value,
             age_days=max(0.0, (now - item.created_at).total_seconds() / 86_400),
             created_at=item.created_at,
             importance=item.importance,
@@ -147,19 +152,6 @@ def _recalled(hit: Hit) -> Recalled:
     )
 
 
-SEARCH = Operation(
-    name="memory_search",
-    method="POST",
-    path="/search",
-    summary="Search the long-term memory by meaning and by words. Use it before you answer from memory, and with the "
-    "keywords of a crystal pointer.",
-    request=Search,
-    reply=SearchReply,
-    run=_search,
-    reads=True,
-)
-
-
 class Read(Request):
     """For which reader."""
 
@@ -179,32 +171,22 @@ class BootstrapReply:
     truncated: bool
 
 
-def _bootstrap(desk: WorkspaceAccess, asked: Read) -> BootstrapReply:
-    window = asked.context_window or desk.config.dream.context_window
-    notes, redaction = Segments(desk.workspace).each_pending(), desk.config.secrets.redaction
-    unforgotten = buried_in(desk.workspace.database).without
-    return _waking(bootstrap(_memory(desk), notes, window, redaction=redaction, shown_of=unforgotten))
+@operation("memory_bootstrap", "/bootstrap", method="GET")
+def memory_bootstrap(access: WorkspaceAccess, request: Read) -> BootstrapReply:
+    """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""
+    window = request.context_window or access.config.dream.context_window
+    notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
+    unforgotten = buried_in(access.workspace.database).without
+    return _waking(bootstrap(_memory(access), notes, window, redaction=redaction, shown_of=unforgotten))
 
 
 def _waking(ready: Bootstrap) -> BootstrapReply:
     return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
 
 
-def _memory(desk: WorkspaceAccess) -> str:
-    content = Disk(desk.workspace.root).read_if_there(desk.workspace.document) or b""
+def _memory(access: WorkspaceAccess) -> str:
+    content = Disk(access.workspace.root).read_if_there(access.workspace.document) or b""
     return content.decode(errors="replace")
-
-
-BOOTSTRAP = Operation(
-    name="memory_bootstrap",
-    method="GET",
-    path="/bootstrap",
-    summary="What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded "
-    "in yet.",
-    request=Read,
-    reply=BootstrapReply,
-    run=_bootstrap,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,22 +198,13 @@ class Memory:
     read_at: datetime
 
 
-def _state(desk: WorkspaceAccess, _: Nothing) -> Memory:
-    with desk.reading() as store:
+@operation("memory_state", "/state", method="GET")
+def memory_state(access: WorkspaceAccess, _: Nothing) -> Memory:
+    """MEMORY.md as it stands, and its version."""
+    with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
-        text = desk.config.secrets.redaction.of(_memory(desk))
+        text = access.config.secrets.redaction.of(_memory(access))
         return Memory(text, store.lineage.last_version(), datetime.now(UTC))
-
-
-STATE = Operation(
-    name="memory_state",
-    method="GET",
-    path="/state",
-    summary="MEMORY.md as it stands, and its version.",
-    request=Nothing,
-    reply=Memory,
-    run=_state,
-)
 
 
 class Why(Request):
@@ -247,17 +220,8 @@ class WhyReply:
     lines: tuple[LineHistory, ...]
 
 
-def _why(desk: WorkspaceAccess, asked: Why) -> WhyReply:
-    with desk.reading() as store:
-        return WhyReply(why(store, asked.text))
-
-
-WHY = Operation(
-    name="memory_why",
-    method="GET",
-    path="/why",
-    summary="Where a line of MEMORY.md comes from: dream, operation, evidence, file and lines.",
-    request=Why,
-    reply=WhyReply,
-    run=_why,
-)
+@operation("memory_why", "/why", method="GET")
+def memory_why(access: WorkspaceAccess, request: Why) -> WhyReply:
+    """Where a line of MEMORY.md comes from: dream, operation, evidence, file and lines."""
+    with access.read() as store:
+        return WhyReply(why(store, request.text))

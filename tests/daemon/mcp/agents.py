@@ -19,7 +19,7 @@ from mcp.client.stdio import stdio_client
 
 from daemon.config.settings import Config
 from daemon.mcp.server import Ask, server
-from daemon.mcp.stdio import Asking
+from daemon.mcp.stdio import Calls
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 
@@ -34,9 +34,9 @@ _INITIALIZE = {
 }
 
 
-def asking(workspace: Workspace, config: Config | None = None) -> Asking:
+def asking(workspace: Workspace, config: Config | None = None) -> Calls:
     """What `dreamd mcp` does with a call."""
-    return Asking(lambda: workspace, lambda: config or Config())
+    return Calls(lambda: workspace, lambda: config or Config())
 
 
 @asynccontextmanager

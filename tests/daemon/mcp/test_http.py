@@ -134,7 +134,7 @@ def test_addresses_that_mean_no_workspace(here: Workspace, there: Workspace) -> 
         assert all(name in json.loads(body)["error"] for name in both.roots)
         status, body = request(f"{url}/elsewhere")
         assert (status, json.loads(body)["code"]) == (404, "NOT_FOUND")
-        both.release(name_of(there.root))
+        both.unregister(name_of(there.root))
         assert request(url)[0] == 200
         assert request(f"{url}/{name_of(there.root)}")[0] == 404
     assert notes(here) == [TEA]
