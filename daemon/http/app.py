@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from daemon.api.daemon import DaemonApi
-    from daemon.http.workers import Workers
+    from daemon.api.workers import Workers
 
 WORKSPACES = "/v1/workspaces"
 LOCAL_ONLY = "this names files of the machine, and is answered at the Unix socket alone; use the command line there"

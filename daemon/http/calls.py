@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from daemon.api.daemon import DaemonApi
     from daemon.api.operations import AnyOperation
     from daemon.api.operations import Request as Asked
+    from daemon.api.workers import Workers
     from daemon.http.access_policy import AccessPolicy
-    from daemon.http.workers import Workers
 
 # A notice is a header of a plain answer: percent-encoded UTF-8, and not too many for the clients that limit headers.
 NOTICE_HEADER = "Dreamd-Notice"
@@ -53,11 +53,6 @@ class Call:
     operation: "AnyOperation"
     asked: "Asked"
     adopt: bool = False
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it may take long; a dream that is only asked for does not."""
-        return self.operation.long and getattr(self.asked, "wait", True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +134,7 @@ async def answered(call: Call, house: "DaemonApi", workers: "Workers", *, stream
         with suppress(RuntimeError):  # the loop is closed: the daemon is at its end, the work is not
             loop.call_soon_threadsafe(events.put_nowait, step)
 
-    task = workers.begin(call.name, lambda: perform(house, call, told), long=call.is_long)
+    task = workers.begin(call.name, lambda: perform(house, call, told), long=call.operation.takes_long(call.asked))
     task.add_done_callback(lambda done: events.put_nowait(_ended(done)))
     event = await events.get()
     while not streaming and isinstance(event, Step):

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from daemon.api.workers import Limits, Workers
 from daemon.http.sockets import Listener
-from daemon.http.workers import Limits, Workers
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

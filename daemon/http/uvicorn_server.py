@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from daemon.api.peer import user_of
-from daemon.http.workers import Limits, Workers
+from daemon.api.workers import Limits, Workers
 from daemon.observability import logs
 
 if TYPE_CHECKING:

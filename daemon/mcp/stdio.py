@@ -25,6 +25,7 @@ from daemon.api.dispatch import dispatch
 from daemon.api.operations import AnyOperation, Request
 from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.notes import working_memory_note
+from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.mcp.server import Context, server
@@ -53,7 +54,7 @@ def serve(find: Callable[[], Workspace], load: Callable[[], Config], wire: Binar
     except ConfigError:
         config = Config()  # the first call raises it again
     try:
-        anyio.run(_serve, _with_warm_up(server(calls, config), calls), wire)
+        anyio.run(_serve, _with_warm_up(server(calls, config, Workers(Limits())), calls), wire)
     except* BrokenPipeError:
         pass  # the client went away before its reply
     return 0

@@ -20,7 +20,7 @@ from daemon.config.paths import socket_path, token
 from daemon.config.settings import Config
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
-from daemon.mcp.http import streamable
+from daemon.mcp.http import Endpoint
 from daemon.observability import logs
 from daemon.process.sd_notify import Notifier
 from daemon.service import malloc as thrift
@@ -93,7 +93,7 @@ async def _serve(
     service = await asyncio.to_thread(Daemon, load, folders)
     service.shut = shut
     service.http = next((one.address for one in entrances if one.path is None), "")
-    mcp = streamable(service)
+    mcp = Endpoint(service)
     closing = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:

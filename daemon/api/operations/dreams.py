@@ -1,4 +1,4 @@
-"""Dreaming when request, and how things are."""
+"""Dreaming on request, and the status of a workspace."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -54,6 +54,10 @@ class Operation(Generic[RequestT, ReplyT]):
         """Whether doing it twice leaves the same as doing it once."""
         return self.reads or self.method == "GET"
 
+    def takes_long(self, request: RequestT) -> bool:
+        """Whether this call may take minutes; a dream that is only queued does not."""
+        return self.long and getattr(request, "wait", True)
+
 
 AnyOperation = Operation[Any, Any]
 

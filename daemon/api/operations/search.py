@@ -173,7 +173,7 @@ class BootstrapReply:
 
 @operation("memory_bootstrap", "/bootstrap", method="GET")
 def memory_bootstrap(access: WorkspaceAccess, request: Read) -> BootstrapReply:
-    """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""
+    """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""  # noqa: E501 - one line of prose
     window = request.context_window or access.config.dream.context_window
     notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
     unforgotten = buried_in(access.workspace.database).without

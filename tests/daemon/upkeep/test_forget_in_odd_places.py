@@ -8,8 +8,8 @@ import pytest
 
 from daemon import sessions
 from daemon.api.operations.forget import MAX_CHARACTERS, Forget
+from daemon.api.workers import Limits
 from daemon.dream.run import Mode, dream_now
-from daemon.http.workers import Limits
 from daemon.ingest.agent_hooks import link
 from daemon.upkeep.export import export
 from daemon.upkeep.forget import ForgetRequest, Receipt, forget
