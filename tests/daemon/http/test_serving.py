@@ -18,7 +18,7 @@ import pytest
 from daemon.api.client import Client
 from daemon.api.operations import OPERATIONS
 from daemon.api.workers import Limits, Workers
-from daemon.http.calls import Call, answered
+from daemon.http.calls import Call, respond
 from daemon.http.serve import serve
 from daemon.http.sockets import open_port, open_socket
 from state.errors import OverloadedError
@@ -341,7 +341,7 @@ def test_a_call_that_no_thread_takes_is_answered() -> None:
         if not cancelled:
             await workers.close()  # its threads take nothing any more
         operation = OPERATIONS["dream_status"]
-        asked = answered(Call("a", None, operation, operation.request()), OwnHouse(), workers, streaming=False)
+        asked = respond(Call("a", None, operation, operation.request()), OwnHouse(), workers, streaming=False)
         waiting = asyncio.create_task(asked)
         await asyncio.sleep(0)
         if cancelled:

@@ -218,10 +218,10 @@ def test_a_workspace_never_stands_in_for_another_one_of_its_name(
 
     secret = TakeNote(note="The second one alone knows this")
     ended = perform(house.service, Call(name, second.root, working_memory_note, secret), lambda _: None)
-    assert ended.wrong is not None
-    assert ended.wrong.code == "UNKNOWN_WORKSPACE"
+    assert ended.error is not None
+    assert ended.error.code == "UNKNOWN_WORKSPACE"
     assert Segments(first).pending_notes() == ()
-    assert perform(house.service, Call(name, first.root, working_memory_note, secret), lambda _: None).wrong is None
+    assert perform(house.service, Call(name, first.root, working_memory_note, secret), lambda _: None).error is None
 
 
 def twins(folder: Path) -> tuple[Workspace, Workspace]:
