@@ -3,8 +3,7 @@
 import argparse
 
 from daemon.cli.parsing import caller_of, takes_json, takes_workspace
-from daemon.cli.terminal import say, show_json
-from daemon.cli.unified import show_unified
+from daemon.cli.terminal import say, show_json, show_unified
 from state.errors import UsageError
 
 

@@ -56,7 +56,7 @@ def _show(finding: "Finding") -> None:
 
 def _repair(arguments: argparse.Namespace) -> int:
     """Mend, or say what would be done; print what was wrong, what came of it, what is left and what was kept."""
-    from daemon.api.operations.repair import Mending, repair_workspace
+    from daemon.api.operations.upkeep import Mending, repair_workspace
     from daemon.upkeep.examine import Level
 
     if not arguments.dry_run:
@@ -116,8 +116,8 @@ def _wake_the_daemon(caller: "Caller") -> None:
 
 def _stores(arguments: argparse.Namespace) -> "tuple[Finding, ...]":
     """What the owner of the stores finds in them: the daemon, or this process."""
-    from daemon.api.operations.dreams import examine
     from daemon.api.operations.operation import Nothing
+    from daemon.api.operations.upkeep import examine
 
     return _caller(arguments).ask(examine, Nothing()).findings
 

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _exported(caller: "Caller") -> "Exported":
     """The archive, in the workspace. A dream that runs is waited for. Raises BusyError when that takes too long."""
-    from daemon.api.operations.export import Export, export_archive
+    from daemon.api.operations.upkeep import Export, export_archive
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
     waiting = False

@@ -57,11 +57,11 @@ def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
     from daemon.api.client import daemon
     from daemon.api.operations.notes import Ingest, ingest
 
-    asked = Ingest(paths=tuple(str(path.absolute()) for path in paths))
+    request = Ingest(paths=tuple(str(path.absolute()) for path in paths))
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return caller.ask(ingest, asked)
+            return caller.ask(ingest, request)
         except BusyError:
             if daemon() is None or time.monotonic() >= deadline:
                 raise
@@ -69,19 +69,19 @@ def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
 
 
 def _run_as_hook(arguments: argparse.Namespace) -> int:
-    """The same while an agent waits: nothing on stdout, and never 2, by which hooks stop what the agent does."""
+    """As a hook: nothing on stdout, and never status 2, by which hooks stop what the agent does."""
     try:
-        _heed(arguments)
+        _link_and_dream(arguments)
     except DreamdError as error:
         say(f"dreamd: {error}")
         return 1
     return 0
 
 
-def _heed(arguments: argparse.Namespace) -> None:
-    """See to it that the transcript is read; then ask for the dream, if the session ends.
+def _link_and_dream(arguments: argparse.Namespace) -> None:
+    """Link the transcript, so that it is read; at the end of a session ask for a dream.
 
-    The daemon dreams when it comes to it. Without one the dream is dreamt here.
+    The daemon queues that dream; without a daemon it runs here.
     """
     from daemon.ingest.agent_hooks import link, parse_hook
 

@@ -82,25 +82,27 @@ def config_of(arguments: argparse.Namespace) -> "Config":
     return load(arguments.config)
 
 
-def caller_of(arguments: argparse.Namespace, command: str, told: "Callable[[Step], None] | None" = None) -> "Caller":
-    """Who asks for an operation; what a person should know is told on stderr, once."""
+def caller_of(
+    arguments: argparse.Namespace, command: str, on_step: "Callable[[Step], None] | None" = None
+) -> "Caller":
+    """The caller of an operation; each notice goes to stderr once."""
     from daemon.api.dispatch import Caller, configured_here
     from daemon.cli.terminal import say
 
-    known = set[str]()
+    shown = set[str]()
 
-    def noticed(notice: str) -> None:
-        if notice not in known:
-            known.add(notice)
+    def on_notice(notice: str) -> None:
+        if notice not in shown:
+            shown.add(notice)
             say(f"notice: {notice}")
 
     workspace = workspace_of(arguments)
     own_config = arguments.config is not None or configured_here()
-    return Caller(workspace, config_of(arguments), f"dreamd {command}", told or _unheard, noticed, own_config)
+    return Caller(workspace, config_of(arguments), f"dreamd {command}", on_step or _ignore, on_notice, own_config)
 
 
-def _unheard(_: "Step") -> None:
-    """Nobody wants to know how far it is."""
+def _ignore(_: "Step") -> None:
+    """For commands that show no progress."""
 
 
 def _has_memory(folder: Workspace) -> bool:

@@ -3,11 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING, Literal
 
-from daemon.api.diff import unified
 from daemon.cli.dream import changes
 from daemon.cli.parsing import caller_of, takes_json, takes_workspace
-from daemon.cli.terminal import out, show_json
-from daemon.cli.unified import show_unified
+from daemon.cli.terminal import out, show_json, show_unified
 from state.errors import NothingToDoError
 
 if TYPE_CHECKING:
@@ -50,9 +48,11 @@ def _show(dreams: "tuple[Dream, ...]", *, as_json: bool) -> None:
     if as_json:
         show_json(dreams)
         return
+    from daemon.api.operations.versions import unified_diff
+
     for dream in dreams:
         out(f"proposal {dream.id}, {dream.at:%Y-%m-%d %H:%M}, {dream.reason}, by {dream.author}", "bold")
         for row, style in changes(dream):
             out(f"  {row}", style)
-        show_unified(unified(dream.before, dream.after, "as it was", "proposed"))
+        show_unified(unified_diff(dream.before, dream.after, "as it was", "proposed"))
         out(f"approve it with 'dreamd review {dream.id} --approve', or --reject it")

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from state.crystals.crystal import Kind, Origin
     from state.trust import Trust
 
-    asked = Search(
+    request = Search(
         query=" ".join(arguments.query),
         limit=arguments.limit,
         origin=_named(Origin, "origin", arguments.origin),
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         trust=_named(Trust, "trust", arguments.trust),
         archived=arguments.archived,
     )
-    _show(caller.ask(memory_search, asked), as_json=arguments.json)
+    _show(caller.ask(memory_search, request), as_json=arguments.json)
     return 0
 
 

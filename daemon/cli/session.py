@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _ACTS[what](caller_of(arguments, "session"), arguments)
 
 
-def _asked(kind: "type[Asked]", **fields: object) -> "Asked":
+def _request(kind: "type[Asked]", **fields: object) -> "Asked":
     """The request. Raises UsageError that names what cannot be meant."""
     from pydantic import ValidationError
 
@@ -117,9 +117,9 @@ def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import Listed, export
     from daemon.sessions.answers import Memories
 
-    asked = _asked(Listed, session_id=arguments.session, limit=MOST)
+    request = _request(Listed, session_id=arguments.session, limit=MOST)
     found = _all(
-        lambda cursor: caller.ask(export, asked.model_copy(update={"cursor": cursor})), lambda part: part.memories
+        lambda cursor: caller.ask(export, request.model_copy(update={"cursor": cursor})), lambda part: part.memories
     )
     if not found:
         _require(caller, arguments.session)
@@ -144,7 +144,7 @@ def _show_items(found: "tuple[Memory, ...]") -> None:
 def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import InSession, stats
 
-    found = caller.ask(stats, _asked(InSession, session_id=arguments.session))
+    found = caller.ask(stats, _request(InSession, session_id=arguments.session))
     if not found.total_count:
         _require(caller, arguments.session)
     show_json(found) if arguments.json else _show_stats(found)
@@ -174,8 +174,8 @@ def _of(number: int, most: int | None) -> str:
 def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_memory import Story, events
 
-    asked = _asked(Story, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
-    found = caller.ask(events, asked)
+    request = _request(Story, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
+    found = caller.ask(events, request)
     show_json(found.events) if arguments.json else _show_events(found)
     return 0
 
@@ -192,8 +192,8 @@ def _restore(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import OfMemory
     from daemon.api.operations.session_memory import restore
 
-    asked = _asked(OfMemory, session_id=arguments.session, memory_id=arguments.memory)
-    done = caller.ask(restore, asked)
+    request = _request(OfMemory, session_id=arguments.session, memory_id=arguments.memory)
+    done = caller.ask(restore, request)
     show_json(done) if arguments.json else _show_restored(done)
     return 0 if done.restored else 1
 

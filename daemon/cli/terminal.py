@@ -10,6 +10,8 @@ from typing import TextIO
 
 from daemon.observability.printable import safe
 
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
 
 def out(text: str, style: str = "") -> None:
     """A line of the result; `style` is one of rich's, for terminals."""
@@ -57,6 +59,12 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
     for row in (headers, *rows):
         out("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def show_unified(text: str) -> None:
+    """A unified diff; coloured on a terminal."""
+    for row in text.split("\n") if text else ():
+        out(row, _DIFF_STYLES.get(row[:1], "") if not row.startswith(("+++", "---")) else "bold")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The tools that an agent sees: which operation each is, when to use it, and what it answers. One row is one tool."""
+"""Tools of the toolset `memory`, resources and instructions: which operation each is and when an agent uses it."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from daemon.mcp.replies import (
 )
 from daemon.mcp.tool import Tool
 
-# Each sentence stands where its tool does.
+# A sentence is given when the agent has its tool.
 _SENTENCES = {
     "memory_bootstrap": "Your long-term memory. At session start read memory://bootstrap (or call memory_bootstrap).",
     "working_memory_note": "Note at once, with working_memory_note, whatever must survive this session.",
@@ -44,11 +44,11 @@ _PURPOSES = {
 
 
 def instructions(toolsets: Container[str]) -> str:
-    """What an agent is told of the tools that it has, and which toolsets its user could switch on."""
-    there = {tool.name for name, tools in TOOLSETS.items() if name in toolsets for tool in tools}
+    """Instructions for an agent with these toolsets; they also name the toolsets that its user could switch on."""
+    names = {tool.name for name, tools in TOOLSETS.items() if name in toolsets for tool in tools}
     off = [f"{name} ({_PURPOSES[name]})" for name in TOOLSETS if name not in toolsets]
-    told = [sentence for tool, sentence in _SENTENCES.items() if tool in there] + [_DATA]
-    return " ".join(told + ([f"Switched off (mcp.toolsets): {', '.join(off)}."] if off else []))
+    sentences = [sentence for tool, sentence in _SENTENCES.items() if tool in names] + [_DATA]
+    return " ".join(sentences + ([f"Switched off (mcp.toolsets): {', '.join(off)}."] if off else []))
 
 
 TOOLSETS: dict[str, tuple[Tool, ...]] = {

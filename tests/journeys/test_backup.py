@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.export import Export, export_archive
 from daemon.api.operations.notes import TakeNote, working_memory_note
+from daemon.api.operations.upkeep import Export, export_archive
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.forget import Forget, forget_text
 from daemon.api.operations.session_items import Add, Choice, add, list_
+from daemon.api.operations.upkeep import Forget, forget_text
 from daemon.config.registry import name_of
 from state.errors import ConfirmRequiredError
 from tests.support import lived

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon.api.operations.forget import Forget, forget_text
+from daemon.api.operations.upkeep import Forget, forget_text
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_transcripts

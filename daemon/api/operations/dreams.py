@@ -8,7 +8,6 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.dream.run import Mode, Outcome
-from daemon.upkeep.examine import Finding, look_into
 from daemon.workspace.status import Status, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
@@ -52,17 +51,3 @@ def dream_now(access: WorkspaceAccess, request: DreamNow) -> Dreamt:
 def dream_status(access: WorkspaceAccess, _: Nothing) -> Status:
     """The last and next dream with their reasons, pending notes, spend, and what is wrong."""
     return status(access.workspace, access.config, utc_now(), access.service())
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What was found in the stores, sound or not."""
-
-    findings: tuple[Finding, ...]
-
-
-@operation("examine", "/examination", long=True)
-def examine(access: WorkspaceAccess, _: Nothing) -> Findings:
-    """Look into the stores of the workspace; a torn index is built anew."""
-    with access.exclusive() as store:
-        return Findings(tuple(look_into(store)))

@@ -1,4 +1,4 @@
-"""Adding to what is remembered: notes, feelings, transcripts."""
+"""Operations that add to the memory: notes, hormone events, transcripts; and the mood."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -123,10 +123,10 @@ def ingest(access: WorkspaceAccess, request: Ingest) -> Ingested:
         if not path.is_absolute():
             raise UsageError(f"{path} is no absolute path", "name the file from the root on")
     with access.exclusive() as store:
-        return _read(store, paths, access)
+        return _ingest_files(store, paths, access)
 
 
-def _read(store: Store, paths: list[Path], access: WorkspaceAccess) -> Ingested:
+def _ingest_files(store: Store, paths: list[Path], access: WorkspaceAccess) -> Ingested:
     before, files, unread, turns, problems = store.crystals.count(), 0, 0, 0, list[str]()
     for path in (file for named in paths for file in _files(named)):
         files += 1
@@ -135,10 +135,10 @@ def _read(store: Store, paths: list[Path], access: WorkspaceAccess) -> Ingested:
             problems.append(f"{path} does not exist; check the path")
             continue
         vouch(store.workspace, path)
-        found = absorb_transcripts(store, [path], utc_now(), lambda line: access.report(Step("ingest", line)))
-        turns += found.turns
-        problems += found.problems
-        unread += bool(found.problems and not found.turns)
+        absorbed = absorb_transcripts(store, [path], utc_now(), lambda line: access.report(Step("ingest", line)))
+        turns += absorbed.turns
+        problems += absorbed.problems
+        unread += bool(absorbed.problems and not absorbed.turns)
     if not files:
         raise NothingToDoError("there are no files in these folders", "name the files or another folder")
     if waiting := store.crystals.vectors.waiting()[0]:
@@ -148,7 +148,7 @@ def _read(store: Store, paths: list[Path], access: WorkspaceAccess) -> Ingested:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, or those below the folder; hidden ones only where they are named."""
+    """The file, or those below the folder without the hidden ones."""
     if not path.is_dir():
         return [path]
     found = (file for file in sorted(below(path)) if file.is_file())

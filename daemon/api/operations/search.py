@@ -1,4 +1,4 @@
-"""Asking what is remembered: the search, the bootstrap, MEMORY.md itself, and where a line comes from."""
+"""Operations that read the memory: search, bootstrap, MEMORY.md itself, and the provenance of a line."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.api.provenance import LineHistory, why
-from daemon.api.search import look, recall
+from daemon.api.search import recall, search
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
@@ -106,7 +106,7 @@ def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
     except (BusyError, ForeignError) as why:
         with access.read() as store:
             store.notice(f"searched as it stands: {why}")
-            found = look(store, request.query, request.limit, request.filters)
+            found = search(store, request.query, request.limit, request.filters)
             left = _archived(access, store, request, found)
     if access.workspace.foreign:  # it says of itself what it likes
         hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in found.hits]
@@ -177,14 +177,14 @@ def memory_bootstrap(access: WorkspaceAccess, request: Read) -> BootstrapReply:
     window = request.context_window or access.config.dream.context_window
     notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
     unforgotten = buried_in(access.workspace.database).without
-    return _waking(bootstrap(_memory(access), notes, window, redaction=redaction, shown_of=unforgotten))
+    return _bootstrap_reply(bootstrap(_document(access), notes, window, redaction=redaction, shown_of=unforgotten))
 
 
-def _waking(ready: Bootstrap) -> BootstrapReply:
+def _bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
     return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
 
 
-def _memory(access: WorkspaceAccess) -> str:
+def _document(access: WorkspaceAccess) -> str:
     content = Disk(access.workspace.root).read_if_there(access.workspace.document) or b""
     return content.decode(errors="replace")
 
@@ -203,7 +203,7 @@ def memory_state(access: WorkspaceAccess, _: Nothing) -> Memory:
     """MEMORY.md as it stands, and its version."""
     with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
-        text = access.config.secrets.redaction.of(_memory(access))
+        text = access.config.secrets.redaction.of(_document(access))
         return Memory(text, store.lineage.last_version(), datetime.now(UTC))
 
 

@@ -1,4 +1,4 @@
-"""The fifteen tools of a session's working memory, under the names and with the fields that they have always had."""
+"""The fifteen operations on the working memory of a session, `working_memory_…`."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal, TypeVar
@@ -42,7 +42,7 @@ ReplyT = TypeVar("ReplyT")
 def tool(
     name: str, *, reads: bool = False, long: bool = False
 ) -> Callable[[Callable[[WorkspaceAccess, RequestT], ReplyT]], Operation[RequestT, ReplyT]]:
-    """An operation on sessions."""
+    """An operation at /sessions/NAME."""
     return operation(name, f"/sessions/{name}", reads=reads, long=long)
 
 

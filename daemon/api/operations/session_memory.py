@@ -1,4 +1,4 @@
-"""Sessions as a whole: opening and closing, the tools of the bounded and the token-limited designs, their story."""
+"""Operations on sessions: open and close, the `memory_…` tools of bounded sessions, events, preview, sweep."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -132,11 +132,11 @@ class Forget(InSession):
 def forget(access: WorkspaceAccess, request: Forget) -> Forgot:
     """Forget by instruction: softly hidden, or purged, with the crystal that it became."""
     with access.write() as store:
-        return sessions.forget(store, now=utc_now(), traces=_traces, **request.given)
+        return sessions.forget(store, now=utc_now(), traces=_occurrences, **request.given)
 
 
-def _traces(store: Store, text: str, now: datetime) -> dict[str, int]:
-    """Where a text still stands, and how often: what forgetting it everywhere would erase."""
+def _occurrences(store: Store, text: str, now: datetime) -> dict[str, int]:
+    """Where a text still occurs, and how often: what forgetting it everywhere would erase."""
     return {trace.place: trace.count for trace in rehearse(store, ForgetRequest(text), now).traces}
 
 

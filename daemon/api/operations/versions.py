@@ -1,5 +1,6 @@
-"""Versions of MEMORY.md: which there are, what changed, going back, and deciding what was proposed."""
+"""Operations on versions of MEMORY.md: history, diff, restore, and the decision on proposals."""
 
+import difflib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -7,7 +8,6 @@ from typing import Literal
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.diff import unified
 from daemon.api.operations.operation import Request, operation
 from daemon.dream.restore import restore
 from daemon.dream.run import approve, decline
@@ -35,6 +35,14 @@ def history(access: WorkspaceAccess, request: History) -> Versions:
     """The committed versions of MEMORY.md, the newest first."""
     with access.read() as store:
         return Versions(tuple(store.lineage.versions(request.limit)))
+
+
+def unified_diff(before: str, after: str, old: str, new: str) -> str:
+    """The difference of two texts of MEMORY.md, whose names are `old` and `new`; empty when they are the same."""
+    rows = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""
+    )
+    return "\n".join(rows)
 
 
 class Compare(Request):
@@ -72,11 +80,11 @@ def diff(access: WorkspaceAccess, request: Compare) -> Difference:
             number = last if request.new is None else request.new
             new = _named(store, number)
             old = _named(store, number - 1 if request.old is None else request.old)
-    return Difference(old[0], new[0], unified(old[1], new[1], old[0], new[0]))
+    return Difference(old[0], new[0], unified_diff(old[1], new[1], old[0], new[0]))
 
 
 def _named(store: Store, number: int) -> tuple[str, str]:
-    """A version's name and text."""
+    """The name and the text of a version; 0: what stood before dreamd."""
     if number == 0:
         return "before dreamd", store.journal.record(1).before
     return f"version {number}", store.journal.text(number)
@@ -125,8 +133,8 @@ class Waiting:
 def proposals(access: WorkspaceAccess, request: Proposals) -> Waiting:
     """The proposals that wait for a decision (dream.mode: propose)."""
     with access.read() as store:
-        found = [store.ledger.proposal(request.dream)] if request.dream else store.ledger.proposals()
-        return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in found))
+        chosen = [store.ledger.proposal(request.dream)] if request.dream else store.ledger.proposals()
+        return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in chosen))
 
 
 class Decide(Request):
@@ -150,7 +158,7 @@ class Decided:
 def decide(access: WorkspaceAccess, request: Decide) -> Decided:
     """Approve or reject a proposal."""
     with access.exclusive() as store:
-        dream = _meant(store, request.dream)
+        dream = _waiting_proposal(store, request.dream)
         version = approve(store, dream).number if request.verdict == "approve" else None
         if version is None:
             decline(store, dream)
@@ -158,7 +166,7 @@ def decide(access: WorkspaceAccess, request: Decide) -> Decided:
         return Decided(dream, verdict, version, utc_now())
 
 
-def _meant(store: Store, wanted: str) -> str:
+def _waiting_proposal(store: Store, wanted: str) -> str:
     if wanted:
         return store.ledger.proposal(wanted).dream
     waiting = [proposal.dream for proposal in store.ledger.proposals()]

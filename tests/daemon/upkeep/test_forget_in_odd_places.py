@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.forget import MAX_CHARACTERS, Forget
+from daemon.api.operations.upkeep import MAX_CHARACTERS, Forget
 from daemon.api.workers import Limits
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.agent_hooks import link

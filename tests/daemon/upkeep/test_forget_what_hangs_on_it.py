@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.forget import Forget, forget_text
+from daemon.api.operations.upkeep import Forget, forget_text
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess

@@ -1,10 +1,15 @@
-"""Forgetting: erasing a text everywhere, with a receipt; and letting it be learnt again."""
+"""Operations that look after a workspace: forget a text, examine and repair the stores, write an archive."""
+
+from dataclasses import dataclass
 
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Request, operation
+from daemon.api.operations.operation import Nothing, Request, operation
+from daemon.upkeep.examine import Finding, look_into
+from daemon.upkeep.export import Exported, export
 from daemon.upkeep.forget import ForgetRequest, Receipt, forget, lift, rehearse
+from daemon.upkeep.repair.run import Repair, repair, survey
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.matching import Cut
@@ -49,3 +54,47 @@ def forget_text(access: WorkspaceAccess, request: Forget) -> Receipt:
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
     access.mark_changed()
     return receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found in the stores, sound or not."""
+
+    findings: tuple[Finding, ...]
+
+
+@operation("examine", "/examination", long=True)
+def examine(access: WorkspaceAccess, _: Nothing) -> Findings:
+    """Look into the stores of the workspace; a torn index is built anew."""
+    with access.exclusive() as store:
+        return Findings(tuple(look_into(store)))
+
+
+class Mending(Request):
+    """Whether for real."""
+
+    dry: bool = Field(default=False, description="True: say what would be done, and do nothing")
+
+
+@operation("repair", "/repair", remote=False, long=True)
+def repair_workspace(access: WorkspaceAccess, request: Mending) -> Repair:
+    """Mend what is broken in the workspace's files and stores; the broken originals are kept aside."""
+    with access.offline() as vacant:
+        if request.dry:
+            return survey(access.workspace, access.config, vacant.check, vacant.embedding)
+        return repair(access.workspace, access.config, vacant.check, vacant.embedding, access.report)
+
+
+class Export(Request):
+    """For whom the archive is."""
+
+    process: int = Field(
+        default=0, ge=0, lt=10**9, description="The process that moves it away: when that is gone, it is removed"
+    )
+
+
+@operation("export", "/archive", remote=False, long=True, reads=True)
+def export_archive(access: WorkspaceAccess, request: Export) -> Exported:
+    """Write an archive of the workspace into its state folder, for the caller to move away."""
+    with access.exclusive(wait=True) as store:
+        return export(store, utc_now(), request.process)
