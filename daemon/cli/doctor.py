@@ -56,13 +56,13 @@ def _show(finding: "Finding") -> None:
 
 def _repair(arguments: argparse.Namespace) -> int:
     """Mend, or say what would be done; print what was wrong, what came of it, what is left and what was kept."""
-    from daemon.api.operations.upkeep import Mending, repair_workspace
+    from daemon.api.operations.upkeep import RepairRequest, repair_workspace
     from daemon.upkeep.examine import Level
 
     if not arguments.dry_run:
         _let_in(arguments)
     caller = _caller(arguments)
-    done = caller.ask(repair_workspace, Mending(dry=arguments.dry_run))
+    done = caller.ask(repair_workspace, RepairRequest(dry=arguments.dry_run))
     _wake_the_daemon(caller)
     if arguments.json:
         show_json(done)

@@ -10,7 +10,7 @@ from daemon.cli.terminal import duration, out, say, show_json
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from daemon.api.operations.search import Recalled, SearchReply
+    from daemon.api.operations.search import SearchHit, SearchReply
 
 Name = TypeVar("Name", bound=StrEnum)
 
@@ -83,7 +83,7 @@ def _show(found: "SearchReply", *, as_json: bool) -> None:
         out(f"   {' '.join(about.split())}", "dim")
 
 
-def _about(hit: "Recalled") -> str:
+def _about(hit: "SearchHit") -> str:
     parts = [f"{hit.score:.2f}", hit.origin, hit.kind, f"trust {hit.trust}"]
     parts += [hit.context] if hit.context else []
     parts += [f"{duration(hit.age_days * 86_400)} old"]

@@ -172,9 +172,9 @@ def _of(number: int, most: int | None) -> str:
 
 
 def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.api.operations.session_memory import Story, events
+    from daemon.api.operations.session_memory import EventsRequest, events
 
-    request = _request(Story, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
+    request = _request(EventsRequest, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
     found = caller.ask(events, request)
     show_json(found.events) if arguments.json else _show_events(found)
     return 0
@@ -207,9 +207,9 @@ def _show_restored(done: "Restored") -> None:
 
 def _require(caller: "Caller", session: str) -> None:
     """An empty session is one that was opened. Raises NotFoundError: to look at a misspelt one is a mistake."""
-    from daemon.api.operations.session_memory import Story, events
+    from daemon.api.operations.session_memory import EventsRequest, events
 
-    caller.ask(events, Story(session_id=session, limit=1))
+    caller.ask(events, EventsRequest(session_id=session, limit=1))
 
 
 def _line(text: str) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from daemon.api.operations.dreams import Dreamt
 from daemon.api.operations.notes import Mood, NoteTaken
-from daemon.api.operations.search import BootstrapReply, Recalled, SearchReply, WhyReply
+from daemon.api.operations.search import BootstrapReply, SearchHit, SearchReply, WhyReply
 from daemon.api.provenance import LineHistory, Removal, WrittenBy
 from daemon.dream.run import Mode, Outcome
 from daemon.workspace.status import Problem, Status
@@ -36,7 +36,7 @@ def noted(reply: NoteTaken) -> Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """One result of a search."""
 
     id: str
@@ -51,7 +51,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class ArchivedMemory:
     """A memory that left its session and was not kept."""
 
     id: str
@@ -62,23 +62,25 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class SearchResults:
     """What a search found, best first."""
 
     good: bool
     arms: tuple[str, ...]
-    hits: tuple[Found, ...]
-    archived: tuple[Left, ...] = ()
+    hits: tuple[SearchResult, ...]
+    archived: tuple[ArchivedMemory, ...] = ()
 
 
-def findings(reply: SearchReply) -> Findings:
+def findings(reply: SearchReply) -> SearchResults:
     """The fields that are needed to judge a result and to cite it."""
-    left = tuple(Left(one.id, one.session, one.text, one.trust, round(one.age_days, 2)) for one in reply.archived)
-    return Findings(reply.good, reply.arms, tuple(_found(hit) for hit in reply.hits), left)
+    left = tuple(
+        ArchivedMemory(one.id, one.session, one.text, one.trust, round(one.age_days, 2)) for one in reply.archived
+    )
+    return SearchResults(reply.good, reply.arms, tuple(_found(hit) for hit in reply.hits), left)
 
 
-def _found(hit: Recalled) -> Found:
-    return Found(
+def _found(hit: SearchHit) -> SearchResult:
+    return SearchResult(
         id=hit.id,
         text=hit.text,
         score=round(hit.score, 3),
@@ -91,7 +93,7 @@ def _found(hit: Recalled) -> Found:
     )
 
 
-def findings_text(found: Findings) -> str:
+def findings_text(found: SearchResults) -> str:
     """A line for each result."""
     if not (found.hits or found.archived):
         return "Nothing was found."
@@ -107,7 +109,7 @@ def findings_text(found: Findings) -> str:
     return "\n".join([head, *rows])
 
 
-def _about(hit: Found) -> str:
+def _about(hit: SearchResult) -> str:
     parts = [f"from {hit.trust}", hit.origin, hit.kind, f"{hit.age_days:.1f} days old", f"score {hit.score:.2f}"]
     parts += [quoted(text) for text in (hit.context, hit.provenance) if text]
     return ", ".join([*parts, f"id {hit.id}"])
@@ -147,7 +149,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class LineOrigin:
     """A line from its writing to its end, both in words. `replaced`: the texts in whose place it stands."""
 
     id: str
@@ -161,19 +163,19 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
+class LineOrigins:
     """Where lines come from, standing ones first."""
 
-    lines: tuple[Story, ...]
+    lines: tuple[LineOrigin, ...]
 
 
-def origins(reply: WhyReply) -> Origins:
+def origins(reply: WhyReply) -> LineOrigins:
     """The fields that are needed to trust a line or not."""
-    return Origins(tuple(_story(line) for line in reply.lines))
+    return LineOrigins(tuple(_story(line) for line in reply.lines))
 
 
-def _story(line: LineHistory) -> Story:
-    return Story(
+def _story(line: LineHistory) -> LineOrigin:
+    return LineOrigin(
         id=line.id,
         section=line.section,
         text=line.text,
@@ -200,7 +202,7 @@ def _ended(ending: Removal) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedOperation:
     """What a guard refused, and why."""
 
     guard: str
@@ -208,7 +210,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Dreamed:
+class DreamSummary:
     """How a dream ended. `pending` notes came while it ran."""
 
     state: str
@@ -217,21 +219,21 @@ class Dreamed:
     added: int
     revised: int
     evicted: int
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedOperation, ...]
     tokens: int
     usd: float
     seconds: float
     pending: int
 
 
-def dreamed(reply: Dreamt) -> Dreamed:
+def dreamed(reply: Dreamt) -> DreamSummary:
     """The counts of a dream; "queued" when it was only asked for."""
     outcome = reply.outcome
     if outcome is None:
-        return Dreamed("queued", "", None, 0, 0, 0, (), 0, 0.0, 0.0, 0)
+        return DreamSummary("queued", "", None, 0, 0, 0, (), 0, 0.0, 0.0, 0)
     dream = outcome.dream
     actions = [operation.action for operation in dream.operations]
-    return Dreamed(
+    return DreamSummary(
         state=_STATES[outcome.mode],
         dream=dream.id,
         version=dream.number if outcome.mode is Mode.AUTO else None,
@@ -250,12 +252,12 @@ def _evicted(outcome: Outcome) -> int:
     return sum(death.fate is Fate.EVICTED and death.section != _POINTERS for death in outcome.dream.deaths)
 
 
-def _refused(refusal: Refusal) -> Refused:
-    return Refused(refusal.guard, f"{refusal.scope}: {refusal.figures}")
+def _refused(refusal: Refusal) -> RefusedOperation:
+    return RefusedOperation(refusal.guard, f"{refusal.scope}: {refusal.figures}")
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
+class LastDream:
     """The last dream."""
 
     at: datetime
@@ -266,11 +268,11 @@ class Last:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class WorkspaceCondition:
     """How a workspace is. `breaker` says why no model is asked any more today; else empty."""
 
     version: int
-    last_dream: Last | None
+    last_dream: LastDream | None
     next_dream: str
     pending_notes: int
     oldest_note_hours: float
@@ -282,12 +284,12 @@ class Condition:
     problems: tuple[Problem, ...]
 
 
-def condition(reply: Status) -> Condition:
+def condition(reply: Status) -> WorkspaceCondition:
     """The fields that an agent can act on, or tell its user."""
     last = reply.last_dream
-    return Condition(
+    return WorkspaceCondition(
         version=reply.version,
-        last_dream=Last(last.at, last.reason, last.outcome, last.detail, last.version) if last else None,
+        last_dream=LastDream(last.at, last.reason, last.outcome, last.detail, last.version) if last else None,
         next_dream=reply.next_dream,
         pending_notes=reply.pending.notes,
         oldest_note_hours=round(reply.pending.oldest_seconds / 3600, 2),

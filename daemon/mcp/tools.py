@@ -10,11 +10,11 @@ from daemon.api.operations.search import memory_bootstrap, memory_search, memory
 from daemon.mcp import session_replies as mcp_sessions
 from daemon.mcp.replies import (
     Bootstrap,
-    Condition,
-    Dreamed,
-    Findings,
+    DreamSummary,
+    LineOrigins,
     Noted,
-    Origins,
+    SearchResults,
+    WorkspaceCondition,
     bootstrap,
     condition,
     dreamed,
@@ -64,7 +64,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             memory_search,
             "Search long-term memory by meaning and words. Use before answering about the past, and with a crystal "
             "pointer's keywords.",
-            Findings,
+            SearchResults,
             findings,
             findings_text,
             reads=True,
@@ -82,7 +82,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
         Tool(
             memory_why,
             "Where a line of the working memory comes from: dream, operation, evidence. Use when you doubt it.",
-            Origins,
+            LineOrigins,
             origins,
             reads=True,
             repeatable=True,
@@ -90,14 +90,14 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
         Tool(
             dream_now,
             "Fold new notes into the working memory now. Seldom needed: it happens by itself. May take minutes.",
-            Dreamed,
+            DreamSummary,
             dreamed,
             hidden=("mode",),
         ),
         Tool(
             dream_status,
             "Last and next dream, pending notes, spend, problems and what to do about them.",
-            Condition,
+            WorkspaceCondition,
             condition,
             reads=True,
             repeatable=True,

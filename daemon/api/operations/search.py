@@ -46,7 +46,7 @@ class Search(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class SearchHit:
     """One result. `score` in [0, 1]; `provenance` is file:lines@hash, empty when it came from no file."""
 
     id: str
@@ -88,7 +88,7 @@ class SearchReply:
     query: str
     good: bool
     arms: tuple[str, ...]
-    hits: tuple[Recalled, ...]
+    hits: tuple[SearchHit, ...]
     archived: tuple[Archived, ...] = ()
 
 
@@ -133,9 +133,9 @@ def _archived(access: WorkspaceAccess, store: Store, request: Search, found: Fin
     )
 
 
-def _recalled(hit: Hit) -> Recalled:
+def _recalled(hit: Hit) -> SearchHit:
     crystal = hit.crystal
-    return Recalled(
+    return SearchHit(
         id=crystal.id,
         text=crystal.text,
         score=hit.score,
@@ -152,7 +152,7 @@ def _recalled(hit: Hit) -> Recalled:
     )
 
 
-class Read(Request):
+class BootstrapRequest(Request):
     """For which reader."""
 
     context_window: int | None = Field(
@@ -172,7 +172,7 @@ class BootstrapReply:
 
 
 @operation("memory_bootstrap", "/bootstrap", method="GET")
-def memory_bootstrap(access: WorkspaceAccess, request: Read) -> BootstrapReply:
+def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> BootstrapReply:
     """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""  # noqa: E501 - one line of prose
     window = request.context_window or access.config.dream.context_window
     notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
@@ -190,7 +190,7 @@ def _document(access: WorkspaceAccess) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryDocument:
     """MEMORY.md as it stands, without secrets. `version` is the last committed one; 0 before the first."""
 
     text: str
@@ -199,12 +199,12 @@ class Memory:
 
 
 @operation("memory_state", "/state", method="GET")
-def memory_state(access: WorkspaceAccess, _: Nothing) -> Memory:
+def memory_state(access: WorkspaceAccess, _: Nothing) -> MemoryDocument:
     """MEMORY.md as it stands, and its version."""
     with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
         text = access.config.secrets.redaction.of(_document(access))
-        return Memory(text, store.lineage.last_version(), datetime.now(UTC))
+        return MemoryDocument(text, store.lineage.last_version(), datetime.now(UTC))
 
 
 class Why(Request):

@@ -116,7 +116,7 @@ def remember(access: WorkspaceAccess, request: Remember) -> Memories:
         return sessions.remember(store, request.session_id, utc_now(), request.prompt, filters, request.wanted)
 
 
-class Forget(InSession):
+class ForgetMemories(InSession):
     """What to forget, and how."""
 
     instruction: str = Field(
@@ -129,7 +129,7 @@ class Forget(InSession):
 
 
 @tool("memory_forget")
-def forget(access: WorkspaceAccess, request: Forget) -> Forgot:
+def forget(access: WorkspaceAccess, request: ForgetMemories) -> Forgot:
     """Forget by instruction: softly hidden, or purged, with the crystal that it became."""
     with access.write() as store:
         return sessions.forget(store, now=utc_now(), traces=_occurrences, **request.given)
@@ -212,7 +212,7 @@ def list_(access: WorkspaceAccess, request: Part) -> SessionList:
         return SessionList(found.items, found.next_cursor)
 
 
-class Story(InSession):
+class EventsRequest(InSession):
     """Of a session, or of one of its memories."""
 
     memory_id: str | None = Field(default=None, min_length=1, max_length=1_000)
@@ -228,7 +228,7 @@ class Events:
 
 
 @tool("session_events", reads=True)
-def events(access: WorkspaceAccess, request: Story) -> Events:
+def events(access: WorkspaceAccess, request: EventsRequest) -> Events:
     """What entered and left a session, when and why."""
     with access.read() as store:
         return Events(

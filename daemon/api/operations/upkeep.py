@@ -19,7 +19,7 @@ from state.stores.database.tombstones_copy import keep_copy
 MAX_CHARACTERS = 80_000
 
 
-class Forget(Request):
+class ForgetText(Request):
     """What is to be forgotten, and how much goes with it."""
 
     text: str = Field(
@@ -35,7 +35,7 @@ class Forget(Request):
 
 
 @operation("forget", "/forget", long=True)
-def forget_text(access: WorkspaceAccess, request: Forget) -> Receipt:
+def forget_text(access: WorkspaceAccess, request: ForgetText) -> Receipt:
     """Erase a text from everything that is remembered, search every byte for it, and say where it was."""
     wish = ForgetRequest(request.text, Cut.WORDS if request.words else Cut.SENTENCES, request.derived)
     if request.lift:
@@ -70,14 +70,14 @@ def examine(access: WorkspaceAccess, _: Nothing) -> Findings:
         return Findings(tuple(look_into(store)))
 
 
-class Mending(Request):
+class RepairRequest(Request):
     """Whether for real."""
 
     dry: bool = Field(default=False, description="True: say what would be done, and do nothing")
 
 
 @operation("repair", "/repair", remote=False, long=True)
-def repair_workspace(access: WorkspaceAccess, request: Mending) -> Repair:
+def repair_workspace(access: WorkspaceAccess, request: RepairRequest) -> Repair:
     """Mend what is broken in the workspace's files and stores; the broken originals are kept aside."""
     with access.offline() as vacant:
         if request.dry:

@@ -97,7 +97,7 @@ class Restore(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredVersion:
     """The restore, as the dream that it is; `pending` notes are to be dreamt again."""
 
     dream: Dream
@@ -105,13 +105,13 @@ class Restored:
 
 
 @operation("restore", "/restore", long=True)
-def restore_version(access: WorkspaceAccess, request: Restore) -> Restored:
+def restore_version(access: WorkspaceAccess, request: Restore) -> RestoredVersion:
     """Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again."""
     with access.exclusive() as store:
         dream = restore(store, request.version)
         for problem in dream.problems:
             store.notice(problem)
-        done = Restored(dream, len(store.segments.pending_notes()))
+        done = RestoredVersion(dream, len(store.segments.pending_notes()))
     access.mark_changed()
     return done
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.upkeep import Forget, forget_text
+from daemon.api.operations.upkeep import ForgetText, forget_text
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
@@ -139,7 +139,7 @@ def desk_at(keeper: Keeper) -> DaemonAccess:
 
 
 def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
-    asked = Forget(text=SECRET, confirm=True)
+    asked = ForgetText(text=SECRET, confirm=True)
     with keeper.alone() as store:
         store.embed()
         index = store.index()
@@ -165,7 +165,7 @@ def test_while_a_dream_is_under_way_it_is_busy(keeper: Keeper) -> None:
     with keeper.alone():
         keeper.dreaming = "a dream is under way"
         with pytest.raises(BusyError):
-            forget_text.run(desk_at(keeper), Forget(text=SECRET, confirm=True))
+            forget_text.run(desk_at(keeper), ForgetText(text=SECRET, confirm=True))
     with pytest.raises(ConfirmRequiredError):
-        forget_text.run(desk_at(keeper), Forget(text=SECRET))
+        forget_text.run(desk_at(keeper), ForgetText(text=SECRET))
     assert bytes_with(keeper.workspace, SECRET)
