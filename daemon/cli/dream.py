@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import caller_of, config_of, takes_folder, takes_json, workspace_for_dream
-from daemon.cli.terminal import counted, out, say, show_json, show_unified, tell_notices, working
+from daemon.cli.terminal import counted, out, say, show_json, show_notices, show_unified, working
 
 if TYPE_CHECKING:
     from daemon.config.settings import Config
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if outcome is None:
         show_json({"queued": True}) if arguments.json else out("the daemon dreams when it comes to it")
         return 0
-    tell_notices(outcome.dream.problems)
+    show_notices(outcome.dream.problems)
     if arguments.json:
         show_json(outcome)
     elif outcome.mode is Mode.DRY:

@@ -1,4 +1,4 @@
-"""Arguments that commands share, and what they mean."""
+"""Arguments that commands share: the workspace, the configuration, --json; and the caller of operations."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaints are UsageErrors, so that they end as every other one: in one line, or as JSON."""
+    """argparse that raises UsageError, so that its errors are reported like all others: in one line, or as JSON."""
 
     def __init__(self, *, prog: str, description: str | None = None) -> None:
         super().__init__(prog=prog, description=description, allow_abbrev=False)

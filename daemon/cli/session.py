@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         @property
         def next_cursor(self) -> str | None: ...
 
-    Asked = TypeVar("Asked", bound=Request)
-    Answer = TypeVar("Answer", bound=Paged)
+    RequestT = TypeVar("RequestT", bound=Request)
+    PageT = TypeVar("PageT", bound=Paged)
     One = TypeVar("One")
 
 _WHAT = """what to do:
@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     return _ACTS[what](caller_of(arguments, "session"), arguments)
 
 
-def _request(kind: "type[Asked]", **fields: object) -> "Asked":
-    """The request. Raises UsageError that names what cannot be meant."""
+def _request(kind: "type[RequestT]", **fields: object) -> "RequestT":
+    """The request. Raises UsageError that names the invalid argument."""
     from pydantic import ValidationError
 
     try:
@@ -84,8 +84,8 @@ def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _all(ask: "Callable[[str], Answer]", of: "Callable[[Answer], tuple[One, ...]]") -> "tuple[One, ...]":
-    """A list, part by part."""
+def _all(ask: "Callable[[str], PageT]", of: "Callable[[PageT], tuple[One, ...]]") -> "tuple[One, ...]":
+    """A whole list, page by page."""
     part = ask("")
     found = [*of(part)]
     while part.next_cursor is not None:
@@ -184,8 +184,8 @@ def _show_events(found: "Events") -> None:
     for one in found.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
         parts = (one.item, one.reason and f"({one.reason})", figures)
-        said = "  ".join(_line(part) for part in parts if part)
-        out(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {said}".rstrip())
+        text = "  ".join(_line(part) for part in parts if part)
+        out(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {text}".rstrip())
 
 
 def _restore(caller: "Caller", arguments: argparse.Namespace) -> int:
@@ -206,7 +206,7 @@ def _show_restored(done: "Restored") -> None:
 
 
 def _require(caller: "Caller", session: str) -> None:
-    """An empty session is one that was opened. Raises NotFoundError: to look at a misspelt one is a mistake."""
+    """Raise NotFoundError unless the session was opened: its name may be misspelt."""
     from daemon.api.operations.session_memory import EventsRequest, events
 
     caller.ask(events, EventsRequest(session_id=session, limit=1))

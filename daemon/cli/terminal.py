@@ -1,4 +1,4 @@
-"""What a person sees: results on stdout, talk on stderr; colour and motion on terminals alone."""
+"""Terminal output: results on stdout, everything else on stderr; colour and motion on terminals alone."""
 
 import json
 import os
@@ -29,8 +29,8 @@ def say(text: str) -> None:
     sys.stderr.write(safe(text) + "\n")
 
 
-def tell_notices(notices: Iterable[str]) -> None:
-    """What a person should know; each once."""
+def show_notices(notices: Iterable[str]) -> None:
+    """Show each notice once."""
     for notice in dict.fromkeys(notices):
         say(f"notice: {notice}")
 
@@ -69,7 +69,7 @@ def show_unified(text: str) -> None:
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
-    """`what` goes on. Yields how to say a line meanwhile; on a terminal something moves."""
+    """Show that `what` goes on, with motion on a terminal. Yields a function that shows a line meanwhile."""
     if not _is_lively(sys.stderr):
         yield say
         return

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from daemon.api.operations.dreams import Dreamt
-from daemon.api.operations.notes import Mood, NoteTaken
+from daemon.api.operations.notes import Mood
 from daemon.api.operations.search import BootstrapReply, SearchHit, SearchReply, WhyReply
 from daemon.api.provenance import LineHistory, Removal, WrittenBy
 from daemon.dream.run import Mode, Outcome
@@ -19,20 +19,6 @@ from state.document.operations import Action, Fate, Refusal
 _STATES = {Mode.AUTO: "committed", Mode.PROPOSE: "proposed", Mode.DRY: "dry run"}
 _POINTERS = "Crystal Pointers"
 _JOINERS = "\u200c\u200d"  # two invisible characters that belong to the spelling of words
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """A durable note."""
-
-    at: datetime
-    importance: float
-    crystal: str
-
-
-def noted(reply: NoteTaken) -> Noted:
-    """Without the text, which the agent has just sent."""
-    return Noted(reply.at, reply.importance, reply.crystal)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from daemon.mcp.replies import (
     Bootstrap,
     DreamSummary,
     LineOrigins,
-    Noted,
     SearchResults,
     WorkspaceCondition,
     bootstrap,
@@ -21,7 +20,6 @@ from daemon.mcp.replies import (
     findings,
     findings_text,
     mood,
-    noted,
     origins,
 )
 from daemon.mcp.tool import Tool
@@ -57,8 +55,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             working_memory_note,
             "Remember something beyond this session: decisions, facts, preferences, corrections, open ends. Call it "
             "when you learn it, not at the end. Durable on return; the next search finds it.",
-            Noted,
-            noted,
+            hides=frozenset({"text"}),  # the agent has just sent it
         ),
         Tool(
             memory_search,
