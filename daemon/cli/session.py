@@ -67,12 +67,13 @@ def _request(kind: "type[RequestT]", **fields: object) -> "RequestT":
     """The request. Raises UsageError that names the invalid argument."""
     from pydantic import ValidationError
 
+    from daemon.api.operations.operation import problems_of
+
     try:
         return kind(**fields)
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        name = ".".join(str(step) for step in wrong["loc"]).removesuffix("_id")
-        raise UsageError(f"{name}: {wrong['msg'][:1].lower()}{wrong['msg'][1:]}") from None
+        name, problem = problems_of(error)[0]
+        raise UsageError(f"{name.removesuffix('_id')}: {problem}") from None
 
 
 def _list(caller: "Caller", arguments: argparse.Namespace) -> int:

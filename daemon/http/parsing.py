@@ -3,22 +3,19 @@
 JSON is strict, as the OpenAPI document says: "5" is no number. A query has only text.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar, get_origin
 from urllib.parse import parse_qsl
 
+from daemon.api.operations.operation import problems_of
 from daemon.http.errors import FieldsError
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
     from daemon.api.operations.operation import Request
 
 RequestT = TypeVar("RequestT", bound="Request")
 
 _MOST_FIELDS = 100
-_MOST_PROBLEMS = 20
 _LONGEST_NAME = 100
 
 
@@ -42,7 +39,7 @@ def from_query(model: type[RequestT], query: bytes) -> RequestT:
     try:
         return model.model_validate({name: found if name in several else found[0] for name, found in texts.items()})
     except ValidationError as error:
-        raise FieldsError(_problems(error)) from None  # the error holds the values
+        raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
 
 
 def from_json(model: type[RequestT], body: bytes) -> RequestT:
@@ -59,14 +56,4 @@ def from_json(model: type[RequestT], body: bytes) -> RequestT:
             raise UsageError(
                 "the body is no JSON object", f"send one ({', '.join(model.model_fields) or '{}'})"
             ) from None
-        raise FieldsError(_problems(error)) from None
-
-
-def _problems(error: "ValidationError") -> Mapping[str, str]:
-    """The problem of each field, without its value, which may be private."""
-    errors = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
-    return {_name(one["loc"]): one["msg"][:1].lower() + one["msg"][1:] for one in errors}
-
-
-def _name(place: tuple[int | str, ...]) -> str:
-    return ".".join(str(step) for step in place)[:_LONGEST_NAME]
+        raise FieldsError(dict(problems_of(error))) from None

@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from daemon.api.operations import AnyOperation, Request
+from daemon.api.operations.operation import problems_of
 from daemon.api.workers import Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -203,15 +204,9 @@ def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
     try:
         request: Request = tool.operation.request.model_validate_json(json.dumps(arguments), strict=True)
     except ValidationError as error:
-        errors = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
-        problems = {_place(one["loc"]): one["msg"][:1].lower() + one["msg"][1:] for one in reversed(errors)}
+        problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
         raise ArgumentError(problems) from None  # the error holds what was sent
     return request
-
-
-def _place(steps: tuple[int | str, ...]) -> str:
-    """The path of the invalid argument; "arguments" when the JSON as a whole is invalid."""
-    return ".".join(str(step) for step in steps)[:_LONGEST_NAME] or "arguments"
 
 
 def _error(error: Exception) -> dict[str, Any]:

@@ -4,9 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daemon.api.access import WorkspaceAccess
+
+_MOST_PROBLEMS = 20
+_LONGEST_NAME = 100
 
 
 class Request(BaseModel):
@@ -18,6 +21,15 @@ class Request(BaseModel):
     def given(self) -> dict[str, Any]:
         """The arguments by name."""
         return {name: getattr(self, name) for name in type(self).model_fields}
+
+
+def problems_of(error: ValidationError) -> list[tuple[str, str]]:
+    """The path of each invalid argument and what is wrong with it; values are left out, since they may be private."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
+    return [
+        (".".join(str(step) for step in one["loc"])[:_LONGEST_NAME], one["msg"][:1].lower() + one["msg"][1:])
+        for one in errors
+    ]
 
 
 class Nothing(Request):
