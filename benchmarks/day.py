@@ -178,15 +178,15 @@ def _session(workload: Workload, rng: random.Random, number: int, session: int) 
 
 def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], bool]:
     """Does a deed, and waits until the service was told of it; whether it was."""
-    from daemon.api.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DreamNow, dream_now
     from daemon.config.registry import name_of
 
     def act(deed: Deed) -> bool:
         workspace = workspaces[deed.workspace]
         name = name_of(workspace.root)
         if deed.kind == "end":
-            with service.desk(name, lambda _: None) as desk:
-                DREAM.run(desk, DreamNow(reason="session-end", wait=False))
+            with service.open(name, lambda _: None) as access:
+                dream_now.run(access, DreamNow(reason="session-end", wait=False))
             return True
         if deed.kind == "note":
             Segments(workspace).append(Note(deed.text, time_.now()))

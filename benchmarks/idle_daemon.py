@@ -56,21 +56,21 @@ def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "lis
 
 def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
     """One search in each."""
-    from daemon.api.operations.search import SEARCH, Search
+    from daemon.api.operations.search import Search, memory_search
 
     for workspace in workspaces:
-        running.client.call(workspace.root, SEARCH, Search(query="where is the gateway's certificate?"))
+        running.client.call(workspace.root, memory_search, Search(query="where is the gateway's certificate?"))
 
 
 def dreamt(running: Daemon, workspaces: "list[Workspace]", workload: Workload, batch: int) -> None:
     """One dream in each, over a few notes."""
-    from daemon.api.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DreamNow, dream_now
 
     for number, workspace in enumerate(workspaces):
         log = Segments(workspace)
         for note in workload.notes(batch + number, NOTES, datetime.now(UTC)):
             log.append(replace(note, at=datetime.now(UTC)))
-        _dreamt(partial(running.client.call, workspace.root, DREAM, DreamNow()))
+        _dreamt(partial(running.client.call, workspace.root, dream_now, DreamNow()))
 
 
 def _dreamt(ask: "Callable[[], object]") -> None:

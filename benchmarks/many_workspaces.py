@@ -115,9 +115,9 @@ def prepared(place: Path, workload: Workload, count: int) -> "tuple[list[Workspa
 
 def asked(running: Daemon) -> Callable[["Workspace", str], None]:
     """A note over the daemon's socket."""
-    from daemon.api.operations.notes import NOTE, TakeNote
+    from daemon.api.operations.notes import TakeNote, working_memory_note
 
-    return lambda workspace, text: void(running.client.call(workspace.root, NOTE, TakeNote(note=text)))
+    return lambda workspace, text: void(running.client.call(workspace.root, working_memory_note, TakeNote(note=text)))
 
 
 def appended(workspace: "Workspace", text: str) -> None:

@@ -1,7 +1,7 @@
-"""Where a window (command line, MCP, HTTP) works on one workspace: at the daemon's desk, or at one of its own.
+"""WorkspaceAccess: what an operation may do with its workspace during one call, in the daemon or without one.
 
-An operation gets a desk and does not know which: the daemon's keeps the workspace open and has a dream under way
-perhaps; one's own takes the workspace's lock when it is first needed and gives it back at the end of the call.
+An operation does not know which it has: `service.keeper_access.DaemonAccess`, whose stores are open already and
+beside which a dream may run, or `LocalAccess`, which takes the workspace's lock on demand until the call ends.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockedWorkspace:
-    """A workspace that is locked and not open. `check` raises when it is this process's no more."""
+    """A workspace that is locked while its stores are closed. `check` raises when the lock has been lost."""
 
     check: Callable[[], None]
     embedding: "Embedding"
@@ -41,49 +41,50 @@ class WorkspaceAccess(Protocol):
     def notices(self) -> list[str]:
         """What a person should know of this call; complete when the call has ended."""
 
-    def reading(self) -> "AbstractContextManager[Store]":
-        """The stores, for what writes nothing; works beside another owner."""
+    def read(self) -> "AbstractContextManager[Store]":
+        """The stores, to read only; works while another process owns the workspace."""
 
-    def store(self) -> "AbstractContextManager[Store]":
-        """The stores, for what is soon done; one caller at a time. Raises BusyError: somebody else owns them."""
+    def write(self) -> "AbstractContextManager[Store]":
+        """The stores, for a short change; also beside a dream. Raises BusyError when another process owns them."""
 
-    def alone(self) -> "AbstractContextManager[Store]":
-        """The stores, for what takes long or makes a version; nobody dreams meanwhile. Raises BusyError."""
+    def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":
+        """The stores, for what takes long or makes a version; no dream runs meanwhile.
 
-    def in_turn(self) -> "AbstractContextManager[Store]":
-        """The same, after whoever is at work in this process: it may take minutes. Raises BusyError."""
+        Raises BusyError when another process owns them, or while this one dreams; `wait`: wait for that dream, which
+        may take minutes.
+        """
 
-    def vacant(self) -> "AbstractContextManager[LockedWorkspace]":
-        """The workspace for this caller alone, with none of its stores open. Raises BusyError."""
+    def offline(self) -> "AbstractContextManager[LockedWorkspace]":
+        """The locked workspace with all its stores closed. Raises BusyError."""
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """One dream now, its steps told. Raises what `dream_now` raises, BusyError while another one runs."""
+        """Dream now and report each step. Raises what `dream_now` raises, and BusyError while another dream runs."""
 
     def dream_soon(self, reason: Reason) -> bool:
-        """Ask for a dream and do not wait; False: nobody is there to dream it."""
+        """Queue a dream without waiting for it; False without a daemon, which would dream it."""
 
     def service(self) -> "ServiceStatus | None":
-        """What the daemon adds to the status; None: no daemon."""
+        """What the daemon adds to the status; None without a daemon."""
 
-    def told(self, step: Step) -> None:
-        """Tell whoever waits how far it is."""
+    def report(self, step: Step) -> None:
+        """Tell the caller about a finished step."""
 
-    def noted(self) -> None:
-        """Something was added to the scratch log."""
+    def mark_changed(self) -> None:
+        """Tell the daemon that something was added to the scratch log."""
 
 
 @dataclass(slots=True)
 class LocalAccess:
-    """A desk without a daemon; use it as a context manager. `command` signs the lock.
+    """Access without a daemon; a context manager. `command` is the name written into the lock.
 
-    What a person should know is in `notices` at the end. `embedding` may be kept from call to call. `beside`: a desk
-    of this process that has the lock, because it dreams; what is soon done works under its lock, and nothing else.
+    `notices` is complete at the end of the context. `embedding` may be reused over several calls. `beside`: an access
+    of this process that holds the lock because it dreams; short changes work under its lock, nothing else does.
     """
 
     workspace: Workspace
     config: Config
     command: str
-    tell: Callable[[Step], None] = lambda _: None
+    on_step: Callable[[Step], None] = lambda _: None
     embedding: "Embedding | None" = None
     wait_seconds: float = 0.0
     beside: "LocalAccess | None" = None
@@ -93,11 +94,11 @@ class LocalAccess:
 
     @property
     def open_store(self) -> "Store | None":
-        """The stores, if they are open with the lock."""
+        """The stores, if this access has them open under its lock."""
         return self._store
 
     @contextmanager
-    def reading(self) -> "Iterator[Store]":
+    def read(self) -> "Iterator[Store]":
         """Without the lock."""
         from daemon.workspace.stores import open_readonly
 
@@ -111,31 +112,27 @@ class LocalAccess:
                 self.notices += store.notices
 
     @contextmanager
-    def store(self) -> "Iterator[Store]":
+    def write(self) -> "Iterator[Store]":
         """With the lock, which is kept until the end of the call."""
         from daemon.workspace.stores import open_exclusive, shared
 
         if self._store is None:
             dreaming = self.beside.open_store if self.beside is not None else None
             if dreaming is not None:
-                using = shared(dreaming, self.config)
+                opening = shared(dreaming, self.config)
             else:
-                using = open_exclusive(self.workspace, self.config, self.command, self.wait_seconds, self.embedding)
-            self._store = self._stack.enter_context(using)
+                opening = open_exclusive(self.workspace, self.config, self.command, self.wait_seconds, self.embedding)
+            self._store = self._stack.enter_context(opening)
         yield self._store
 
-    def alone(self) -> "AbstractContextManager[Store]":
-        """The same, unless this process dreams."""
+    def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":  # noqa: ARG002 - who dreams here does not queue
+        """With the lock. Raises BusyError while this process dreams, whether or not the caller would wait."""
         if self.beside is not None:
             raise BusyError(f"{self.workspace.root}: a dream is under way", "wait for it and try again")
-        return self.store()
-
-    def in_turn(self) -> "AbstractContextManager[Store]":
-        """The same."""
-        return self.alone()
+        return self.write()
 
     @contextmanager
-    def vacant(self) -> "Iterator[LockedWorkspace]":
+    def offline(self) -> "Iterator[LockedWorkspace]":
         """With the lock."""
         from daemon.workspace.vector_index import Embedding
         from state.stores.disk.lock import acquire
@@ -148,23 +145,23 @@ class LocalAccess:
         """In this process."""
         from daemon.dream.run import dream_now
 
-        with self.store() as store:
-            return dream_now(store, reason, mode, self.told)
+        with self.write() as store:
+            return dream_now(store, reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
-        """Nobody is there to dream it."""
+        """False: no daemon would dream it."""
         return False
 
     def service(self) -> None:
-        """No daemon."""
+        """None: no daemon."""
         return
 
-    def told(self, step: Step) -> None:
-        """To whoever opened the desk."""
-        self.tell(step)
+    def report(self, step: Step) -> None:
+        """Pass the step on to the caller."""
+        self.on_step(step)
 
-    def noted(self) -> None:
-        """The next owner finds it in the log."""
+    def mark_changed(self) -> None:
+        """Nothing to do: the next owner finds the note in the log."""
 
     def __enter__(self) -> Self:
         return self

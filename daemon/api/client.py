@@ -1,6 +1,6 @@
-"""Client: asks the daemon over its Unix socket, for every command and for an agent's MCP server.
+"""Client: calls the daemon over its Unix socket, for every command and for an agent's MCP server.
 
-The wire is the daemon's HTTP with newline-delimited JSON as the answer: `{"step": …}` and `{"notice": …}` while it
+The protocol is the daemon's HTTP with newline-delimited JSON as the reply: `{"step": …}` and `{"notice": …}` while it
 works, `{"reply": …}` or `{"error": …}` at the end.
 """
 
@@ -25,13 +25,13 @@ from state.errors import BusyError, DreamdError, StorageError, error_of
 if TYPE_CHECKING:
     from daemon.api.operations.operation import Operation, Request
 
-Asked = TypeVar("Asked", bound="Request")
-Answer = TypeVar("Answer")
+RequestT = TypeVar("RequestT", bound="Request")
+ReplyT = TypeVar("ReplyT")
 
 NDJSON = "application/x-ndjson"
-# The root of the workspace that is meant, percent-encoded: a name alone might be another one's, too.
+# The root of the workspace, percent-encoded: two workspaces may have the same name.
 ROOT_HEADER = "Dreamd-Workspace"
-# "yes": the daemon is to take up that workspace, if it does not keep it yet.
+# "yes": register that workspace if the daemon does not keep it yet.
 ADOPT_HEADER = "Dreamd-Adopt"
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
@@ -40,19 +40,19 @@ _LONG_SECONDS = 3_600.0
 
 
 class UnreachableError(BusyError):
-    """No daemon answered: none runs, or it went before it had done anything."""
+    """No daemon answered: none runs, or it ended before it had done anything."""
 
 
 class LostError(StorageError):
-    """The daemon went while it worked."""
+    """The daemon ended while it worked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The daemon behind a socket. Each call is a connection of its own, so a restart between two is not noticed.
+    """The daemon behind a socket. Each call opens a connection, so a restart between two calls is not noticed.
 
-    `named`: DREAMD_SOCKET leads to it, which lets root ask another account's service. A listener of another user is
-    told nothing: every call raises StorageError.
+    `named`: DREAMD_SOCKET leads to it, which lets root call another account's service. Nothing is sent to a listener
+    of another user: every call raises StorageError.
     """
 
     socket: Path
@@ -66,23 +66,23 @@ class Client:
     def call(
         self,
         root: Path,
-        operation: "Operation[Asked, Answer]",
-        asked: Asked,
-        told: Callable[[Step], None] = lambda _: None,
-        noticed: Callable[[str], None] = lambda _: None,
+        operation: "Operation[RequestT, ReplyT]",
+        request: RequestT,
+        on_step: Callable[[Step], None] = lambda _: None,
+        on_notice: Callable[[str], None] = lambda _: None,
         *,
-        adopt: bool = False,
-    ) -> Answer:
-        """What the operation answers for the workspace with this root; `adopt`: the daemon takes it up, if it must.
+        register: bool = False,
+    ) -> ReplyT:
+        """The operation's reply for the workspace at this root; `register`: the daemon keeps it from now on.
 
-        Raises what it raises there; UnreachableError when no daemon runs, UnknownWorkspaceError when it does not keep
-        this workspace, LostError when it went meanwhile.
+        Raises what the operation raises; UnreachableError when no daemon runs, UnknownWorkspaceError when it does not
+        keep this workspace, LostError when it ended meanwhile.
         """
         from state.codec import decode
 
         path = f"/v1/workspaces/{name_of(root)}{operation.path}"
-        fields = asked.model_dump(mode="json", exclude_none=True)
-        headers = {"Accept": NDJSON, **_rooted(root)} | ({ADOPT_HEADER: "yes"} if adopt else {})
+        fields = request.model_dump(mode="json", exclude_none=True)
+        headers = {"Accept": NDJSON, **_root_header(root)} | ({ADOPT_HEADER: "yes"} if register else {})
         body = None
         if operation.method == "GET":
             path += f"?{urlencode(fields, doseq=True)}" if fields else ""
@@ -91,9 +91,9 @@ class Client:
         connection = _Connection(self, _LONG_SECONDS if operation.long else _ANSWER_SECONDS)
         for line in _lines(connection, operation.method, path, body, headers):
             if "step" in line:
-                told(Step(line["step"]["node"], line["step"]["figures"]))
+                on_step(Step(line["step"]["node"], line["step"]["figures"]))
             elif "notice" in line:
-                noticed(str(line["notice"]))
+                on_notice(str(line["notice"]))
             elif "error" in line:
                 raise _error(line["error"])
             elif "reply" in line:
@@ -102,21 +102,18 @@ class Client:
 
     def status(self, root: Path, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """The JSON of this workspace's status. Raises as `get` does, and UnknownWorkspaceError."""
-        return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _rooted(root))
+        return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _root_header(root))
 
     def get(self, path: str, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The JSON at this path of the daemon's. Raises UnreachableError, or what the daemon says.
-
-        LostError when it does not answer within these seconds.
-        """
+        """The JSON at this path. Raises UnreachableError, the daemon's error, and LostError after these seconds."""
         return self._json("GET", path, None, seconds)
 
     def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401 - JSON has no better type
-        """What the daemon answers to these fields. Raises UnreachableError, or what the daemon says."""
+        """The daemon's reply to these fields. Raises UnreachableError, or the daemon's error."""
         return self._json("POST", path, json.dumps(fields).encode())
 
     def delete(self, path: str) -> None:
-        """Have the daemon take away what is at this path. Raises UnreachableError, or what the daemon says."""
+        """Delete what is at this path. Raises UnreachableError, or the daemon's error."""
         self._json("DELETE", path, None)
 
     def _json(
@@ -128,14 +125,14 @@ class Client:
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Any:  # noqa: ANN401
         with closing(_Connection(self, seconds)) as connection:
-            answer = _sent(connection, method, path, body, {"Content-Type": "application/json", **headers})
+            answer = _send(connection, method, path, body, {"Content-Type": "application/json", **headers})
             try:
-                said = json.loads(answer.read())
+                reply = json.loads(answer.read())
             except (OSError, ValueError, http.client.HTTPException) as error:
                 raise LostError("the daemon went while it answered", "try again") from error
         if answer.status >= http.client.BAD_REQUEST:
-            raise _error(said)
-        return said
+            raise _error(reply)
+        return reply
 
 
 def daemon() -> Client | None:
@@ -144,7 +141,7 @@ def daemon() -> Client | None:
     return client if client.socket.exists() else None
 
 
-def _rooted(root: Path) -> dict[str, str]:
+def _root_header(root: Path) -> dict[str, str]:
     return {ROOT_HEADER: quote(os.fsencode(root))}
 
 
@@ -169,7 +166,7 @@ def _lines(
     connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
     with closing(connection):
-        answer = _sent(connection, method, path, body, headers)
+        answer = _send(connection, method, path, body, headers)
         try:
             for row in answer:
                 if row.strip():
@@ -180,11 +177,11 @@ def _lines(
             raise LostError("the daemon went while it worked", "see 'dreamd status', and try again") from error
 
 
-def _error(said: dict[str, Any]) -> DreamdError:
-    return error_of(str(said.get("code", "FAILED")), str(said.get("error", said)), said.get("details", {}))
+def _error(reply: dict[str, Any]) -> DreamdError:
+    return error_of(str(reply.get("code", "FAILED")), str(reply.get("error", reply)), reply.get("details", {}))
 
 
-def _sent(
+def _send(
     connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
 ) -> http.client.HTTPResponse:
     try:

@@ -1,4 +1,4 @@
-"""The daemon as its windows see it: the workspaces that it keeps, and a desk at each of them."""
+"""DaemonApi: the daemon as its HTTP application and its MCP endpoint use it, and what it says about itself."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -21,7 +21,7 @@ MCP_PATH = "/mcp"
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceInfo:
-    """A workspace that the daemon knows. `name` is what it is called in addresses; `problem`: why it is not kept."""
+    """A workspace that the daemon knows. `name` stands in addresses; `problem`: why it is not kept."""
 
     name: str
     root: str
@@ -30,7 +30,7 @@ class WorkspaceInfo:
 
 @dataclass(frozen=True, slots=True)
 class DaemonInfo:
-    """All that the daemon knows of. `dreaming` and `waiting` count dreams that run and that wait for a slot."""
+    """The daemon and its workspaces. `dreaming` and `waiting` count dreams that run and that wait for a slot."""
 
     version: str
     pid: int
@@ -53,32 +53,32 @@ class DaemonStatus:
 
 
 class DaemonApi(Protocol):
-    """What the HTTP application and the MCP server are made over. Every method may be called from any thread."""
+    """What the HTTP application and the MCP endpoint need of the daemon. Any thread may call any method."""
 
     @property
     def config(self) -> Config:
-        """The configuration now; SIGHUP may change it."""
+        """The current configuration; SIGHUP may change it."""
 
     @property
     def metrics(self) -> "Metrics": ...
 
-    def household(self) -> DaemonInfo:
-        """What there is."""
+    def info(self) -> DaemonInfo:
+        """The daemon and the workspaces that it knows."""
 
     def status(self) -> DaemonStatus:
-        """How everything is."""
+        """The daemon, and the status of every workspace that can be read."""
 
-    def adopt(self, root: Path, *, trust: bool = False) -> str:
-        """Keep the workspace with this root from now on (again after a restart); its name.
+    def register(self, root: Path, *, trust: bool = False) -> str:
+        """Keep the workspace at this root from now on, also after a restart, and return its name.
 
-        `trust`: whoever asks has made or adopted it. Raises UsageError, and ForeignError for one of somebody else's.
+        `trust`: the caller has made or adopted it. Raises UsageError, and ForeignError for somebody else's workspace.
         """
 
-    def release(self, name: str) -> None:
-        """Keep this workspace no more. Raises NotFoundError."""
+    def unregister(self, name: str) -> None:
+        """Stop keeping this workspace; nothing in it changes. Raises NotFoundError."""
 
-    def desk(self, name: str, told: Callable[[Step], None]) -> AbstractContextManager[WorkspaceAccess]:
-        """A desk at this workspace. Raises UnknownWorkspaceError, and NotKeptError for one that is not kept."""
+    def open(self, name: str, on_step: Callable[[Step], None]) -> AbstractContextManager[WorkspaceAccess]:
+        """Access to this workspace for one call. Raises UnknownWorkspaceError, and NotKeptError for one not kept."""
 
-    def unready(self) -> str:
+    def unready_reason(self) -> str:
         """Why the daemon does not serve yet; empty when it does."""

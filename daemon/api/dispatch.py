@@ -1,4 +1,4 @@
-"""Asking for an operation, wherever it is done: by the daemon when it keeps the workspace, else by the caller."""
+"""Dispatch: has an operation carried out, by the daemon when it keeps the workspace, else in this process."""
 
 import os
 import time
@@ -21,8 +21,8 @@ from state.stores.disk.workspace import Workspace
 if TYPE_CHECKING:
     from daemon.api.operations.operation import Operation, Request
 
-Asked = TypeVar("Asked", bound="Request")
-Answer = TypeVar("Answer")
+RequestT = TypeVar("RequestT", bound="Request")
+ReplyT = TypeVar("ReplyT")
 
 KEEPER = "dreamd serve"
 # A daemon that starts has the workspaces' locks before it answers.
@@ -32,83 +32,83 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: for which workspace, with which configuration if it is done here, and under which name.
+    """A command that calls operations on one workspace.
 
-    `told` hears how far it is, `noticed` what a person should know. `own_config`: the caller was given one, which a
-    long operation (a dream, for one) that the daemon does goes without; then it is said.
+    `config` and `command` (the name in the lock) are used when the operation runs in this process. `own_config`: the
+    user gave that configuration; when the daemon does a long operation without it, a notice says so.
     """
 
     workspace: Workspace
     config: Config
     command: str
-    told: Callable[[Step], None] = lambda _: None
-    noticed: Callable[[str], None] = lambda _: None
+    on_step: Callable[[Step], None] = lambda _: None
+    on_notice: Callable[[str], None] = lambda _: None
     own_config: bool = False
 
-    def ask(self, operation: "Operation[Asked, Answer]", asked: Asked) -> Answer:
-        """What the operation answers. Raises what it raises; BusyError when another process has the workspace."""
-        elsewhere = False
+    def ask(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+        """The operation's reply. Raises what it raises, and BusyError when another process has the workspace."""
+        ran_here = False
 
-        def here() -> Answer:
-            nonlocal elsewhere
-            elsewhere = True
-            return self._here(operation, asked)
+        def here() -> ReplyT:
+            nonlocal ran_here
+            ran_here = True
+            return self._run_here(operation, request)
 
-        answer = ask(self.workspace, operation, asked, here, self.told, self.noticed)
-        if self.own_config and operation.long and not elsewhere:
-            self.noticed("the daemon did it, with its own configuration; that of this call was not used")
-        return answer
+        reply = dispatch(self.workspace, operation, request, here, self.on_step, self.on_notice)
+        if self.own_config and operation.long and not ran_here:
+            self.on_notice("the daemon did it, with its own configuration; that of this call was not used")
+        return reply
 
-    def _here(self, operation: "Operation[Asked, Answer]", asked: Asked) -> Answer:
-        desk = LocalAccess(self.workspace, self.config, self.command, self.told)
+    def _run_here(self, operation: "Operation[RequestT, ReplyT]", request: RequestT) -> ReplyT:
+        access = LocalAccess(self.workspace, self.config, self.command, self.on_step)
         try:
-            with desk:
-                return operation.run(desk, asked)
+            with access:
+                return operation.run(access, request)
         finally:
-            for notice in dict.fromkeys(desk.notices):
-                self.noticed(notice)
+            for notice in dict.fromkeys(access.notices):
+                self.on_notice(notice)
 
 
-def ask(
+def dispatch(
     workspace: Workspace,
-    operation: "Operation[Asked, Answer]",
-    asked: Asked,
-    here: Callable[[], Answer],
-    told: Callable[[Step], None],
-    noticed: Callable[[str], None],
+    operation: "Operation[RequestT, ReplyT]",
+    request: RequestT,
+    here: Callable[[], ReplyT],
+    on_step: Callable[[Step], None],
+    on_notice: Callable[[str], None],
     *,
-    adopt: bool = False,
-) -> Answer:
-    """What the daemon answers; when none runs, or it is stopped, or the workspace is not its, what `here` does.
+    register: bool = False,
+) -> ReplyT:
+    """The daemon's reply; what `here` returns when no daemon runs, it is stopped, or it does not keep the workspace.
 
-    `adopt`: it is to keep it from now on, unless that was ruled out ('dreamd init --no-daemon'). A daemon that went
-    while it answered is asked once more, for what only reads. Raises what the operation raises; BusyError when
-    another process has the workspace.
+    `register`: the daemon is to keep the workspace from now on, unless the user ruled that out ('dreamd init
+    --no-daemon'). A daemon that goes away during an operation that only reads is asked once more. Raises what the
+    operation raises, and BusyError when another process has the workspace.
     """
     deadline = time.monotonic() + _STARTING_SECONDS
-    again = operation.only_reads
-    adopt = adopt and workspace.root not in excluded(registry_path(os.environ))
+    retry = operation.only_reads
+    register = register and workspace.root not in excluded(registry_path(os.environ))
     while True:
         client = None if is_stopped(present_holder(workspace)) else daemon()
         if client is not None:
             try:
-                return client.call(workspace.root, operation, asked, told, noticed, adopt=adopt)
+                return client.call(workspace.root, operation, request, on_step, on_notice, register=register)
             except (UnreachableError, UnknownWorkspaceError, NotKeptError):
-                pass  # its socket outlived it, or the workspace is not its, or not now
+                pass  # a dead daemon's socket, or a workspace that the daemon does not keep, or not now
             except (LostError, StoppedError):
-                if not again:
+                if not retry:
                     raise
-                again = False
+                retry = False
                 continue
         try:
             return here()
         except BusyError:
-            who = present_holder(workspace)
-            if who is None or who.command != KEEPER or time.monotonic() >= deadline:
+            holder = present_holder(workspace)
+            if holder is None or holder.command != KEEPER or time.monotonic() >= deadline:
                 raise
             time.sleep(_POLL_SECONDS)
 
 
 def configured_here() -> bool:
-    """Whether variables of this process's environment set keys of the configuration."""
+    """Whether environment variables set keys of the configuration."""
     return any(name.startswith(PREFIX) and "__" in name for name in os.environ)

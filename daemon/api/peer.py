@@ -1,7 +1,7 @@
-"""Peer: whose process is at the other end of a Unix socket, and whether a client may speak to it.
+"""Peer of a Unix socket: which user is at the other end, and whether a client may send it anything.
 
-The folder of a socket may be missing when the daemon does not run, and whoever can make it listens there. So a client
-asks the kernel who listens before it says anything.
+While the daemon does not run, the folder of its socket may be missing, and another user could create it and listen
+there. So a client asks the kernel who listens before it sends anything.
 """
 
 import os
@@ -20,7 +20,7 @@ _BSD_LEVEL = 0
 
 
 def user_of(connection: socket.socket) -> int | None:
-    """The user at the other end, as the kernel says it; None where the kernel does not, and for TCP."""
+    """The user at the other end, according to the kernel; None where the kernel does not say, and for TCP."""
     if connection.family != socket.AF_UNIX:
         return None
     if option := getattr(socket, "SO_PEERCRED", None):
@@ -31,10 +31,10 @@ def user_of(connection: socket.socket) -> int | None:
 
 
 def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> None:
-    """Nothing, when the listener at this path is root's or this user's; for root also a service that root installed.
+    """Require that the listener at this path is root's or this user's; for root also a service that root installed.
 
-    Such a service of another account counts where `named` says that DREAMD_SOCKET leads there, and only root could
-    have made the folder that it listens in. Raises StorageError for any other listener.
+    Such a service of another account is trusted when `named` (DREAMD_SOCKET leads there) and only root could have
+    created the folder that it listens in. Raises StorageError for any other listener.
     """
     listener, own = user_of(connection), os.geteuid()
     if listener is None:
@@ -49,7 +49,7 @@ def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> No
 
 
 def _owner(path: Path) -> int | None:
-    """Who made the socket; None when others might have put it there."""
+    """The owner of the socket's file; None when others might have put it there."""
     folder = path.parent.stat()
     if folder.st_mode & _WRITABLE_BY_OTHERS and not folder.st_mode & stat.S_ISVTX:
         return None
@@ -57,7 +57,7 @@ def _owner(path: Path) -> int | None:
 
 
 def _was_placed_by_root(path: Path, listener: int | None) -> bool:
-    """Whether root gave the listener this folder: it stands where root alone can make one."""
+    """Whether only root can have created this folder."""
     folder = path.parent.resolve()
     status = folder.stat()
     if status.st_uid not in (_ROOT, listener) or status.st_mode & _WRITABLE_BY_OTHERS:

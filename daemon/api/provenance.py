@@ -1,4 +1,4 @@
-"""Where a line of MEMORY.md comes from: the dream and the operation that wrote it, and what it rests on."""
+"""Provenance of a line of MEMORY.md: the dream and the operation that wrote it, and the crystals it rests on."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _GENERATIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A crystal that a line rests on. `sources` are file:lines@hash, or sessions; `parents` other witnesses' ids.
+    """A crystal that a line rests on. `sources` are file:lines@hash, or sessions; `parents` ids of other evidence.
 
     A crystal that was forgotten has no text.
     """
@@ -52,7 +52,7 @@ class WrittenBy:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A line in whose place another one stands."""
+    """A line that another one replaced."""
 
     id: str
     text: str
@@ -62,7 +62,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What became of a line that has left: its successor's text, or the crystal and the pointer that lead to it."""
+    """How a line left MEMORY.md: its successor's text, or the crystal and the pointer that lead to it."""
 
     version: int
     fate: str
@@ -73,7 +73,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class LineHistory:
-    """A line from its writing to its end. `id` is empty for a line that no dream has met; it was written by hand."""
+    """A line from its writing to its removal. `id` is empty for a line written by hand since the last dream."""
 
     id: str
     section: str
@@ -86,38 +86,38 @@ class LineHistory:
 
 
 def why(store: Store, what: str) -> tuple[LineHistory, ...]:
-    """The stories of the lines with this id (L12) or this text in them, standing ones first; at most five.
+    """The histories of the lines with this id (L12) or this text in them, present ones first; at most five.
 
     Raises NotFoundError when there never was such a line.
     """
     life = store.lineage.life(what.strip().upper())
     lives = [life] if life else store.lineage.lives(what, MAX_LINES) if normalise(what) else []
-    stories = tuple(_story(store, life) for life in lives)
-    if not any(story.ending is None for story in stories):
-        stories = (*_by_hand(store, what), *stories)
-    if not stories:
+    histories = tuple(_history(store, life) for life in lives)
+    if not any(history.ending is None for history in histories):
+        histories = (*_by_hand(store, what), *histories)
+    if not histories:
         raise NotFoundError(f"no line of MEMORY.md has or had {what!r} in it", "give other words of it, or its id")
-    return stories[:MAX_LINES]
+    return histories[:MAX_LINES]
 
 
-def _story(store: Store, life: LineLife) -> LineHistory:
+def _history(store: Store, life: LineLife) -> LineHistory:
     return LineHistory(
         id=life.id,
         section=life.section.value,
         text=redacted(store, life.text),
         trust=life.trust.value,
-        writing=_writing(store, life),
-        evidence=_witnesses(store, life.evidence),
+        writing=_written_by(store, life),
+        evidence=_all_evidence(store, life.evidence),
         replaced=tuple(
             Replaced(one.id, redacted(store, one.text), one.fate, one.died_in or 0)
             for one in store.lineage.ancestors(life.id)
         ),
-        ending=_ending(store, life),
+        ending=_removal(store, life),
     )
 
 
 def _by_hand(store: Store, what: str) -> tuple[LineHistory, ...]:
-    """Lines that stand in the file and that no dream has met."""
+    """Lines of the file that no dream has read yet."""
     text, _ = read_document(store)
     known = {normalise(line.text) for line in store.lineage.standing()}
     wanted = normalise(what)
@@ -132,11 +132,11 @@ def _by_hand(store: Store, what: str) -> tuple[LineHistory, ...]:
     )
 
 
-def _writing(store: Store, life: LineLife) -> WrittenBy:
+def _written_by(store: Store, life: LineLife) -> WrittenBy:
     try:
         record = store.journal.record(life.born_in)
     except NotFoundError:
-        # The ledger outlives a history folder that was deleted.
+        # The lineage is still there when the history folder was deleted.
         return WrittenBy(life.born_in, life.born_at, "", "", "", "", (), "")
     return WrittenBy(
         version=record.number,
@@ -161,7 +161,7 @@ def _operation(record: Dream, life: LineLife) -> str:
     return "restore" if record.cause == "restore" else "by hand"
 
 
-def _ending(store: Store, life: LineLife) -> Removal | None:
+def _removal(store: Store, life: LineLife) -> Removal | None:
     if life.died_in is None:
         return None
     successor = store.lineage.life(life.successor) if life.successor else None
@@ -176,22 +176,22 @@ def _ending(store: Store, life: LineLife) -> Removal | None:
     )
 
 
-def _witnesses(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
-    """The crystals with these ids, then those that they were made from."""
+def _all_evidence(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
+    """The crystals with these ids, then those that they were derived from."""
     found: dict[str, Evidence] = {}
     wanted = list(dict.fromkeys(ids))
     for _ in range(_GENERATIONS):
         known = {crystal.id: crystal for crystal in store.crystals.get(wanted)}
         for id_ in wanted:
             crystal = known.get(id_)
-            found[id_] = _witness(store, crystal) if crystal else Evidence(id_, "", "", "", None, (), ())
+            found[id_] = _evidence(store, crystal) if crystal else Evidence(id_, "", "", "", None, (), ())
         wanted = [parent for crystal in known.values() for parent in crystal.parents if parent not in found]
         if not wanted:
             break
     return tuple(found.values())
 
 
-def _witness(store: Store, crystal: Crystal) -> Evidence:
+def _evidence(store: Store, crystal: Crystal) -> Evidence:
     places = [
         str(one.source) if one.source else f"session {one.session}"
         for one in store.crystals.sources(crystal.id)

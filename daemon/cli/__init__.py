@@ -1,4 +1,4 @@
-"""`dreamd` on the command line.
+"""The command line: `dreamd COMMAND`.
 
 Each command is a module with `add(parser)` and `run(arguments) -> exit status`; only the one that was asked for is
 imported, and it imports what is heavy when it runs: `note` and `bootstrap` are called at every turn of an agent.
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_output()
         return _BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001 - the one place where whatever rises is told
+    except Exception as error:  # noqa: BLE001 - the one place where every error is reported
         if debugging():
             traceback.print_exc()
         return report(failure(error), as_json="--json" in words)

@@ -3,8 +3,7 @@
 import argparse
 
 from daemon.cli.parsing import caller_of, takes_json, takes_workspace
-from daemon.cli.terminal import say, show_json
-from daemon.cli.unified import show_unified
+from daemon.cli.terminal import say, show_json, show_unified
 from state.errors import UsageError
 
 
@@ -23,10 +22,10 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.versions) > 2 or (arguments.file and arguments.versions):
         raise UsageError("name one version, or two, or --file", "see 'dreamd diff --help'")
     caller = caller_of(arguments, "diff")
-    from daemon.api.operations.versions import DIFF, Compare
+    from daemon.api.operations.versions import Compare, diff
 
     *old, new = arguments.versions or [None]
-    found = caller.ask(DIFF, Compare(old=old[0] if old else None, new=new, file=arguments.file))
+    found = caller.ask(diff, Compare(old=old[0] if old else None, new=new, file=arguments.file))
     if arguments.json:
         show_json({"from": found.old, "to": found.new, "diff": found.diff})
     elif found.diff:

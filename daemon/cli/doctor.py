@@ -56,14 +56,14 @@ def _show(finding: "Finding") -> None:
 
 def _repair(arguments: argparse.Namespace) -> int:
     """Mend, or say what would be done; print what was wrong, what came of it, what is left and what was kept."""
-    from daemon.api.operations.repair import REPAIR, Mending
+    from daemon.api.operations.upkeep import RepairRequest, repair_workspace
     from daemon.upkeep.examine import Level
 
     if not arguments.dry_run:
-        _let_in(arguments)
+        _reopen_state_folder(arguments)
     caller = _caller(arguments)
-    done = caller.ask(REPAIR, Mending(dry=arguments.dry_run))
-    _wake_the_daemon(caller)
+    done = caller.ask(repair_workspace, RepairRequest(dry=arguments.dry_run))
+    _notify_daemon(caller)
     if arguments.json:
         show_json(done)
     else:
@@ -89,8 +89,8 @@ def _show_repair(done: "Repair") -> None:
         say("nothing that can be mended is broken; nothing was changed")
 
 
-def _let_in(arguments: argparse.Namespace) -> None:
-    """Give this user its own state folder back, whose permissions keep it out: nothing else can be said before."""
+def _reopen_state_folder(arguments: argparse.Namespace) -> None:
+    """Restore the owner's permissions on the state folder, without which nothing else can be examined."""
     folder = named_folder(arguments)
     state = folder / ".dreamd" if folder is not None else None
     if state is None or not state.is_dir() or state.is_symlink() or os.access(state, os.R_OK | os.W_OK | os.X_OK):
@@ -100,26 +100,26 @@ def _let_in(arguments: argparse.Namespace) -> None:
         say(f"{state} was closed to its owner; its permissions are 700 again")
 
 
-def _wake_the_daemon(caller: "Caller") -> None:
-    """One that knows the workspace and could not keep it takes it up at its next look, or when it is asked for it."""
+def _notify_daemon(caller: "Caller") -> None:
+    """Call the daemon, so that it opens a workspace that it could not open before the repair."""
     from contextlib import suppress
 
     from daemon.api.client import daemon
-    from daemon.api.operations.dreams import STATUS
+    from daemon.api.operations.dreams import dream_status
     from daemon.api.operations.operation import Nothing
     from state.errors import DreamdError
 
     with suppress(DreamdError):
         if (client := daemon()) is not None:
-            client.call(caller.workspace.root, STATUS, Nothing())
+            client.call(caller.workspace.root, dream_status, Nothing())
 
 
 def _stores(arguments: argparse.Namespace) -> "tuple[Finding, ...]":
-    """What the owner of the stores finds in them: the daemon, or this process."""
-    from daemon.api.operations.dreams import EXAMINE
+    """Findings about the open stores, by the daemon or by this process."""
     from daemon.api.operations.operation import Nothing
+    from daemon.api.operations.upkeep import examine
 
-    return _caller(arguments).ask(EXAMINE, Nothing()).findings
+    return _caller(arguments).ask(examine, Nothing()).findings
 
 
 def _caller(arguments: argparse.Namespace) -> "Caller":

@@ -1,4 +1,4 @@
-"""Is everything in order? Each finding says what was looked at, how it is, and what to do."""
+"""Checks of `dreamd doctor`: each finding says what was checked, how it is, and what to do."""
 
 import os
 import shutil
@@ -23,8 +23,8 @@ LITTLE_DISK = 500 * 1024**2
 NO_DISK = 50 * 1024**2
 
 
-# What shows in a workspace that is not open.
-_SEEN_CLOSED = ("state.db", "history", "notes", "checkpoints", "leftovers", "MEMORY.md")
+# What can be checked while the workspace is closed.
+_CHECKED_CLOSED = ("state.db", "history", "notes", "checkpoints", "leftovers", "MEMORY.md")
 
 Look = Callable[[], Iterable[Finding]]
 
@@ -41,7 +41,7 @@ def examine(
     config, finding = _config(config_file, environment)
     yield finding
     yield from _model(config)
-    yield from _legible(_service(workspace, environment), "service")
+    yield from _readable(_service(workspace, environment), "service")
     if workspace.foreign:
         yield Finding(
             "owner",
@@ -60,7 +60,7 @@ def examine(
         for finding in _stores(workspace, look or (lambda: _here(workspace, config))):
             if is_read or finding.about != "MEMORY.md":  # once is enough
                 yield finding
-    yield from _legible(_notes(workspace), "notes")
+    yield from _readable(_notes(workspace), "notes")
 
 
 def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
@@ -73,9 +73,9 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
         about = "state.db" if error.advice.endswith(SEE_DOCTOR) else "stores"
         yield Finding(about, Level.PROBLEM, error.what, advice_of(error))
         return
-    yield from [one for one in found.left if not one.what.startswith(_told_of(workspace))]
+    yield from [one for one in found.left if not one.what.startswith(_reported_elsewhere(workspace))]
     for mend in found.mends:
-        if mend.about in _SEEN_CLOSED:
+        if mend.about in _CHECKED_CLOSED:
             yield Finding(mend.about, Level.PROBLEM, mend.wrong, _rescue(mend))
 
 
@@ -85,8 +85,8 @@ def _rescue(mend: RepairResult) -> str:
     return f"if a newer dreamd wrote it, upgrade; else {REPAIR}" if WRONG_SCHEMA in mend.wrong else RESCUE
 
 
-def _told_of(workspace: Workspace) -> tuple[str, ...]:
-    """How the findings begin that are made of files which others look at."""
+def _reported_elsewhere(workspace: Workspace) -> tuple[str, ...]:
+    """The beginnings of findings about files that other checks report."""
     return tuple(f"{path} is a symbolic link" for path in (workspace.document, workspace.scratch))
 
 
@@ -144,7 +144,7 @@ def _files(workspace: Workspace) -> Iterator[Finding]:
     level = Level.PROBLEM if free < NO_DISK else Level.WARNING if free < LITTLE_DISK else Level.OK
     yield Finding("disk", level, f"{free / 1024**2:,.0f} MiB free", "" if level is Level.OK else "free some space")
     yield from _folders(workspace)
-    yield from _legible(_document(workspace), "MEMORY.md")
+    yield from _readable(_document(workspace), "MEMORY.md")
 
 
 def _folders(workspace: Workspace) -> Iterator[Finding]:
@@ -161,7 +161,7 @@ def _folders(workspace: Workspace) -> Iterator[Finding]:
             yield Finding("folders", Level.PROBLEM, what, f"run 'chmod u+rwx {folder}' as its owner")
 
 
-def _legible(findings: Iterator[Finding], about: str) -> Iterator[Finding]:
+def _readable(findings: Iterator[Finding], about: str) -> Iterator[Finding]:
     """The findings; a file that cannot be read is one."""
     try:
         yield from findings
@@ -219,7 +219,7 @@ def _service(workspace: Workspace, environment: Mapping[str, str]) -> Iterator[F
     from daemon.process.systemd_unit import SYSTEM_PATH, user_path
 
     try:
-        household = Client.at(environment).get("/v1/workspaces")
+        info = Client.at(environment).get("/v1/workspaces")
     except UnreachableError:
         units = [path for path in (user_path(environment, home(environment)), SYSTEM_PATH) if path.exists()]
         if units:
@@ -229,8 +229,8 @@ def _service(workspace: Workspace, environment: Mapping[str, str]) -> Iterator[F
             what, advice = "no daemon runs: dreams by hand", "'dreamd install-service' has systemd run one"
             yield Finding("service", Level.OK, what, advice)
         return
-    kept = next((one for one in household["workspaces"] if one["root"] == str(workspace.root)), None)
-    runs = f"the daemon runs (process {household['pid']}, version {household['version']})"
+    kept = next((one for one in info["workspaces"] if one["root"] == str(workspace.root)), None)
+    runs = f"the daemon runs (process {info['pid']}, version {info['version']})"
     if kept is None:
         advice = f"'dreamd init {workspace.root}' makes it known"
         yield Finding("service", Level.WARNING, f"{runs} and does not know this workspace", advice)

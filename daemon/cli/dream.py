@@ -5,10 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from daemon.api.diff import unified
 from daemon.cli.parsing import caller_of, config_of, takes_folder, takes_json, workspace_for_dream
-from daemon.cli.terminal import counted, out, say, show_json, tell_notices, working
-from daemon.cli.unified import show_unified
+from daemon.cli.terminal import counted, out, say, show_json, show_notices, show_unified, working
 
 if TYPE_CHECKING:
     from daemon.config.settings import Config
@@ -34,22 +32,26 @@ def run(arguments: argparse.Namespace) -> int:
     """One dream, or what it would be."""
     config = config_of(arguments)
     arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
-    from daemon.api.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DreamNow, dream_now
     from daemon.dream.run import Mode
 
-    asked = Mode.DRY if arguments.dry_run else None
+    mode = Mode.DRY if arguments.dry_run else None
     with working("dreaming…") as tell:
         caller = caller_of(arguments, "dream", _steps(tell))
-        outcome = caller.ask(DREAM, DreamNow(reason=arguments.reason, mode=asked, wait=not arguments.no_wait)).outcome
+        outcome = caller.ask(
+            dream_now, DreamNow(reason=arguments.reason, mode=mode, wait=not arguments.no_wait)
+        ).outcome
     if outcome is None:
         show_json({"queued": True}) if arguments.json else out("the daemon dreams when it comes to it")
         return 0
-    tell_notices(outcome.dream.problems)
+    show_notices(outcome.dream.problems)
     if arguments.json:
         show_json(outcome)
     elif outcome.mode is Mode.DRY:
         dream = outcome.dream
-        show_unified(unified(dream.before, dream.after, "as it is", "after this dream"))
+        from daemon.api.operations.versions import unified_diff
+
+        show_unified(unified_diff(dream.before, dream.after, "as it is", "after this dream"))
         say(_how(dream, config))
     else:
         _show(outcome, config)
@@ -57,16 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _steps(tell: Callable[[str], None]) -> "Callable[[Step], None]":
-    """Says each step with the time since the one before."""
+    """A function that shows each step with the time since the one before."""
     began = time.monotonic()
 
-    def told(step: "Step") -> None:
+    def on_step(step: "Step") -> None:
         nonlocal began
         now = time.monotonic()
         tell(f"  {step.node:<10} {now - began:5.1f} s  {step.figures}")
         began = now
 
-    return told
+    return on_step
 
 
 def _show(outcome: "Outcome", config: "Config") -> None:

@@ -71,13 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _exported(caller: "Caller") -> "Exported":
     """The archive, in the workspace. A dream that runs is waited for. Raises BusyError when that takes too long."""
-    from daemon.api.operations.export import EXPORT, Export
+    from daemon.api.operations.upkeep import Export, export_archive
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
     waiting = False
     while True:
         try:
-            return caller.ask(EXPORT, Export(process=os.getpid()))
+            return caller.ask(export_archive, Export(process=os.getpid()))
         except NotKeptError:
             raise
         except BusyError as error:

@@ -47,14 +47,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.lift and (arguments.words or arguments.derived or arguments.dry_run):
         raise UsageError("--lift takes no --words, --derived or --dry-run", "it changes only what may be learnt")
     text = _text(arguments)
-    caller = caller_of(arguments, "forget", _told)
-    from daemon.api.operations.forget import FORGET, MAX_CHARACTERS, Forget
+    caller = caller_of(arguments, "forget", _show_step)
+    from daemon.api.operations.upkeep import MAX_CHARACTERS, ForgetText, forget_text
 
     if len(text) > MAX_CHARACTERS:
         raise UsageError(
             f"the text has {len(text):,} characters and {MAX_CHARACTERS:,} are possible", "give it in parts"
         )
-    asked = Forget(
+    request = ForgetText(
         text=text,
         words=arguments.words,
         derived=arguments.derived,
@@ -67,12 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 "what is forgotten cannot be brought back", "say --yes, or --dry-run to see what would go"
             )
-        for row, _ in _gone(caller.ask(FORGET, asked.model_copy(update={"dry_run": True}))):
+        for row, _ in _gone(caller.ask(forget_text, request.model_copy(update={"dry_run": True}))):
             say(row)  # stdout is for the result
         if not _agreed():
             say("nothing was changed")
             return UsageError.exit_status
-    receipt = caller.ask(FORGET, asked)
+    receipt = caller.ask(forget_text, request)
     show_json(receipt) if arguments.json else _show(receipt)
     return 0 if receipt.clean else 1
 
@@ -93,8 +93,8 @@ def _agreed() -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _told(step: "Step") -> None:
-    """How far it is; on terminals alone."""
+def _show_step(step: "Step") -> None:
+    """Progress, on a terminal only."""
     if sys.stderr.isatty():
         say(f"{step.node}: {step.figures}")
 

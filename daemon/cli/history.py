@@ -16,9 +16,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
     caller = caller_of(arguments, "history")
-    from daemon.api.operations.versions import HISTORY, History
+    from daemon.api.operations.versions import History, history
 
-    versions = caller.ask(HISTORY, History(limit=max(0, arguments.limit))).versions
+    versions = caller.ask(history, History(limit=max(0, arguments.limit))).versions
     if arguments.json:
         show_json(versions)
     elif versions:

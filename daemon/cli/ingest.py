@@ -55,13 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
     """What was read. A daemon that is busy is asked again for a while. Raises BusyError when that is not enough."""
     from daemon.api.client import daemon
-    from daemon.api.operations.notes import INGEST, Ingest
+    from daemon.api.operations.notes import Ingest, ingest
 
-    asked = Ingest(paths=tuple(str(path.absolute()) for path in paths))
+    request = Ingest(paths=tuple(str(path.absolute()) for path in paths))
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return caller.ask(INGEST, asked)
+            return caller.ask(ingest, request)
         except BusyError:
             if daemon() is None or time.monotonic() >= deadline:
                 raise
@@ -69,19 +69,19 @@ def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
 
 
 def _run_as_hook(arguments: argparse.Namespace) -> int:
-    """The same while an agent waits: nothing on stdout, and never 2, by which hooks stop what the agent does."""
+    """As a hook: nothing on stdout, and never status 2, by which hooks stop what the agent does."""
     try:
-        _heed(arguments)
+        _link_and_dream(arguments)
     except DreamdError as error:
         say(f"dreamd: {error}")
         return 1
     return 0
 
 
-def _heed(arguments: argparse.Namespace) -> None:
-    """See to it that the transcript is read; then ask for the dream, if the session ends.
+def _link_and_dream(arguments: argparse.Namespace) -> None:
+    """Link the transcript, so that it is read; at the end of a session ask for a dream.
 
-    The daemon dreams when it comes to it. Without one the dream is dreamt here.
+    The daemon queues that dream; without a daemon it runs here.
     """
     from daemon.ingest.agent_hooks import link, parse_hook
 
@@ -93,7 +93,7 @@ def _heed(arguments: argparse.Namespace) -> None:
     if not hook.ends_session:
         return
     caller = caller_of(arguments, "ingest")
-    from daemon.api.operations.dreams import DREAM, DreamNow
+    from daemon.api.operations.dreams import DreamNow, dream_now
 
     with suppress(NothingToDoError):
-        caller.ask(DREAM, DreamNow(reason="session-end", wait=False))
+        caller.ask(dream_now, DreamNow(reason="session-end", wait=False))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json
-from daemon.cli.terminal import counted, out, say, show_json, tell_notices
+from daemon.cli.terminal import counted, out, say, show_json, show_notices
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.status import present_holder
 from state.errors import UnknownWorkspaceError
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if present_holder(workspace) is None:  # else its owner does this before the first dream
         with open_exclusive(workspace, config, "dreamd init") as store:
             seeded = migrate(store, utc_now())
-        tell_notices(store.notices)
+        show_notices(store.notices)
     kept = keep(workspace, wanted=not arguments.no_daemon)
     if arguments.json:
         backup = str(workspace.backup) if workspace.backup.exists() else None
@@ -90,12 +90,12 @@ def _adopt(foreign: Workspace, arguments: argparse.Namespace) -> None:
             say(f"  {name}: {what}")
     for problem in found.problems:
         say(f"  problem: {problem}")
-    if not arguments.trust or not _agreed(arguments):
+    if not arguments.trust or not _confirmed(arguments):
         foreign.require_own()
     take_over_workspace(foreign)
 
 
-def _agreed(arguments: argparse.Namespace) -> bool:
+def _confirmed(arguments: argparse.Namespace) -> bool:
     """Whether it shall be adopted: a person at a terminal is asked, a script has said so by `--trust`."""
     if arguments.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True

@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     note = Segments(workspace).append(Note(text, datetime.now(UTC), arguments.importance), secrets)
     stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
     if arguments.json:
-        said = {"at": stamp, "importance": note.importance, "text": note.text}
-        sys.stdout.write(json.dumps(said, ensure_ascii=False) + "\n")
+        fields = {"at": stamp, "importance": note.importance, "text": note.text}
+        sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(f"{stamp}\n")
     return 0

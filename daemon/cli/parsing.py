@@ -1,4 +1,4 @@
-"""Arguments that commands share, and what they mean."""
+"""Arguments that commands share: the workspace, the configuration, --json; and the caller of operations."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaints are UsageErrors, so that they end as every other one: in one line, or as JSON."""
+    """argparse that raises UsageError, so that its errors are reported like all others: in one line, or as JSON."""
 
     def __init__(self, *, prog: str, description: str | None = None) -> None:
         super().__init__(prog=prog, description=description, allow_abbrev=False)
@@ -82,25 +82,27 @@ def config_of(arguments: argparse.Namespace) -> "Config":
     return load(arguments.config)
 
 
-def caller_of(arguments: argparse.Namespace, command: str, told: "Callable[[Step], None] | None" = None) -> "Caller":
-    """Who asks for an operation; what a person should know is told on stderr, once."""
+def caller_of(
+    arguments: argparse.Namespace, command: str, on_step: "Callable[[Step], None] | None" = None
+) -> "Caller":
+    """The caller of an operation; each notice goes to stderr once."""
     from daemon.api.dispatch import Caller, configured_here
     from daemon.cli.terminal import say
 
-    known = set[str]()
+    shown = set[str]()
 
-    def noticed(notice: str) -> None:
-        if notice not in known:
-            known.add(notice)
+    def on_notice(notice: str) -> None:
+        if notice not in shown:
+            shown.add(notice)
             say(f"notice: {notice}")
 
     workspace = workspace_of(arguments)
     own_config = arguments.config is not None or configured_here()
-    return Caller(workspace, config_of(arguments), f"dreamd {command}", told or _unheard, noticed, own_config)
+    return Caller(workspace, config_of(arguments), f"dreamd {command}", on_step or _ignore, on_notice, own_config)
 
 
-def _unheard(_: "Step") -> None:
-    """Nobody wants to know how far it is."""
+def _ignore(_: "Step") -> None:
+    """For commands that show no progress."""
 
 
 def _has_memory(folder: Workspace) -> bool:

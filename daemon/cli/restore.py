@@ -2,10 +2,8 @@
 
 import argparse
 
-from daemon.api.diff import unified
 from daemon.cli.parsing import caller_of, takes_json, takes_workspace
-from daemon.cli.terminal import counted, out, say, show_json
-from daemon.cli.unified import show_unified
+from daemon.cli.terminal import counted, out, say, show_json, show_unified
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -18,15 +16,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Restore it, and print what that changed."""
     caller = caller_of(arguments, "restore")
-    from daemon.api.operations.versions import RESTORE, Restore
+    from daemon.api.operations.versions import Restore, restore_version, unified_diff
 
-    done = caller.ask(RESTORE, Restore(version=arguments.version))
+    done = caller.ask(restore_version, Restore(version=arguments.version))
     dream = done.dream
     if arguments.json:
         show_json(dream)
         return 0
     after = dream.after if dream.merged is None else dream.merged
     out(f"version {arguments.version} is back, as version {dream.number}", "bold")
-    show_unified(unified(dream.before, after, "as it was", f"version {dream.number}"))
+    show_unified(unified_diff(dream.before, after, "as it was", f"version {dream.number}"))
     say(f"{counted(done.pending, 'note')} pending")
     return 0

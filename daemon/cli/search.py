@@ -10,7 +10,7 @@ from daemon.cli.terminal import duration, out, say, show_json
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from daemon.api.operations.search import Recalled, SearchReply
+    from daemon.api.operations.search import SearchHit, SearchReply
 
 Name = TypeVar("Name", bound=StrEnum)
 
@@ -42,11 +42,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.limit <= MAX_LIMIT:
         raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     caller = caller_of(arguments, "search")
-    from daemon.api.operations.search import SEARCH, Search
+    from daemon.api.operations.search import Search, memory_search
     from state.crystals.crystal import Kind, Origin
     from state.trust import Trust
 
-    asked = Search(
+    request = Search(
         query=" ".join(arguments.query),
         limit=arguments.limit,
         origin=_named(Origin, "origin", arguments.origin),
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         trust=_named(Trust, "trust", arguments.trust),
         archived=arguments.archived,
     )
-    _show(caller.ask(SEARCH, asked), as_json=arguments.json)
+    _show(caller.ask(memory_search, request), as_json=arguments.json)
     return 0
 
 
@@ -83,7 +83,7 @@ def _show(found: "SearchReply", *, as_json: bool) -> None:
         out(f"   {' '.join(about.split())}", "dim")
 
 
-def _about(hit: "Recalled") -> str:
+def _about(hit: "SearchHit") -> str:
     parts = [f"{hit.score:.2f}", hit.origin, hit.kind, f"trust {hit.trust}"]
     parts += [hit.context] if hit.context else []
     parts += [f"{duration(hit.age_days * 86_400)} old"]

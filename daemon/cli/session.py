@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         @property
         def next_cursor(self) -> str | None: ...
 
-    Asked = TypeVar("Asked", bound=Request)
-    Answer = TypeVar("Answer", bound=Paged)
+    RequestT = TypeVar("RequestT", bound=Request)
+    PageT = TypeVar("PageT", bound=Paged)
     One = TypeVar("One")
 
 _WHAT = """what to do:
@@ -63,16 +63,17 @@ def run(arguments: argparse.Namespace) -> int:
     return _ACTS[what](caller_of(arguments, "session"), arguments)
 
 
-def _asked(kind: "type[Asked]", **fields: object) -> "Asked":
-    """The request. Raises UsageError that names what cannot be meant."""
+def _request(kind: "type[RequestT]", **fields: object) -> "RequestT":
+    """The request. Raises UsageError that names the invalid argument."""
     from pydantic import ValidationError
+
+    from daemon.api.operations.operation import problems_of
 
     try:
         return kind(**fields)
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        name = ".".join(str(step) for step in wrong["loc"]).removesuffix("_id")
-        raise UsageError(f"{name}: {wrong['msg'][:1].lower()}{wrong['msg'][1:]}") from None
+        name, problem = problems_of(error)[0]
+        raise UsageError(f"{name.removesuffix('_id')}: {problem}") from None
 
 
 def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
@@ -84,8 +85,8 @@ def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _all(ask: "Callable[[str], Answer]", of: "Callable[[Answer], tuple[One, ...]]") -> "tuple[One, ...]":
-    """A list, part by part."""
+def _all(ask: "Callable[[str], PageT]", of: "Callable[[PageT], tuple[One, ...]]") -> "tuple[One, ...]":
+    """A whole list, page by page."""
     part = ask("")
     found = [*of(part)]
     while part.next_cursor is not None:
@@ -117,9 +118,9 @@ def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import Listed, export
     from daemon.sessions.answers import Memories
 
-    asked = _asked(Listed, session_id=arguments.session, limit=MOST)
+    request = _request(Listed, session_id=arguments.session, limit=MOST)
     found = _all(
-        lambda cursor: caller.ask(export, asked.model_copy(update={"cursor": cursor})), lambda part: part.memories
+        lambda cursor: caller.ask(export, request.model_copy(update={"cursor": cursor})), lambda part: part.memories
     )
     if not found:
         _require(caller, arguments.session)
@@ -144,7 +145,7 @@ def _show_items(found: "tuple[Memory, ...]") -> None:
 def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import InSession, stats
 
-    found = caller.ask(stats, _asked(InSession, session_id=arguments.session))
+    found = caller.ask(stats, _request(InSession, session_id=arguments.session))
     if not found.total_count:
         _require(caller, arguments.session)
     show_json(found) if arguments.json else _show_stats(found)
@@ -172,10 +173,10 @@ def _of(number: int, most: int | None) -> str:
 
 
 def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
-    from daemon.api.operations.session_memory import Story, events
+    from daemon.api.operations.session_memory import EventsRequest, events
 
-    asked = _asked(Story, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
-    found = caller.ask(events, asked)
+    request = _request(EventsRequest, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
+    found = caller.ask(events, request)
     show_json(found.events) if arguments.json else _show_events(found)
     return 0
 
@@ -184,16 +185,16 @@ def _show_events(found: "Events") -> None:
     for one in found.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
         parts = (one.item, one.reason and f"({one.reason})", figures)
-        said = "  ".join(_line(part) for part in parts if part)
-        out(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {said}".rstrip())
+        text = "  ".join(_line(part) for part in parts if part)
+        out(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {text}".rstrip())
 
 
 def _restore(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import OfMemory
     from daemon.api.operations.session_memory import restore
 
-    asked = _asked(OfMemory, session_id=arguments.session, memory_id=arguments.memory)
-    done = caller.ask(restore, asked)
+    request = _request(OfMemory, session_id=arguments.session, memory_id=arguments.memory)
+    done = caller.ask(restore, request)
     show_json(done) if arguments.json else _show_restored(done)
     return 0 if done.restored else 1
 
@@ -206,10 +207,10 @@ def _show_restored(done: "Restored") -> None:
 
 
 def _require(caller: "Caller", session: str) -> None:
-    """An empty session is one that was opened. Raises NotFoundError: to look at a misspelt one is a mistake."""
-    from daemon.api.operations.session_memory import Story, events
+    """Raise NotFoundError unless the session was opened: its name may be misspelt."""
+    from daemon.api.operations.session_memory import EventsRequest, events
 
-    caller.ask(events, Story(session_id=session, limit=1))
+    caller.ask(events, EventsRequest(session_id=session, limit=1))
 
 
 def _line(text: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from daemon.workspace.database_facts import LastDream
     from daemon.workspace.status import Spending, Status
 
-# One that is stopped would not answer in thirty either.
+# A stopped daemon would not answer in thirty seconds either.
 _STATUS_SECONDS = 2.0
 
 
@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         workspace = workspace_of(arguments)
     except UsageError:
-        if named_folder(arguments) is not None or (house := _house()) is None:
+        if named_folder(arguments) is not None or (overview := _daemon_status()) is None:
             raise
-        show_json(house) if arguments.json else _show_house(house)
+        show_json(overview) if arguments.json else _show_daemon(overview)
         return 0
     value = _status(workspace, arguments)
     show_json(value) if arguments.json else _show(value)
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
-    """As the daemon sees it, who knows when the next dream is; else as the files say.
+    """The daemon's status, which says when the next dream is; else the one that the files give.
 
     A daemon that does not answer within two seconds is a problem of the status that the files give.
     """
@@ -60,12 +60,12 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
         except LostError as error:
             silent = (Problem.of(error),)
         except (UnreachableError, UnknownWorkspaceError, NotKeptError):
-            pass  # no daemon's: the files say all there is
+            pass  # the daemon does not keep it: the files say all there is
     value = status(workspace, config_of(arguments), datetime.now(UTC))
     return replace(value, problems=(*silent, *value.problems))
 
 
-def _house() -> "DaemonStatus | None":
+def _daemon_status() -> "DaemonStatus | None":
     """The daemon and its workspaces; None when no daemon runs."""
     from daemon.api.client import UnreachableError, daemon
     from daemon.api.daemon import DaemonStatus
@@ -78,8 +78,8 @@ def _house() -> "DaemonStatus | None":
     return None
 
 
-def _show_house(house: "DaemonStatus") -> None:
-    daemon = house.daemon
+def _show_daemon(overview: "DaemonStatus") -> None:
+    daemon = overview.daemon
     out(f"{'daemon':<12} process {daemon.pid}, version {daemon.version}, since {daemon.since:%Y-%m-%d %H:%M} UTC")
     out(f"{'listens at':<12} {daemon.socket}" + (f" and {daemon.http}" if daemon.http else ""))
     out(f"{'dreams':<12} {daemon.dreaming} running, {daemon.waiting} waiting")
@@ -88,7 +88,7 @@ def _show_house(house: "DaemonStatus") -> None:
     for kept in daemon.workspaces:
         if kept.problem is not None:
             out(f"{'refused':<12} {kept.root}: {kept.problem}", "red")
-    for value in house.workspaces:
+    for value in overview.workspaces:
         out("")
         _show(value)
 

@@ -1,4 +1,4 @@
-"""What a person sees: results on stdout, talk on stderr; colour and motion on terminals alone."""
+"""Terminal output: results on stdout, everything else on stderr; colour and motion on terminals alone."""
 
 import json
 import os
@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import TextIO
 
 from daemon.observability.printable import safe
+
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def out(text: str, style: str = "") -> None:
@@ -27,8 +29,8 @@ def say(text: str) -> None:
     sys.stderr.write(safe(text) + "\n")
 
 
-def tell_notices(notices: Iterable[str]) -> None:
-    """What a person should know; each once."""
+def show_notices(notices: Iterable[str]) -> None:
+    """Show each notice once."""
     for notice in dict.fromkeys(notices):
         say(f"notice: {notice}")
 
@@ -59,9 +61,15 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         out("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def show_unified(text: str) -> None:
+    """A unified diff; coloured on a terminal."""
+    for row in text.split("\n") if text else ():
+        out(row, _DIFF_STYLES.get(row[:1], "") if not row.startswith(("+++", "---")) else "bold")
+
+
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
-    """`what` goes on. Yields how to say a line meanwhile; on a terminal something moves."""
+    """Show that `what` goes on, with motion on a terminal. Yields a function that shows a line meanwhile."""
     if not _is_lively(sys.stderr):
         yield say
         return

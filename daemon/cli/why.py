@@ -20,9 +20,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the stories of the lines that are meant."""
     caller = caller_of(arguments, "why")
-    from daemon.api.operations.search import WHY, Why
+    from daemon.api.operations.search import Why, memory_why
 
-    stories = caller.ask(WHY, Why(text=" ".join(arguments.text))).lines
+    stories = caller.ask(memory_why, Why(text=" ".join(arguments.text))).lines
     if arguments.json:
         show_json(stories)
         return 0

@@ -1,4 +1,4 @@
-"""The routes: the table of operations under /v1/workspaces/{workspace}, and what is known of the daemon itself."""
+"""HTTP application: routes for the operations under /v1/workspaces/{workspace}, and for the daemon itself."""
 
 import asyncio
 import json
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 from pydantic import Field
 
 from daemon.api.operations import OPERATIONS, AnyOperation
-from daemon.api.operations import Request as Asked
+from daemon.api.operations import Request as OperationRequest
 from daemon.http.access_policy import AccessPolicy
-from daemon.http.calls import answered, called, wants_stream
-from daemon.http.errors import ErrorResponse, RefusedError, wrong
+from daemon.http.calls import parse_call, respond, wants_stream
+from daemon.http.errors import ErrorResponse, RefusedError, error_response
 from daemon.http.middleware import AccessMiddleware
 from daemon.http.openapi import document
 from daemon.http.parsing import from_json
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from daemon.api.daemon import DaemonApi
-    from daemon.http.workers import Workers
+    from daemon.api.workers import Workers
 
 WORKSPACES = "/v1/workspaces"
 LOCAL_ONLY = "this names files of the machine, and is answered at the Unix socket alone; use the command line there"
@@ -45,59 +45,59 @@ _HOME = {
     "alive": "/healthz",
     "ready": "/readyz",
 }
-_MOST_ADOPTED_PATH = 4096
+_MOST_PATH = 4096
 
-Answering = Callable[["Request"], Awaitable["Response"]]
+Handler = Callable[["Request"], Awaitable["Response"]]
 
 
-class Adopt(Asked):
-    """A workspace for the daemon to look after."""
+class Registration(OperationRequest):
+    """A workspace for the daemon to keep."""
 
-    path: str = Field(min_length=1, max_length=_MOST_ADOPTED_PATH, description="Its root, absolute")
+    path: str = Field(min_length=1, max_length=_MOST_PATH, description="Its root, absolute")
     trust: bool = Field(default=False, description="The caller has made or adopted it: the daemon's user does too")
 
 
 def application(
-    house: "DaemonApi", door: AccessPolicy, workers: "Workers", mcp: "ASGIApp | None" = None
+    api: "DaemonApi", policy: AccessPolicy, workers: "Workers", mcp: "ASGIApp | None" = None
 ) -> "Starlette":
-    """What is answered at this door.
+    """The application for listeners with this policy.
 
-    `mcp` answers at /mcp and /mcp/{workspace}; its lifespan is its owner's to enter.
+    `mcp` answers at /mcp and /mcp/{workspace}; the caller enters its lifespan.
     """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
     from starlette.routing import Route
 
-    window = _Window(house, door, workers)
+    handlers = _Handlers(api, policy, workers)
     routes = [
-        Route("/", window.home),
-        Route("/healthz", window.alive),
-        Route("/readyz", window.ready),
-        Route("/metrics", window.metrics),
-        Route("/v1/openapi.json", window.openapi),
-        Route("/v1/status", window.status),
-        *(_route(window, operation) for operation in OPERATIONS.values() if operation.remote or door.is_local),
-        *(_local_routes(window) if door.is_local else _remote_routes(window)),
+        Route("/", handlers.home),
+        Route("/healthz", handlers.alive),
+        Route("/readyz", handlers.ready),
+        Route("/metrics", handlers.metrics),
+        Route("/v1/openapi.json", handlers.openapi),
+        Route("/v1/status", handlers.status),
+        *(_route(handlers, operation) for operation in OPERATIONS.values() if operation.remote or policy.is_local),
+        *(_local_routes(handlers) if policy.is_local else _remote_routes(handlers)),
     ]
     if mcp is not None:
         # A path parameter, rather than a mount: a mount would redirect /mcp to /mcp/.
         routes += [Route("/mcp", mcp), Route("/mcp/{workspace}", mcp)]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(AccessMiddleware, house=house, door=door, body_bytes=workers.limits.body_bytes)],
-        exception_handlers={HTTPException: _no_route, DreamdError: _told},
+        middleware=[Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes)],
+        exception_handlers={HTTPException: _no_route, DreamdError: _on_error},
     )
     app.router.redirect_slashes = False  # such a redirect would name the host that the client named
     return app
 
 
-class _Window:
-    """The house, seen through one door."""
+class _Handlers:
+    """The handlers of the routes at one listener."""
 
-    def __init__(self, house: "DaemonApi", door: AccessPolicy, workers: "Workers") -> None:
-        self._house = house
-        self._door = door
+    def __init__(self, api: "DaemonApi", policy: AccessPolicy, workers: "Workers") -> None:
+        self._api = api
+        self._policy = policy
         self._workers = workers
 
     async def home(self, _: "Request") -> "Response":
@@ -107,8 +107,8 @@ class _Window:
         return _json('{"status": "alive"}')
 
     async def ready(self, _: "Request") -> "Response":
-        # Not in the workers' threads: that they are all at work makes nobody unready.
-        if reason := await asyncio.to_thread(self._house.unready):
+        # Not in the workers' threads: a daemon whose threads are all busy is ready.
+        if reason := await asyncio.to_thread(self._api.unready_reason):
             return ErrorResponse(503, "NOT_READY", without_paths(reason)).response()
         return _json('{"status": "ready"}')
 
@@ -116,64 +116,66 @@ class _Window:
         from starlette.responses import Response
 
         accept = request.headers.get("accept", "")
-        figures, kind = await self._workers.run(lambda: self._house.metrics.render(accept))
+        figures, kind = await self._workers.run(lambda: self._api.metrics.render(accept))
         return Response(figures, headers={"Content-Type": kind})
 
     async def openapi(self, _: "Request") -> "Response":
-        return _json(await self._workers.run(lambda: _document(self._door.is_local)))
+        return _json(await self._workers.run(lambda: _document(self._policy.is_local)))
 
     async def status(self, _: "Request") -> "Response":
-        return _json(await self._workers.run(lambda: encode(self._house.status())))
+        return _json(await self._workers.run(lambda: encode(self._api.status())))
 
-    async def household(self, _: "Request") -> "Response":
-        return _json(await self._workers.run(lambda: encode(self._house.household())))
+    async def workspaces(self, _: "Request") -> "Response":
+        return _json(await self._workers.run(lambda: encode(self._api.info())))
 
-    async def adopt(self, request: "Request") -> "Response":
+    async def register(self, request: "Request") -> "Response":
         _require_json(request)
-        asked = from_json(Adopt, await request.body())
-        root = _absolute(asked.path)
-        return _json(encode({"name": await self._workers.run(lambda: self._house.adopt(root, trust=asked.trust))}))
+        registration = from_json(Registration, await request.body())
+        root = _absolute(registration.path)
+        return _json(
+            encode({"name": await self._workers.run(lambda: self._api.register(root, trust=registration.trust))})
+        )
 
-    async def release(self, request: "Request") -> "Response":
+    async def unregister(self, request: "Request") -> "Response":
         name = str(request.path_params["workspace"])
-        await self._workers.run(lambda: self._house.release(name))
+        await self._workers.run(lambda: self._api.unregister(name))
         return _json(encode({"name": name}))
 
-    def operation(self, operation: AnyOperation) -> Answering:
-        """What answers this operation."""
+    def operation(self, operation: AnyOperation) -> Handler:
+        """The handler of this operation."""
 
         async def answer(request: "Request") -> "Response":
             if operation.method != "GET":
                 _require_json(request)
-            call = called(request, operation, self._door, await request.body())
+            call = parse_call(request, operation, self._policy, await request.body())
             streaming = wants_stream(request.headers.getlist("accept"))
-            return await answered(call, self._house, self._workers, streaming=streaming)
+            return await respond(call, self._api, self._workers, streaming=streaming)
 
         return answer
 
 
-def _route(window: _Window, operation: AnyOperation) -> "Route":
+def _route(handlers: _Handlers, operation: AnyOperation) -> "Route":
     from starlette.routing import Route
 
     path = f"{WORKSPACES}/{{workspace}}{operation.path}"
-    return Route(path, window.operation(operation), methods=[operation.method], name=operation.name)
+    return Route(path, handlers.operation(operation), methods=[operation.method], name=operation.name)
 
 
-def _local_routes(window: _Window) -> "list[Route]":
-    """What only the Unix socket has."""
+def _local_routes(handlers: _Handlers) -> "list[Route]":
+    """Routes that only the Unix socket has."""
     from starlette.routing import Route
 
     async def workspaces(request: "Request") -> "Response":
-        return await (window.adopt if request.method == "POST" else window.household)(request)
+        return await (handlers.register if request.method == "POST" else handlers.workspaces)(request)
 
     return [
         Route(WORKSPACES, workspaces, methods=["GET", "POST"]),
-        Route(f"{WORKSPACES}/{{workspace}}", window.release, methods=["DELETE"]),
+        Route(f"{WORKSPACES}/{{workspace}}", handlers.unregister, methods=["DELETE"]),
     ]
 
 
-def _remote_routes(window: _Window) -> "list[Route]":
-    """The same places at the port: what is not answered there says where it is."""
+def _remote_routes(handlers: _Handlers) -> "list[Route]":
+    """The same addresses at the port, where the refusal says where they are answered."""
     from starlette.routing import Route
 
     refused = ErrorResponse(403, "FORBIDDEN", LOCAL_ONLY).response()
@@ -183,8 +185,8 @@ def _remote_routes(window: _Window) -> "list[Route]":
 
     local = (f"{WORKSPACES}/{{workspace}}{one.path}" for one in OPERATIONS.values() if not one.remote)
     return [
-        # The first one's methods are what a 405 says.
-        Route(WORKSPACES, window.household),
+        # A 405 lists the methods of the first one.
+        Route(WORKSPACES, handlers.workspaces),
         Route(WORKSPACES, refuse, methods=["POST"]),
         *(Route(path, refused) for path in (f"{WORKSPACES}/{{workspace}}", *local)),
     ]
@@ -196,15 +198,15 @@ async def _no_route(request: "Request", error: Exception) -> "Response":
         allowed = ", ".join(sorted((refused.headers or {}).get("Allow", "").split(", ")))
         message = f"{request.method} is not answered here, {allowed} is"
         return ErrorResponse(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed}).response()
-    return wrong(NotFoundError("there is nothing at this address", "see /v1/openapi.json")).response()
+    return error_response(NotFoundError("there is nothing at this address", "see /v1/openapi.json")).response()
 
 
-async def _told(_: "Request", error: Exception) -> "Response":
-    return wrong(error).response()
+async def _on_error(_: "Request", error: Exception) -> "Response":
+    return error_response(error).response()
 
 
 def _require_json(request: "Request") -> None:
-    """A page of a browser may send a form to anybody, and JSON only to who agrees: this one does not."""
+    """A browser lets a page send a form to any server, but JSON only to one that agrees; this one does not."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedError(
@@ -221,7 +223,7 @@ def _absolute(path: str) -> "Path":
 
 
 def without_paths(reason: str) -> str:
-    """The reason as anybody may read it: where things are on this machine is nobody's business."""
+    """The reason without paths: it is shown to clients without a token."""
     return re.sub(r"\S*/\S*", "…", reason)
 
 

@@ -1,8 +1,8 @@
-"""One operation over HTTP: read what is asked, work in a thread, answer in one piece or line by line.
+"""Call: one operation over HTTP: parse the request, work in a thread, reply in one piece or line by line.
 
-Whoever accepts application/x-ndjson is told each step as it is done; then `{"reply": …}` or `{"error": …}` is the
-last line. An error that comes before the first step is a plain answer with its status. A client that goes away stops
-nothing: a dream that was asked for is dreamt.
+A client that accepts application/x-ndjson gets a line for each step; then `{"reply": …}` or `{"error": …}` is the
+last line. An error before the first step is a plain reply with its status. A client that goes away stops nothing: the
+dream that it asked for is dreamt.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.dream.progress import Step
-from daemon.http.errors import ErrorResponse, wrong
+from daemon.http.errors import ErrorResponse, error_response
 from daemon.http.parsing import from_json, from_query
 from state.codec import encode
 from state.errors import StoppedError, UnknownWorkspaceError, UsageError
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from daemon.api.access import WorkspaceAccess
     from daemon.api.daemon import DaemonApi
     from daemon.api.operations import AnyOperation
-    from daemon.api.operations import Request as Asked
+    from daemon.api.operations import Request as OperationRequest
+    from daemon.api.workers import Workers
     from daemon.http.access_policy import AccessPolicy
-    from daemon.http.workers import Workers
 
-# A notice is a header of a plain answer: percent-encoded UTF-8, and not too many for the clients that limit headers.
+# In a plain reply a notice is a header: percent-encoded UTF-8, and few enough for clients that limit headers.
 NOTICE_HEADER = "Dreamd-Notice"
 _READABLE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~\""
 _MOST_NOTICES = 10
@@ -43,130 +43,125 @@ _LONGEST_NOTICE = 300
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operation that was asked of one workspace.
+    """A call of one operation on one workspace.
 
-    `root` is where it is, if the client may say so and does; `adopt`: it is to be taken up if it is not kept yet.
+    `root` is where the workspace is, if the client may say so and does; `register`: keep it if it is not kept yet.
     """
 
     name: str
     root: Path | None
     operation: "AnyOperation"
-    asked: "Asked"
-    adopt: bool = False
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it may take long; a dream that is only asked for does not."""
-        return self.operation.long and getattr(self.asked, "wait", True)
+    request: "OperationRequest"
+    register: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a call ended: its reply as JSON, or what went wrong."""
+class CallResult:
+    """How a call result: its reply as JSON, or its error."""
 
     reply: bytes
-    wrong: ErrorResponse | None
+    error: ErrorResponse | None
     notices: tuple[str, ...]
 
 
-def perform(house: "DaemonApi", call: Call, told: Callable[[Step], None]) -> Ended:
-    """Do it, at a desk of the house's. Raises nothing: the end of a call is a value."""
+def perform(api: "DaemonApi", call: Call, on_step: Callable[[Step], None]) -> CallResult:
+    """Run the operation. Raises nothing: an error is part of the result."""
     began = time.monotonic()
-    desk: WorkspaceAccess | None = None
+    access: WorkspaceAccess | None = None
     try:
         with ExitStack() as stack:
-            desk = _desk(house, call, told, stack)
-            reply = call.operation.run(desk, call.asked)
-        ended = Ended(encode(reply).encode(), None, tuple(desk.notices))
-    except Exception as error:  # noqa: BLE001 - the top of a request: what is no error of ours is logged as a defect
-        ended = Ended(b"", wrong(error), tuple(desk.notices) if desk else ())
-    code = ended.wrong.code if ended.wrong else "OK"
-    house.metrics.answered(call.operation.name, code, time.monotonic() - began)
-    return ended
+            access = _open(api, call, on_step, stack)
+            reply = call.operation.run(access, call.request)
+        result = CallResult(encode(reply).encode(), None, tuple(access.notices))
+    except Exception as error:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
+        result = CallResult(b"", error_response(error), tuple(access.notices) if access else ())
+    code = result.error.code if result.error else "OK"
+    api.metrics.answered(call.operation.name, code, time.monotonic() - began)
+    return result
 
 
-def _desk(house: "DaemonApi", call: Call, told: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
-    """A desk at the workspace, which is adopted when the house does not know it and the client asks for that.
+def _open(api: "DaemonApi", call: Call, on_step: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
+    """Access to the workspace, which is registered if the daemon does not know it and the client asks for that.
 
     Raises UnknownWorkspaceError when the workspace of that name is not the one that is at the client's root.
     """
     try:
-        desk = stack.enter_context(house.desk(call.name, told))
+        access = stack.enter_context(api.open(call.name, on_step))
     except UnknownWorkspaceError:
-        if call.root is None or not call.adopt:
+        if call.root is None or not call.register:
             raise
-        return stack.enter_context(house.desk(house.adopt(call.root), told))
-    if call.root not in (None, desk.workspace.root):
+        return stack.enter_context(api.open(api.register(call.root), on_step))
+    if call.root not in (None, access.workspace.root):
         raise UnknownWorkspaceError(
             f"the daemon keeps another workspace under the name {call.name!r}, and not {call.root}",
             "rename its folder",
         )
-    return desk
+    return access
 
 
-def called(request: "Request", operation: "AnyOperation", door: "AccessPolicy", body: bytes) -> Call:
-    """What this request asks for. Raises UsageError and FieldsError for what cannot be meant."""
+def parse_call(request: "Request", operation: "AnyOperation", policy: "AccessPolicy", body: bytes) -> Call:
+    """The call that this request makes. Raises UsageError and FieldsError."""
     name = str(request.path_params["workspace"])
-    root = _root(request.headers.getlist(ROOT_HEADER), name) if door.is_local else None
-    adopt = request.headers.get(ADOPT_HEADER) == "yes"
+    root = _root(request.headers.getlist(ROOT_HEADER), name) if policy.is_local else None
+    register = request.headers.get(ADOPT_HEADER) == "yes"
     if operation.method == "GET":
-        asked = from_query(operation.request, request.scope["query_string"])
+        arguments = from_query(operation.request, request.scope["query_string"])
     else:
-        asked = from_json(operation.request, body)
-    return Call(name, root, operation, asked, adopt)
+        arguments = from_json(operation.request, body)
+    return Call(name, root, operation, arguments, register)
 
 
-def _root(said: list[str], name: str) -> Path | None:
-    """The absolute root that the client means by this name."""
-    if not said:
+def _root(headers: list[str], name: str) -> Path | None:
+    """The workspace's absolute root, if the client names it."""
+    if not headers:
         return None
     from daemon.config.registry import name_of
 
-    text = unquote_to_bytes(said[0]).decode(errors="surrogateescape")
-    if len(said) > 1 or not text.startswith("/") or "\0" in text or name_of(Path(text)) != name:
+    text = unquote_to_bytes(headers[0]).decode(errors="surrogateescape")
+    if len(headers) > 1 or not text.startswith("/") or "\0" in text or name_of(Path(text)) != name:
         raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}", "send that one, percent-encoded")
     return Path(os.path.abspath(text))  # noqa: PTH100 - as its name is made
 
 
-async def answered(call: Call, house: "DaemonApi", workers: "Workers", *, streaming: bool) -> "Response":
-    """The answer, in one piece or line by line."""
+async def respond(call: Call, api: "DaemonApi", workers: "Workers", *, streaming: bool) -> "Response":
+    """The reply, in one piece or line by line."""
     from starlette.responses import Response, StreamingResponse
 
     loop = asyncio.get_running_loop()
-    events: asyncio.Queue[Step | Ended] = asyncio.Queue()
+    events: asyncio.Queue[Step | CallResult] = asyncio.Queue()
 
-    def told(step: Step) -> None:
+    def on_step(step: Step) -> None:
         with suppress(RuntimeError):  # the loop is closed: the daemon is at its end, the work is not
             loop.call_soon_threadsafe(events.put_nowait, step)
 
-    task = workers.begin(call.name, lambda: perform(house, call, told), long=call.is_long)
-    task.add_done_callback(lambda done: events.put_nowait(_ended(done)))
+    task = workers.begin(call.name, lambda: perform(api, call, on_step), long=call.operation.takes_long(call.request))
+    task.add_done_callback(lambda done: events.put_nowait(_result_of(done)))
     event = await events.get()
     while not streaming and isinstance(event, Step):
         event = await events.get()
-    if isinstance(event, Ended) and event.wrong is not None:
-        return event.wrong.response(notice_headers(event.notices))
+    if isinstance(event, CallResult) and event.error is not None:
+        return event.error.response(notice_headers(event.notices))
     if streaming:
         return StreamingResponse(_lines(event, events), media_type=NDJSON)
-    assert isinstance(event, Ended)
+    assert isinstance(event, CallResult)
     answer = Response(event.reply, media_type="application/json")
     for name, value in notice_headers(event.notices):
         answer.headers.append(name, value)
     return answer
 
 
-def _ended(task: "asyncio.Task[Ended]") -> Ended:
-    """How it ended, also when no thread took it."""
+def _result_of(task: "asyncio.Task[CallResult]") -> CallResult:
+    """The result of the task, also when no thread took it."""
     if task.cancelled():
         error: BaseException | None = StoppedError("the daemon is stopping", "try again when it runs")
     else:
         error = task.exception()
     if error is None:
         return task.result()
-    return Ended(b"", wrong(error if isinstance(error, Exception) else RuntimeError(str(error))), ())
+    return CallResult(b"", error_response(error if isinstance(error, Exception) else RuntimeError(str(error))), ())
 
 
-async def _lines(event: Step | Ended, events: "asyncio.Queue[Step | Ended]") -> AsyncIterator[bytes]:
+async def _lines(event: Step | CallResult, events: "asyncio.Queue[Step | CallResult]") -> AsyncIterator[bytes]:
     while isinstance(event, Step):
         yield json.dumps({"step": {"node": event.node, "figures": event.figures}}).encode() + b"\n"
         event = await events.get()
@@ -174,14 +169,14 @@ async def _lines(event: Step | Ended, events: "asyncio.Queue[Step | Ended]") -> 
         yield line
 
 
-def last_lines(ended: Ended) -> Iterator[bytes]:
+def last_lines(result: CallResult) -> Iterator[bytes]:
     """The notices, and the reply or the error."""
-    for notice in ended.notices:
+    for notice in result.notices:
         yield json.dumps({"notice": notice}).encode() + b"\n"
-    if ended.wrong is not None:
-        yield b'{"error": ' + ended.wrong.body + b"}\n"
+    if result.error is not None:
+        yield b'{"error": ' + result.error.body + b"}\n"
     else:
-        yield b'{"reply": ' + ended.reply + b"}\n"
+        yield b'{"reply": ' + result.reply + b"}\n"
 
 
 def notice_headers(notices: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,7 @@
-"""What went wrong, as an HTTP answer: `{"error": message, "code": CODE, "details": {}}` and a status.
+"""ErrorResponse: an error as an HTTP reply: `{"error": message, "code": CODE, "details": {}}` and a status.
 
-The statuses of errors are those of their classes (`state.errors`); `OF_HTTP` are those that HTTP itself refuses with.
-What may be asked again soon has a Retry-After.
+The statuses of errors are those of their classes (`state.errors`); `OF_HTTP` are those of HTTP itself.
+An error that passes by itself has a Retry-After.
 """
 
 import errno
@@ -32,7 +32,7 @@ _log = logs.get()
 
 
 class FieldsError(UsageError):
-    """Fields of a request are not what they should be: details.fields names each, and what is wrong with it."""
+    """Fields of a request are invalid: details.fields names each, and what is wrong with it."""
 
     http_status = 422
 
@@ -47,7 +47,7 @@ _INVALID_REQUEST = -32600  # JSON-RPC's
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """An answer that is an error; `rpc`: to a request of JSON-RPC, whose id nobody has read."""
+    """A reply that is an error; `rpc`: to a JSON-RPC request whose id has not been read."""
 
     status: int
     code: str
@@ -59,14 +59,14 @@ class ErrorResponse:
     @property
     def body(self) -> bytes:
         """The JSON, on one line; plain ASCII, because a message may hold anything."""
-        told = {"error": self.message, "code": self.code, "details": self.details}
+        fields = {"error": self.message, "code": self.code, "details": self.details}
         if self.rpc:
-            error = {"code": _INVALID_REQUEST, "message": self.message, "data": told}
+            error = {"code": _INVALID_REQUEST, "message": self.message, "data": fields}
             return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
-        return json.dumps(told).encode()
+        return json.dumps(fields).encode()
 
     def response(self, headers: tuple[tuple[str, str], ...] = ()) -> "Response":
-        """As Starlette sends it, with more headers."""
+        """Starlette's response, with these headers added."""
         from starlette.responses import Response
 
         answer = Response(self.body, self.status, dict(self.headers), "application/json")
@@ -76,21 +76,21 @@ class ErrorResponse:
 
 
 class RefusedError(DreamdError):
-    """A request that HTTP itself refuses; `wrong` is the answer."""
+    """A request that HTTP itself refuses; `answer` is the reply."""
 
     def __init__(self, answer: ErrorResponse) -> None:
         super().__init__(answer.message)
-        self.wrong = answer
+        self.answer = answer
 
 
-def wrong(error: Exception) -> ErrorResponse:
-    """How this error is told.
+def error_response(error: Exception) -> ErrorResponse:
+    """The reply for this error.
 
-    What is no error of dreamd's, its disk's or its database's is a defect: it is logged with its place, and the
-    answer says no more than that.
+    An error that is not of dreamd, the disk or the database is a defect: it is logged with its traceback, and the
+    reply says no more than that.
     """
     if isinstance(error, RefusedError):
-        return error.wrong
+        return error.answer
     if isinstance(error, OSError | sqlite3.Error):
         error = _explained(error)
     if not isinstance(error, DreamdError):
@@ -109,11 +109,11 @@ def wrong(error: Exception) -> ErrorResponse:
 
 
 def _explained(error: OSError | sqlite3.Error) -> DreamdError:
-    """As the command line tells it."""
+    """The error as the command line words it."""
     from daemon.observability.failures import failure
 
-    told = failure(error)
-    explained = StorageError(told.what, told.advice)
+    described = failure(error)
+    explained = StorageError(described.what, described.advice)
     explained.__cause__ = error
     return explained
 

@@ -1,7 +1,7 @@
-"""What stands before every route: who comes in, how large a body may be, what every answer says to a browser.
+"""AccessMiddleware: before every route: who may ask, how large a body may be, and security headers on every reply.
 
-A body is taken in whole before anything is done with it. So a client that sends slowly, or stops in the middle, holds
-a connection and no thread, and no route has to think of sizes.
+A body is read as a whole before anything is done with it. So a client that sends slowly, or stops halfway, holds a
+connection and no thread, and no route has to check sizes.
 """
 
 from dataclasses import replace
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
 from daemon.http.access_policy import AccessPolicy, RequestHeaders, refusal
-from daemon.http.errors import ErrorResponse, wrong
+from daemon.http.errors import ErrorResponse, error_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from daemon.api.daemon import DaemonApi
 
-# Answers are JSON for programs. A route that answers with a page sets a policy of its own.
+# Replies are JSON for programs. A route that answers with a page sets headers of its own.
 SAFE_HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"cache-control": b"no-store",
@@ -24,42 +24,40 @@ SAFE_HEADERS = {
     b"referrer-policy": b"no-referrer",
     b"cross-origin-resource-policy": b"same-origin",
 }
-
-
 # A client that sends more than this is not waited for.
 _MOST_DRAINED = 64 << 20
 
 
 class AccessMiddleware:
-    """Before an application, at one door."""
+    """Guards an application at one listener."""
 
-    def __init__(self, app: "ASGIApp", house: "DaemonApi", door: AccessPolicy, body_bytes: int) -> None:
+    def __init__(self, app: "ASGIApp", api: "DaemonApi", policy: AccessPolicy, body_bytes: int) -> None:
         self._app = app
-        self._house = house
-        self._door = door
+        self._api = api
+        self._policy = policy
         self._body_bytes = body_bytes
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer, or let the application answer."""
+        """Refuse the request, or pass it to the application."""
         if scope["type"] != "http":
             return
-        answer = _Answer(send)
+        answer = _SafeSend(send)
         try:
             refused = self._refusal(scope)
-            body = b"" if refused else await _taken_in(receive, self._body_bytes)
+            body = b"" if refused else await _read_body(receive, self._body_bytes)
             if isinstance(body, ErrorResponse):
                 refused = body
             if refused is not None:
                 if refused.status == 413:
-                    await _drained(receive)
-                    refused = _in_protocol(refused, scope["path"])
+                    await _drain(receive)
+                    refused = _as_json_rpc(refused, scope["path"])
                 await refused.response()(scope, receive, answer.send)
             elif isinstance(body, bytes):
-                await self._app(scope, _given(body, receive), answer.send)
-        except Exception as error:  # noqa: BLE001 - the top of the server: told, and logged as a defect if it is one
-            told = wrong(error)
+                await self._app(scope, _replay(body, receive), answer.send)
+        except Exception as error:  # noqa: BLE001 - the top of the server: every error is a reply, a defect is logged
+            reply = error_response(error)
             if not answer.started:
-                await told.response()(scope, receive, answer.send)
+                await reply.response()(scope, receive, answer.send)
 
     def _refusal(self, scope: "Scope") -> ErrorResponse | None:
         headers: dict[bytes, list[bytes]] = {}
@@ -70,8 +68,8 @@ class AccessMiddleware:
             return tuple(value.decode("latin-1") for value in headers.get(name, ()))
 
         _, port = scope["server"] or ("", None)
-        visit = RequestHeaders(scope["path"], port or 0, texts(b"host"), texts(b"origin"), texts(b"authorization"))
-        if refused := refusal(self._door, visit, self._house.config.http):
+        parsed = RequestHeaders(scope["path"], port or 0, texts(b"host"), texts(b"origin"), texts(b"authorization"))
+        if refused := refusal(self._policy, parsed, self._api.config.http):
             return refused
         length = texts(b"content-length")
         if length and length[0].isdigit() and int(length[0]) > self._body_bytes:
@@ -81,8 +79,8 @@ class AccessMiddleware:
         return None
 
 
-class _Answer:
-    """The way out: adds what every answer says."""
+class _SafeSend:
+    """Sends replies with SAFE_HEADERS added. `started`: the head of the reply has been sent."""
 
     def __init__(self, send: "Send") -> None:
         self._send = send
@@ -91,14 +89,14 @@ class _Answer:
     async def send(self, message: "Message") -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            said = {name.lower() for name, _ in message.get("headers", ())}
-            added = [(name, value) for name, value in SAFE_HEADERS.items() if name not in said]
+            present = {name.lower() for name, _ in message.get("headers", ())}
+            added = [(name, value) for name, value in SAFE_HEADERS.items() if name not in present]
             message = {**message, "headers": [*message.get("headers", ()), *added]}
         await self._send(message)
 
 
-async def _taken_in(receive: "Receive", most: int) -> bytes | ErrorResponse | None:
-    """The whole body; or why it is not taken; None when the client has gone."""
+async def _read_body(receive: "Receive", most: int) -> bytes | ErrorResponse | None:
+    """The whole body; the refusal when it is too large; None when the client has gone."""
     body = bytearray()
     while True:
         message = await receive()
@@ -115,8 +113,8 @@ def _too_large(most: int) -> ErrorResponse:
     return ErrorResponse(413, "TOO_LARGE", f"the body has more than {most:,} bytes; send less at once")
 
 
-async def _drained(receive: "Receive") -> None:
-    """Let a client send what it began to, within bounds: else it meets a closed connection, and reads no answer."""
+async def _drain(receive: "Receive") -> None:
+    """Read the rest of a body, within bounds: else the client meets a closed connection and never reads the reply."""
     left = _MOST_DRAINED
     while left > 0:
         message = await receive()
@@ -125,13 +123,13 @@ async def _drained(receive: "Receive") -> None:
             return
 
 
-def _in_protocol(refused: ErrorResponse, path: str) -> ErrorResponse:
-    """The refusal as an MCP client shows it, where one was refused: as an error of JSON-RPC."""
+def _as_json_rpc(refused: ErrorResponse, path: str) -> ErrorResponse:
+    """The refusal of an MCP request as an error of JSON-RPC, which MCP clients show."""
     return replace(refused, rpc=True) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else refused
 
 
-def _given(body: bytes, receive: "Receive") -> "Receive":
-    """The body in one message, and then what else there is to receive: that the client has gone."""
+def _replay(body: bytes, receive: "Receive") -> "Receive":
+    """A `receive` that gives the body in one message, and then what follows: that the client has gone."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def give() -> "Message":

@@ -1,7 +1,7 @@
-"""The OpenAPI document, made of the table of operations.
+"""OpenAPI document: made of the table of operations and the daemon's own routes.
 
-What a request may hold and a reply holds is what pydantic reads and writes. Each door has its own document, because
-the port answers less.
+The schemas are those with which pydantic reads requests and writes replies. The Unix socket and the port have
+different documents, because the port answers less.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ percent-encoded. With `Accept: application/x-ndjson` the answer is a line for ea
 middle stops nothing."""
 
 _KINDS: tuple[type[DreamdError], ...] = (*KINDS, FieldsError)
-# What every request may come to, what it may at the port, and what an operation that asks no model may.
+# Statuses of every request, of those at the port, and of operations that call no model.
 _ALWAYS = (413, 415, 500, 503)
 _AT_THE_PORT = (401, 403, 421)
 _OF_MODELS = frozenset({ModelError.http_status, CeilingError.http_status})
@@ -48,7 +48,7 @@ def document(*, is_local: bool) -> Json:
         path = paths.setdefault(f"/v1/workspaces/{{workspace}}{one.path}", _of_workspace(is_local=is_local))
         path[one.method.lower()] = _operation(one, schemas, components, is_local=is_local)
     paths |= _of_daemon(schemas, is_local=is_local)
-    said: Json = {
+    part: Json = {
         "openapi": "3.1.0",
         "info": {"title": "dreamd", "version": version("dreamd"), "description": _ABOUT},
         "tags": [
@@ -64,9 +64,9 @@ def document(*, is_local: bool) -> Json:
     }
     if not is_local:
         token = {"type": "http", "scheme": "bearer", "description": "The token in the file that 'dreamd serve' names"}
-        said["components"]["securitySchemes"] = {"token": token}
-        said["security"] = [{"token": []}]
-    return said
+        part["components"]["securitySchemes"] = {"token": token}
+        part["security"] = [{"token": []}]
+    return part
 
 
 def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str], Json], dict[str, Json]]:
@@ -78,8 +78,8 @@ def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str
             if operation.method == "POST":
                 yield operation.name, "validation", TypeAdapter(operation.request)
             yield operation.name, "serialization", TypeAdapter(operation.reply)
-        yield "household", "serialization", TypeAdapter(DaemonInfo)
-        yield "house_status", "serialization", TypeAdapter(DaemonStatus)
+        yield "workspaces", "serialization", TypeAdapter(DaemonInfo)
+        yield "daemon_status", "serialization", TypeAdapter(DaemonStatus)
 
     schemas, found = TypeAdapter.json_schemas(list(every()), ref_template=_SCHEMAS + "{model}")
     components: dict[str, Json] = {**found["$defs"], "Error": _ERROR}
@@ -87,7 +87,7 @@ def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str
 
 
 def _of_workspace(*, is_local: bool) -> Json:
-    """What all operations on a workspace take."""
+    """The parameters of all operations on a workspace."""
     name = {
         "name": "workspace",
         "in": "path",
@@ -119,7 +119,7 @@ def _operation(
     statuses = {*_ALWAYS, *_OF_OPERATIONS, *(() if is_local else _AT_THE_PORT)}
     if operation.long:
         statuses |= {*_OF_MODELS}
-    said: Json = {
+    part: Json = {
         "operationId": operation.name,
         "tags": ["workspace"],
         "summary": operation.summary.partition(". ")[0].rstrip("."),
@@ -137,11 +137,11 @@ def _operation(
         },
     }
     if operation.method == "GET":
-        said["parameters"] = list(_query(operation, components))
+        part["parameters"] = list(_query(operation, components))
     else:
         content = {"application/json": {"schema": schemas[operation.name, "validation"]}}
-        said["requestBody"] = {"required": True, "content": content}
-    return said
+        part["requestBody"] = {"required": True, "content": content}
+    return part
 
 
 def _query(operation: AnyOperation, components: dict[str, Json]) -> "Iterator[Json]":
@@ -149,8 +149,8 @@ def _query(operation: AnyOperation, components: dict[str, Json]) -> "Iterator[Js
     schema = operation.request.model_json_schema(ref_template=_SCHEMAS + "{model}")
     for name, kind in schema.pop("$defs", {}).items():
         components.setdefault(name, kind)
-    for name, told in schema.get("properties", {}).items():
-        kind = {key: part for key, part in told.items() if key not in ("description", "title")}
+    for name, field in schema.get("properties", {}).items():
+        kind = {key: value for key, value in field.items() if key not in ("description", "title")}
         if "anyOf" in kind:
             kinds = [one for one in kind.pop("anyOf") if one != {"type": "null"}]
             kind = {**kind, **(kinds[0] if len(kinds) == 1 else {"anyOf": kinds})}
@@ -160,13 +160,13 @@ def _query(operation: AnyOperation, components: dict[str, Json]) -> "Iterator[Js
             "name": name,
             "in": "query",
             "required": name in schema.get("required", ()),
-            "description": told.get("description", ""),
+            "description": field.get("description", ""),
             "schema": kind,
         }
 
 
 def _of_daemon(schemas: Mapping[tuple[str, str], Json], *, is_local: bool) -> dict[str, Json]:
-    """What is asked of the daemon, by path and method."""
+    """The daemon's own routes, by path and method."""
     statuses = (*_ALWAYS, *(() if is_local else _AT_THE_PORT))
     unguarded = _errors((*_ALWAYS, *(() if is_local else (403, 421))))
 
@@ -174,20 +174,20 @@ def _of_daemon(schemas: Mapping[tuple[str, str], Json], *, is_local: bool) -> di
         answer = {"description": about, "content": {kind: {"schema": schema}}}
         return {"operationId": name, "tags": ["daemon"], "summary": about, "responses": {"200": answer}}
 
-    def guarded(said: Json) -> Json:
-        return {"get": {**said, "responses": {**said["responses"], **_errors(statuses)}}}
+    def guarded(part: Json) -> Json:
+        return {"get": {**part, "responses": {**part["responses"], **_errors(statuses)}}}
 
-    def open_to_all(said: Json) -> Json:
-        return {"get": {**said, "security": [], "responses": {**said["responses"], **unguarded}}}
+    def open_to_all(part: Json) -> Json:
+        return {"get": {**part, "security": [], "responses": {**part["responses"], **unguarded}}}
 
-    standing = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
+    state = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
     every = {
         "/v1/workspaces": guarded(
             get(
                 "workspaces",
                 "The workspaces that the daemon knows, and the daemon itself",
                 "application/json",
-                schemas["household", "serialization"],
+                schemas["workspaces", "serialization"],
             )
         ),
         "/v1/status": guarded(
@@ -195,26 +195,24 @@ def _of_daemon(schemas: Mapping[tuple[str, str], Json], *, is_local: bool) -> di
                 "status",
                 "How the daemon and every workspace is",
                 "application/json",
-                schemas["house_status", "serialization"],
+                schemas["daemon_status", "serialization"],
             )
         ),
         "/v1/openapi.json": guarded(get("openapi", "This document", "application/json", {"type": "object"})),
         "/metrics": guarded(get("metrics", "Figures for Prometheus", "text/plain", {"type": "string"})),
-        "/healthz": open_to_all(get("alive", "That the daemon answers", "application/json", standing)),
-        "/readyz": open_to_all(
-            get("ready", "That it serves; 503 NOT_READY says why not", "application/json", standing)
-        ),
+        "/healthz": open_to_all(get("alive", "That the daemon answers", "application/json", state)),
+        "/readyz": open_to_all(get("ready", "That it serves; 503 NOT_READY says why not", "application/json", state)),
     }
     if is_local:
-        every["/v1/workspaces"]["post"] = _adoption()
-        every["/v1/workspaces/{workspace}"] = {**_of_workspace(is_local=True), "delete": _release()}
+        every["/v1/workspaces"]["post"] = _register()
+        every["/v1/workspaces/{workspace}"] = {**_of_workspace(is_local=True), "delete": _unregister()}
     return every
 
 
 _NAMED: Json = {"type": "object", "required": ["name"], "properties": {"name": _NAME}}
 
 
-def _adoption() -> Json:
+def _register() -> Json:
     path = {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Its root, absolute"}
     schema = {"type": "object", "required": ["path"], "properties": {"path": path}, "additionalProperties": False}
     return {
@@ -229,7 +227,7 @@ def _adoption() -> Json:
     }
 
 
-def _release() -> Json:
+def _unregister() -> Json:
     return {
         "operationId": "release",
         "tags": ["daemon"],
@@ -262,11 +260,11 @@ def _errors(statuses: Iterable[int]) -> Json:
 
 
 def _statuses() -> dict[int, str]:
-    """Every status that is an error's, and which codes it has: as the classes of errors say it."""
-    said: dict[int, list[str]] = {status: [about] for status, about in OF_HTTP.items()}
+    """Every error's status, with its codes as the classes of errors describe them."""
+    part: dict[int, list[str]] = {status: [about] for status, about in OF_HTTP.items()}
     for kind in _KINDS:
-        said.setdefault(kind.http_status, []).append(f"{kind.code}: {_first_sentence(kind)}")
-    return {status: "\n\n".join(about) for status, about in sorted(said.items())}
+        part.setdefault(kind.http_status, []).append(f"{kind.code}: {_first_sentence(kind)}")
+    return {status: "\n\n".join(about) for status, about in sorted(part.items())}
 
 
 def _first_sentence(kind: type[DreamdError]) -> str:
@@ -274,16 +272,16 @@ def _first_sentence(kind: type[DreamdError]) -> str:
 
 
 def _error(status: int, about: str) -> Json:
-    said: Json = {
+    part: Json = {
         "description": about,
         "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Error"}}},
     }
     if any(kind.passing for kind in KINDS if kind.http_status == status):
         about = "Seconds, where it may be asked again soon"
-        said["headers"] = {
+        part["headers"] = {
             "Retry-After": {"description": about, "schema": {"type": "integer", "example": RETRY_SECONDS}}
         }
-    return said
+    return part
 
 
 def _notice_header() -> Json:

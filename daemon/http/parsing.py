@@ -1,29 +1,25 @@
-"""Reading what is asked into an operation's request: a query of text, or a body of JSON.
+"""Parsing of an operation's request from a query string or a JSON body.
 
-JSON is taken strictly, so that the document which describes it is true: "5" is no number. A query has nothing but
-text.
+JSON is strict, as the OpenAPI document says: "5" is no number. A query has only text.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar, get_origin
 from urllib.parse import parse_qsl
 
+from daemon.api.operations.operation import problems_of
 from daemon.http.errors import FieldsError
 from state.errors import UsageError
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
     from daemon.api.operations.operation import Request
 
-Asked = TypeVar("Asked", bound="Request")
+RequestT = TypeVar("RequestT", bound="Request")
 
 _MOST_FIELDS = 100
-_MOST_PROBLEMS = 20
 _LONGEST_NAME = 100
 
 
-def from_query(model: type[Asked], query: bytes) -> Asked:
+def from_query(model: type[RequestT], query: bytes) -> RequestT:
     """The request in a query string; a list is a field that is repeated.
 
     Raises FieldsError naming the fields, and UsageError for a query that is not UTF-8 or has too many fields.
@@ -38,15 +34,15 @@ def from_query(model: type[Asked], query: bytes) -> Asked:
     for name, text in pairs:
         texts.setdefault(name, []).append(text)
     several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
-    if twice := [name for name, found in texts.items() if len(found) > 1 and name not in several]:
-        raise FieldsError({name[:_LONGEST_NAME]: "give it once" for name in twice})
+    if repeated := [name for name, found in texts.items() if len(found) > 1 and name not in several]:
+        raise FieldsError({name[:_LONGEST_NAME]: "give it once" for name in repeated})
     try:
         return model.model_validate({name: found if name in several else found[0] for name, found in texts.items()})
     except ValidationError as error:
-        raise FieldsError(_problems(error)) from None  # the error holds what was sent
+        raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
 
 
-def from_json(model: type[Asked], body: bytes) -> Asked:
+def from_json(model: type[RequestT], body: bytes) -> RequestT:
     """The request in a body. Raises FieldsError naming the fields, and UsageError for what is no JSON object."""
     from pydantic import ValidationError
 
@@ -60,14 +56,4 @@ def from_json(model: type[Asked], body: bytes) -> Asked:
             raise UsageError(
                 "the body is no JSON object", f"send one ({', '.join(model.model_fields) or '{}'})"
             ) from None
-        raise FieldsError(_problems(error)) from None
-
-
-def _problems(error: "ValidationError") -> Mapping[str, str]:
-    """What is wrong with which field, without what was sent: that may be anybody's words."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
-    return {_name(one["loc"]): one["msg"][:1].lower() + one["msg"][1:] for one in found}
-
-
-def _name(place: tuple[int | str, ...]) -> str:
-    return ".".join(str(step) for step in place)[:_LONGEST_NAME]
+        raise FieldsError(dict(problems_of(error))) from None

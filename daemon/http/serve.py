@@ -1,4 +1,4 @@
-"""Serving at the entrances, in the event loop of whoever calls, until told to stop.
+"""serve: answers HTTP at the listeners, in the caller's event loop, until the daemon stops.
 
 uvicorn answers HTTP and nothing else: signals, logging and the sockets are the daemon's.
 """
@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from daemon.api.workers import Limits, Workers
 from daemon.http.sockets import Listener
-from daemon.http.workers import Limits, Workers
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 
 
 async def serve(
-    house: "DaemonApi",
-    entrances: Sequence[Listener],
+    api: "DaemonApi",
+    listeners: Sequence[Listener],
     stop: asyncio.Event,
     mcp: "ASGIApp | None" = None,
     limits: Limits | None = None,
 ) -> None:
-    """Answer at these entrances until `stop` is set; they are closed then.
+    """Answer at these listeners until `stop` is set, then close them.
 
-    They listen already, so a client that came before this waits and is answered. At the stop the socket's file goes
-    first, idle connections are closed, and what is being answered has `limits.grace_seconds` to end. A thread that is
-    still at work then is left to itself. `mcp` answers at /mcp of both doors, inside its lifespan, which the
-    caller has entered.
+    They listen already, so a client that came earlier waits and is answered. At the stop the socket's file is removed
+    first, idle connections are closed, and running requests have `limits.grace_seconds` to end. A thread that is
+    still at work then is abandoned. `mcp` answers at /mcp of all listeners; the caller has entered its lifespan.
     """
     from daemon.http.app import application
     from daemon.http.uvicorn_server import server
@@ -36,15 +35,15 @@ async def serve(
     workers = Workers(limits or Limits())
     try:
         async with asyncio.TaskGroup() as group:
-            for entrance in entrances:
-                app = application(house, entrance.door, workers, mcp)
+            for listener in listeners:
+                app = application(api, listener.policy, workers, mcp)
                 # uvicorn closes what it is given; ours stays open until the file is gone.
-                group.create_task(server(app, workers).serve([entrance.socket.dup()]))
+                group.create_task(server(app, workers).serve([listener.socket.dup()]))
             await stop.wait()
-            for entrance in entrances:
-                entrance.close()
+            for listener in listeners:
+                listener.close()
             workers.stopping.set()
     finally:
-        for entrance in entrances:
-            entrance.close()
+        for listener in listeners:
+            listener.close()
         await workers.close()

@@ -1,8 +1,8 @@
-"""The two sockets, bound and listening before anything is served: a client that comes early waits, and is answered.
+"""Listener: the Unix socket and the port, bound before anything is served, so that an early client waits.
 
-The Unix socket is made 0600 at once: a umask, not a chmod afterwards. Its folder is locked while it is looked at and
-made, so that of two daemons that start together one sees the other. It is taken away while its descriptor is still
-open, as long as that is so, no other file can have its inode, and a successor's socket is not taken for ours.
+The Unix socket is created with mode 0600 by a umask, not by a chmod afterwards. Its folder is locked while it is
+checked and created, so that of two daemons that start together one sees the other. Its file is removed while the
+descriptor is open: until then no other file can have its inode, so a successor's socket is never removed.
 """
 
 import errno
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.config.paths import MAX_SOCKET_BYTES, make_private_folder
-from daemon.http.access_policy import SOCKET, AccessPolicy, port_door
+from daemon.http.access_policy import SOCKET, AccessPolicy, port_policy
 from state.errors import BusyError, ConfigError, StorageError
 from state.stores.disk.syscalls import storage_errors
 
@@ -27,40 +27,40 @@ _PORT_ADVICE = "set http.port (DREAMD_HTTP__PORT) to another one, or to 0 for no
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listening socket, and its door. `path` and `inode` are of the Unix socket's file."""
+    """A listening socket and its policy. `path` and `inode` are of the Unix socket's file."""
 
-    door: AccessPolicy
+    policy: AccessPolicy
     socket: socket.socket
     path: Path | None = None
     inode: tuple[int, int] = (0, 0)
 
     @property
     def address(self) -> str:
-        """As a person writes it: a path, or an URL."""
+        """A path, or a URL."""
         if self.path is not None:
             return str(self.path)
         host, port = self.socket.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def withdraw(self) -> None:
-        """Take the socket's file away, if it is still this one; who comes now finds no daemon."""
+        """Remove the socket's file, if it is still this one; new clients find no daemon."""
         if self.path is None or self.socket.fileno() < 0:
             return
-        # Without its folder there is nothing to take away.
+        # Without its folder there is nothing to remove.
         with suppress(OSError), _locked(self.path.parent):
             if _inode(self.path) == self.inode:
                 self.path.unlink()
 
     def close(self) -> None:
-        """Withdraw, and hear nobody any more."""
+        """Withdraw, and stop listening."""
         self.withdraw()
         self.socket.close()
 
 
 def open_socket(path: Path) -> Listener:
-    """The Unix socket at this path, in a folder that is made if it is missing.
+    """Listen at a Unix socket with this path; a missing folder is created.
 
-    What a dead daemon left is replaced. Raises BusyError when a daemon answers there, StorageError when something
+    The socket of a dead daemon is replaced. Raises BusyError when a daemon answers there, StorageError when something
     that is no socket has the name or the folder cannot be used, ConfigError for a path too long for the kernel.
     """
     if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
@@ -96,10 +96,10 @@ def _remove_stale(path: Path) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise StorageError(f"{path} is no socket, and the daemon listens there", "move it away")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
-        knocking.settimeout(_CONNECT_SECONDS)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_CONNECT_SECONDS)
         try:
-            knocking.connect(str(path))
+            probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)
             return
@@ -107,7 +107,7 @@ def _remove_stale(path: Path) -> None:
             raise StorageError(
                 f"{path} is another user's socket", "set DREAMD_SOCKET to a path of your own"
             ) from error
-        except OSError as error:  # one that is stopped or overrun is alive
+        except OSError as error:  # a stopped or overloaded daemon is alive
             raise BusyError(f"{path}: {_NOT_ALONE}") from error
     raise BusyError(f"{path}: {_NOT_ALONE}")
 
@@ -116,7 +116,7 @@ _NOT_ALONE = "a daemon listens here already; stop that one, or set DREAMD_SOCKET
 
 
 def open_port(host: str, port: int, token: str) -> Listener:
-    """The TCP socket at this address; port 0: any that is free.
+    """Listen at this TCP address; port 0: any that is free.
 
     Raises BusyError when another program has it, ConfigError when this machine cannot listen there.
     """
@@ -136,7 +136,7 @@ def open_port(host: str, port: int, token: str) -> Listener:
         listener.bind(address)
         listener.listen(_BACKLOG)
         listener.setblocking(False)  # noqa: FBT003 - socket's own
-        return Listener(port_door(token), listener)
+        return Listener(port_policy(token), listener)
     except OSError as error:
         listener.close()
         raise _no_port(host, port, error) from error
@@ -154,17 +154,17 @@ def _no_port(host: str, port: int, error: OSError) -> BusyError | ConfigError:
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    """What file is there; (0, 0) for none."""
+    """Device and inode of the file at this path; (0, 0) for none."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return 0, 0
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Among all who make or remove a socket in this folder, one at a time."""
+    """Lock this folder against other processes that create or remove a socket in it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,8 +1,8 @@
-"""uvicorn, as the daemon wants it: no signal handlers, no access log, and limits to who keeps it waiting.
+"""uvicorn server: without signal handlers and access log, and with limits against slow clients.
 
-A request has seconds for its head and seconds for its body. So many connections may wait for a request, at the door
-and of one address; beyond that the one that has waited longest makes room, so that slow ones keep nobody out. Those
-that are being answered are counted by uvicorn, which answers 503. Imported late, by `serving` alone.
+A request has some seconds for its head and some for its body. The connections that wait for a request are limited, in
+all and by address; beyond the limit the one that has waited longest is closed, so that slow clients block nobody.
+Requests being answered are counted by uvicorn, which answers 503. Imported late, by `serve` alone.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from daemon.api.peer import user_of
-from daemon.http.workers import Limits, Workers
+from daemon.api.workers import Limits, Workers
 from daemon.observability import logs
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def server(app: "ASGIApp", workers: Workers) -> "Server":
     config = uvicorn.Config(
         app,
         http=cast(
-            "Any", partial(Connection, limits=limits, crowd=Crowd(limits.waiting, limits.waiting_of_an_address))
+            "Any",
+            partial(
+                Connection, limits=limits, waiting=WaitingConnections(limits.waiting, limits.waiting_of_an_address)
+            ),
         ),
         ws="none",
         lifespan="off",
@@ -50,7 +53,7 @@ def server(app: "ASGIApp", workers: Workers) -> "Server":
 
 
 class Server(uvicorn.Server):
-    """Serves until an event is set."""
+    """A uvicorn server that ends when an event is set."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
@@ -71,31 +74,31 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """One connection: of this user, where the kernel can say so (the Unix socket); its requests come in time."""
+    """A connection that must be this user's (at the Unix socket, where the kernel says so) and send in time."""
 
-    def __init__(self, *of_uvicorn: Any, limits: Limits, crowd: "Crowd", **also: Any) -> None:  # noqa: ANN401 - uvicorn's
-        super().__init__(*of_uvicorn, **also)
+    def __init__(self, *args: Any, limits: Limits, waiting: "WaitingConnections", **options: Any) -> None:  # noqa: ANN401 - uvicorn's
+        super().__init__(*args, **options)
         self._limits = limits
-        self._crowd = crowd
+        self._waiting = waiting
         self._late: asyncio.TimerHandle | None = None
         self._late_for: object = h11.IDLE
         self.address = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, unless it is another user's."""
+        """Start the clock; another user's connection is aborted."""
         super().connection_made(transport)
-        self.access_log = False  # a query holds what is remembered
+        self.access_log = False  # a query may hold private words
         peer = user_of(transport.get_extra_info("socket"))
         if peer is not None and peer not in (0, geteuid()):
             _log.warning("peer_refused", uid=peer)
             transport.abort()
             return
         self.address = self.client[0] if self.client else ""
-        self._crowd.enter(self)
+        self._waiting.enter(self)
         self._expect()
 
     def data_received(self, data: bytes) -> None:
-        """More of a request."""
+        """Pass the data on, and keep the clock while a request is incomplete."""
         super().data_received(data)
         if self.waits:
             self._expect()
@@ -103,9 +106,9 @@ class Connection(H11Protocol):
             self._relax()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end."""
+        """Forget the connection."""
         self._relax()
-        self._crowd.leave(self)
+        self._waiting.leave(self)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -121,13 +124,13 @@ class Connection(H11Protocol):
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
     def cut_off(self) -> None:
-        """Wait no longer."""
+        """Close it."""
         self._relax()
         if not self.transport.is_closing():
             self.transport.close()
 
     def _expect(self) -> None:
-        """The head has its time, from its first byte on, and then the body has."""
+        """Start the clock: for the head from its first byte on, then for the body."""
         state = self.conn.their_state
         if self._late is not None and state is self._late_for:
             return
@@ -141,17 +144,17 @@ class Connection(H11Protocol):
             self._late = None
 
 
-class Crowd:
-    """Who is connected at one door, by address; the Unix socket's have none, and are one user's."""
+class WaitingConnections:
+    """The connections at one listener, by address; those of the Unix socket have none and are not limited."""
 
     def __init__(self, most: int, most_of_an_address: int) -> None:
         self._most = most
         self._most_of_an_address = most_of_an_address
-        # A dict keeps the order in which they came.
+        # A dict keeps the order of arrival.
         self._here: dict[str, dict[Connection, None]] = {}
 
     def enter(self, one: Connection) -> None:
-        """Let it in. Where too many wait, the first of its address is cut off, or the first of the largest crowd."""
+        """Add it. When too many wait, the oldest of its address is closed, or the oldest of the fullest address."""
         self._here.setdefault(one.address, {})[one] = None
         if not one.address:
             return
@@ -168,7 +171,7 @@ class Crowd:
         first.cut_off()
 
     def leave(self, one: Connection) -> None:
-        """It is gone."""
+        """Remove it."""
         found = self._here.get(one.address, {})
         found.pop(one, None)
         if not found:

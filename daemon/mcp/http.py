@@ -1,30 +1,31 @@
 """MCP over streamable HTTP, inside the daemon: /mcp/{workspace}, or /mcp when there is only one workspace.
 
-Stateless: a request is answered without a session, so that a client does not notice that the daemon was restarted.
-The SDK is loaded at the first request: it costs memory, and most daemons are asked over stdio alone.
+Stateless: each request is answered without a session, so that a client does not notice a restart of the daemon.
+The SDK is loaded at the first request: it costs memory, and most daemons are used over stdio alone.
 
 Whoever mounts this has checked Host, Origin and the token before: the SDK's own check of Host and Origin is off here,
-because it knows nothing of `http.allowed_hosts`, and would refuse what the guard has let pass.
+because it knows nothing of `http.allowed_hosts`, and would refuse requests that the access policy allows.
 """
 
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, MutableMapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 
 from daemon.api.daemon import MCP_PATH, DaemonApi
 from daemon.api.operations import AnyOperation, Request
+from daemon.api.workers import Limits, Workers
 from daemon.dream.progress import Step
 from state.errors import DreamdError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup, TaskStatus
 
-    from daemon.mcp.server import Ask
+    from daemon.mcp.server import CallOperation
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -35,31 +36,41 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 MAX_BODY_BYTES = 1 << 20
 
 
-def streamable(house: DaemonApi) -> "Endpoint":
-    """The endpoint over all the workspaces of the house."""
-    return Endpoint(house)
+@dataclass(slots=True)
+class _WorkspaceApp:
+    """The SDK's application for one workspace; it ends with `cancel`. `requests` are being answered now."""
+
+    answer: App
+    cancel: Callable[[], None]
+    requests: int = 0
 
 
 class Endpoint:
-    """An ASGI application for /mcp and all below it; usable inside `running()`, once."""
+    """An ASGI application for /mcp and everything below it, over all workspaces; usable inside `running()`, once.
 
-    def __init__(self, house: DaemonApi) -> None:
-        self._house = house
-        self._apps: dict[tuple[str, tuple[str, ...]], App] = {}
-        self._group: TaskGroup | None = None
+    Its calls have threads of their own within these limits, apart from those of HTTP.
+    """
+
+    def __init__(self, api: DaemonApi, limits: Limits | None = None) -> None:
+        self._api = api
+        self._limits = limits or Limits()
+        self._apps: dict[tuple[str, tuple[str, ...]], _WorkspaceApp] = {}
+        self._running: tuple[TaskGroup, Workers] | None = None
         self._building = anyio.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """For the lifespan of the application that this is part of."""
+        workers = Workers(self._limits)
         async with anyio.create_task_group() as group:
-            self._group = group
+            self._running = group, workers
             try:
                 yield
             finally:
-                self._group = None
+                self._running = None
                 self._apps.clear()
                 group.cancel_scope.cancel()
+                await workers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an HTTP request."""
@@ -68,78 +79,96 @@ class Endpoint:
             await _refuse(send, 405, UsageError("MCP is asked by POST here"), (b"allow", b"POST"))
             return
         try:
-            name = await anyio.to_thread.run_sync(self._workspace, _named(scope))
+            app = await self._app(_workspace_in(scope))
         except DreamdError as error:
-            await _refuse(send, 404 if isinstance(error, NotFoundError) else 400, error)
+            await _refuse(send, error.http_status, error)
             return
-        app = await self._app(name)
-        await app(scope, receive, send)
+        app.requests += 1
+        try:
+            await app.answer(scope, receive, send)
+        finally:
+            app.requests -= 1
 
-    def _workspace(self, name: str) -> str:
-        there = sorted(kept.name for kept in self._house.household().workspaces)
-        if name in there:
-            return name
-        if not name and len(there) == 1:
-            return there[0]
-        known = f"there are {', '.join(there)}" if there else "there is none; 'dreamd init' makes one"
-        if not name:
-            raise UsageError(f"which workspace is meant? ask at {MCP_PATH}/NAME", known)
-        raise NotFoundError(f"there is no workspace {name[:100]!r}", known)
-
-    async def _app(self, name: str) -> App:
-        toolsets = self._house.config.mcp.toolsets
+    async def _app(self, given: str) -> _WorkspaceApp:
+        """The application of the workspace with this name; built at its first request."""
+        if self._running is None:
+            raise RuntimeError("the endpoint answers inside running() only")
+        group, workers = self._running
+        names = await workers.run(lambda: sorted(one.name for one in self._api.info().workspaces))
+        name, toolsets = _meant(given, names), self._api.config.mcp.toolsets
         async with self._building:
+            self._drop_unregistered(names)
             if (name, toolsets) not in self._apps:
-                if self._group is None:
-                    raise RuntimeError("the endpoint answers inside running() only")
-                served = await anyio.to_thread.run_sync(_load, self._house, name)
-                self._apps[name, toolsets] = await self._group.start(_keep, served)
+                manager = await workers.run(lambda: _load(self._api, name, workers))
+                self._apps[name, toolsets] = await group.start(_run_manager, manager)
             return self._apps[name, toolsets]
 
+    def _drop_unregistered(self, names: Collection[str]) -> None:
+        """End the applications of workspaces that the daemon keeps no more, once they have nothing to answer."""
+        for key, app in list(self._apps.items()):
+            if key[0] not in names and not app.requests:
+                del self._apps[key]
+                app.cancel()
 
-def _load(house: DaemonApi, name: str) -> Any:  # noqa: ANN401 - the SDK's types are late, too
+
+def _meant(given: str, names: list[str]) -> str:
+    """The name of the workspace that a path names; the only one needs no name."""
+    if given in names:
+        return given
+    if not given and len(names) == 1:
+        return names[0]
+    known = f"there are {', '.join(names)}" if names else "there is none; 'dreamd init' makes one"
+    if not given:
+        raise UsageError(f"which workspace is meant? ask at {MCP_PATH}/NAME", known)
+    raise NotFoundError(f"there is no workspace {given[:100]!r}", known)
+
+
+def _load(api: DaemonApi, name: str, workers: Workers) -> Any:  # noqa: ANN401 - the SDK's types are late, too
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp.server.transport_security import TransportSecuritySettings
 
     from daemon.mcp.server import server
 
     return StreamableHTTPSessionManager(
-        server(_asking(house, name), house.config),
+        server(_call_in(api, name), api.config, workers, name),
         stateless=True,
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=MAX_BODY_BYTES,
     )
 
 
-async def _keep(manager: Any, *, task_status: "TaskStatus[App]") -> None:  # noqa: ANN401
-    """Let it serve for as long as this task lives."""
-    async with manager.run():
-        task_status.started(manager.handle_request)
-        await anyio.sleep_forever()
+async def _run_manager(manager: Any, *, task_status: "TaskStatus[_WorkspaceApp]") -> None:  # noqa: ANN401
+    """Let the SDK's manager serve until the application is cancelled."""
+    with anyio.CancelScope() as scope:
+        async with manager.run():
+            task_status.started(_WorkspaceApp(manager.handle_request, scope.cancel))
+            await anyio.sleep_forever()
 
 
-def _asking(house: DaemonApi, name: str) -> "Ask":
-    def ask(
-        operation: AnyOperation, asked: Request, told: Callable[[Step], None], noticed: Callable[[str], None]
+def _call_in(api: DaemonApi, name: str) -> "CallOperation":
+    """How the tools of this workspace run their operations; each call is counted in the metrics."""
+
+    def call(
+        operation: AnyOperation, request: Request, on_step: Callable[[Step], None], on_notice: Callable[[str], None]
     ) -> Any:  # noqa: ANN401 - the operation's reply
         began, code = time.monotonic(), DreamdError.code
         try:
-            with house.desk(name, told) as desk:
-                reply = operation.run(desk, asked)
+            with api.open(name, on_step) as access:
+                reply = operation.run(access, request)
             code = "OK"
         except DreamdError as error:
             code = error.code
             raise
         finally:
-            house.metrics.answered(operation.name, code, time.monotonic() - began)
-        for notice in dict.fromkeys(desk.notices):
-            noticed(notice)
+            api.metrics.answered(operation.name, code, time.monotonic() - began)
+        for notice in dict.fromkeys(access.notices):
+            on_notice(notice)
         return reply
 
-    return ask
+    return call
 
 
-def _named(scope: Scope) -> str:
+def _workspace_in(scope: Scope) -> str:
     """The workspace in the path; empty when there is none. Works mounted at /mcp and routed from the top."""
     if "workspace" in scope.get("path_params", {}):
         return str(scope["path_params"]["workspace"])
@@ -151,7 +180,7 @@ def _named(scope: Scope) -> str:
 
 async def _refuse(send: Send, status: int, error: DreamdError, *headers: tuple[bytes, bytes]) -> None:
     body = json.dumps({"error": str(error), "code": error.code, "details": {}}).encode()
-    sized = (b"content-length", str(len(body)).encode())
-    start = [(b"content-type", b"application/json"), sized, *headers]
+    length = (b"content-length", str(len(body)).encode())
+    start = [(b"content-type", b"application/json"), length, *headers]
     await send({"type": "http.response.start", "status": status, "headers": start})
     await send({"type": "http.response.body", "body": body})

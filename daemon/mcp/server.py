@@ -1,22 +1,21 @@
-"""The MCP server: an agent's tools and resources over the table of operations, whoever carries them out.
+"""MCP server: an agent's tools and resources over the table of operations, here or in the daemon.
 
-Made with the SDK's low-level server, because the operations bring their schemas, and because every error has to be an
-answer of ours. Refused: the SDK's decorators (they would read the schemas from signatures, a second table), and
-structured content in errors (some clients hold it against the schema of the good answer, and hide the error).
+Made with the SDK's low-level server, because the operations bring their schemas, and because every error has to be a
+reply of ours. Refused: the SDK's decorators (they would read the schemas from signatures, a second table), and
+structured content in errors (some clients validate it against the schema of the good reply, and hide the error).
 """
 
 import asyncio
 import json
 import math
 import traceback
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import Server, ServerRequestContext
@@ -24,6 +23,8 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from daemon.api.operations import AnyOperation, Request
+from daemon.api.operations.operation import problems_of
+from daemon.api.workers import Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.mcp.tool import Tool, input_schema, output_schema
@@ -32,30 +33,45 @@ from daemon.observability import logs
 from daemon.observability.failures import debugging, failure
 from state.errors import DreamdError, NotFoundError, UsageError
 
-# How an operation is carried out: what it is asked, who hears of its steps, and who of what a person should know.
-# Called in a thread; it blocks until the answer is there, and raises what the operation raises.
-Ask = Callable[[AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], Any]
+# Runs an operation: its request, what to do at each step, and with each notice for a person. Called in a thread; it
+# blocks until the reply is there, and raises what the operation raises.
+CallOperation = Callable[[AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], Any]
 
 Context = ServerRequestContext[Any, Any]
+Made = TypeVar("Made")
 
-# At once for each tool, so that none keeps another from having a thread: a dream has its own for minutes.
-_MOST_CALLS = 8
 _LONGEST_NAME = 100
 _MOST_PROBLEMS = 20
 _log = logs.get()
 
 
 class ArgumentError(UsageError):
-    """Arguments cannot be meant as given: their names, and what is wrong with each."""
+    """Invalid arguments: their names, and what is wrong with each."""
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {problem}" for name, problem in fields.items()))
         self.details = {"fields": dict(fields)}
 
 
-def server(ask: Ask, config: Config) -> Server[Any]:
-    """A server whose tools are those of the toolsets that the configuration switches on."""
-    limits = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(_MOST_CALLS))
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    """Runs operations on one workspace in the threads of the workers."""
+
+    call: CallOperation
+    workers: Workers
+    workspace: str
+
+    async def run(self, operation: AnyOperation, request: Request, work: Callable[[], Made]) -> Made:
+        """The result of the work. A call that the client cancels goes on: a dream is not lost."""
+        return await self.workers.run(work, self.workspace, long=operation.takes_long(request))
+
+
+def server(call: CallOperation, config: Config, workers: Workers, workspace: str = "") -> Server[Any]:
+    """A server whose tools are those of the toolsets that the configuration switches on.
+
+    `workspace` is the name under which the workers limit its calls.
+    """
+    runner = _Runner(call, workers, workspace)
     toolsets = tuple(dict.fromkeys(config.mcp.toolsets))
     tools = {tool.name: tool for toolset in toolsets for tool in TOOLSETS[toolset]}
     pages = {page.uri: page for page in PAGES}
@@ -67,10 +83,9 @@ def server(ask: Ask, config: Config) -> Server[Any]:
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            tool = _meant(tools, params.name)
-            return await _called(tool, params.arguments or {}, ask, context, limits[tool.name])
-        except Exception as error:  # noqa: BLE001 - whatever rises is the agent's answer, and the server goes on
-            return types.CallToolResult(content=[_text(json.dumps(_told(error), ensure_ascii=False))], is_error=True)
+            return await _call_tool(_tool_named(tools, params.name), params.arguments or {}, runner, context)
+        except Exception as error:  # noqa: BLE001 - every error is the agent's reply, and the server goes on
+            return types.CallToolResult(content=[_text(json.dumps(_error(error), ensure_ascii=False))], is_error=True)
 
     async def list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=resources)
@@ -81,10 +96,10 @@ def server(ask: Ask, config: Config) -> Server[Any]:
             message = f"there is no resource {str(params.uri)!r}; there are {', '.join(pages)}"
             raise MCPError(types.INVALID_PARAMS, message, {"code": NotFoundError.code, "uri": str(params.uri)})
         try:
-            text = await _read(page, ask, limits[page.uri])
+            text = await _read(page, runner)
         except Exception as error:
-            told = _told(error)
-            raise MCPError(types.INTERNAL_ERROR, told["error"], {**told, "uri": page.uri}) from error
+            fields = _error(error)
+            raise MCPError(types.INTERNAL_ERROR, fields["error"], {**fields, "uri": page.uri}) from error
         content = types.TextResourceContents(uri=page.uri, text=text, mime_type="text/markdown")
         return types.ReadResourceResult(contents=[content])
 
@@ -118,7 +133,7 @@ def _resource(page: Page) -> types.Resource:
     return types.Resource(uri=page.uri, name=page.name, description=page.description, mime_type="text/markdown")
 
 
-def _meant(tools: Mapping[str, Tool], name: str) -> Tool:
+def _tool_named(tools: Mapping[str, Tool], name: str) -> Tool:
     tool = tools.get(name)
     if tool is not None:
         return tool
@@ -128,30 +143,29 @@ def _meant(tools: Mapping[str, Tool], name: str) -> Tool:
     raise NotFoundError(f"there is no tool {name[:100]!r}", f"there are {', '.join(tools)}")
 
 
-async def _called(
-    tool: Tool, arguments: Mapping[str, Any], ask: Ask, context: Context, limit: anyio.CapacityLimiter
+async def _call_tool(
+    tool: Tool, arguments: Mapping[str, Any], runner: _Runner, context: Context
 ) -> types.CallToolResult:
-    """What the tool answers. A call that the client gives up goes on in its thread: a dream is not lost by it."""
-    asked = _asked(tool, arguments)
-    steps, heard = anyio.create_memory_object_stream[Step](math.inf)
+    request = _request(tool, arguments)
+    steps, reported = anyio.create_memory_object_stream[Step](math.inf)
     loop = asyncio.get_running_loop()
 
-    def told(step: Step) -> None:
+    def on_step(step: Step) -> None:
         with suppress(RuntimeError):  # the server has ended; the dream goes on
             loop.call_soon_threadsafe(_offer, steps, step)
 
-    def answer() -> types.CallToolResult:
+    def work() -> types.CallToolResult:
         notices: list[str] = []
-        reply, text = tool.told(ask(tool.operation, asked, told, notices.append))
+        reply, text = tool.shown(runner.call(tool.operation, request, on_step, notices.append))
         texts = [text, *(f"notice: {notice}" for notice in notices)]
         return types.CallToolResult(content=[_text(text) for text in texts], structured_content=reply)
 
     result: types.CallToolResult | Exception
-    with steps, heard:
+    with steps, reported:
         async with anyio.create_task_group() as group:
-            group.start_soon(_report, context, heard)
+            group.start_soon(_report, context, reported)
             try:
-                result = await anyio.to_thread.run_sync(answer, abandon_on_cancel=True, limiter=limit)
+                result = await runner.run(tool.operation, request, work)
             except Exception as error:  # noqa: BLE001 - it would rise as a group of one
                 result = error
             steps.close()
@@ -165,44 +179,38 @@ def _offer(steps: MemoryObjectSendStream[Step], step: Step) -> None:
         steps.send_nowait(step)
 
 
-async def _report(context: Context, heard: MemoryObjectReceiveStream[Step]) -> None:
+async def _report(context: Context, reported: MemoryObjectReceiveStream[Step]) -> None:
     done = 0
-    async for step in heard:
+    async for step in reported:
         done += 1
         await context.session.report_progress(done, message=f"{step.node}: {step.figures}")
 
 
-async def _read(page: Page, ask: Ask, limit: anyio.CapacityLimiter) -> str:
-    asked = page.operation.request()
+async def _read(page: Page, runner: _Runner) -> str:
+    request = page.operation.request()
 
-    def answer() -> str:
-        return str(ask(page.operation, asked, lambda _: None, lambda _: None).text)
+    def work() -> str:
+        return str(runner.call(page.operation, request, lambda _: None, lambda _: None).text)
 
-    return await anyio.to_thread.run_sync(answer, abandon_on_cancel=True, limiter=limit)
+    return await runner.run(page.operation, request, work)
 
 
-def _asked(tool: Tool, arguments: Mapping[str, Any]) -> Request:
-    """The request, taken as strictly as its schema says. Raises ArgumentError that names what cannot be meant."""
+def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
+    """The request, as strict as its schema. Raises ArgumentError that names the invalid arguments."""
     known = [name for name in tool.operation.request.model_fields if name not in tool.hidden]
     if unknown := [name[:_LONGEST_NAME] for name in arguments if name not in known]:
-        there = f"there are {', '.join(known)}" if known else "there are none"
-        raise ArgumentError(dict.fromkeys(unknown[:_MOST_PROBLEMS], f"{tool.name} has no such argument; {there}"))
+        names = f"there are {', '.join(known)}" if known else "there are none"
+        raise ArgumentError(dict.fromkeys(unknown[:_MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
     try:
-        asked: Request = tool.operation.request.model_validate_json(json.dumps(arguments), strict=True)
+        request: Request = tool.operation.request.model_validate_json(json.dumps(arguments), strict=True)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
-        problems = {_place(one["loc"]): one["msg"][:1].lower() + one["msg"][1:] for one in reversed(found)}
+        problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
         raise ArgumentError(problems) from None  # the error holds what was sent
-    return asked
+    return request
 
 
-def _place(steps: tuple[int | str, ...]) -> str:
-    """The argument, and where in it. Nothing is said of JSON that cannot be read at all."""
-    return ".".join(str(step) for step in steps)[:_LONGEST_NAME] or "arguments"
-
-
-def _told(error: Exception) -> dict[str, Any]:
-    """The error as the specification has it; nothing is printed but where a defect is looked for."""
+def _error(error: Exception) -> dict[str, Any]:
+    """The error's fields for the agent. A traceback is printed only when debugging."""
     if debugging():
         traceback.print_exception(error)
     failed = failure(error)

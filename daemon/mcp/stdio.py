@@ -1,8 +1,8 @@
-"""`dreamd mcp`: MCP over stdio for one workspace, through the daemon when one runs, else at a desk of its own.
+"""MCP over stdio: `dreamd mcp`, for one workspace, through the daemon when one runs, else in this process.
 
-Which of the two is asked anew at each call, so that a daemon may come and go. A note needs neither: it is appended
-here, durably. The server always starts; a workspace or a configuration that cannot be read is what each tool answers
-with, because clients show a server that has ended badly, and the next call may find it mended.
+The daemon is looked for at each call, so that it may come and go. A note needs no daemon: it is appended here,
+durably. The server always starts: when the workspace or the configuration cannot be read, each tool answers with that
+error, because clients show a server that ended badly as broken, and the next call may succeed.
 """
 
 import asyncio
@@ -21,10 +21,11 @@ from mcp.server.stdio import stdio_server
 
 from daemon.api.access import LocalAccess
 from daemon.api.client import daemon
-from daemon.api.dispatch import ask
+from daemon.api.dispatch import dispatch
 from daemon.api.operations import AnyOperation, Request
-from daemon.api.operations.dreams import DREAM
-from daemon.api.operations.notes import NOTE
+from daemon.api.operations.dreams import dream_now
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.mcp.server import Context, server
@@ -34,28 +35,28 @@ from state.errors import BusyError, ConfigError
 from state.stores.disk.workspace import Workspace
 
 COMMAND = "dreamd mcp"
-# What other windows without a daemon do is short, unless it is a dream.
-_TURN_SECONDS = 1.0
+# Other processes hold the lock briefly, unless they dream.
+_LOCK_SECONDS = 1.0
 _HANDSHAKE = ("initialize", "server/discover")
 
 
 def serve(find: Callable[[], Workspace], load: Callable[[], Config], wire: BinaryIO) -> int:
-    """Serve until stdin ends or a signal says so, answering on the wire; returns the exit status.
+    """Serve until stdin ends or a signal comes, replying on `wire`; returns the exit status.
 
-    A dream that runs here when stdin ends is dreamt to its end; a signal leaves it to be resumed.
+    A dream that runs in this process when stdin ends is finished; a signal leaves it to be resumed.
     """
     if not debugging():
-        # What it complains of is answered to the client already, and it quotes what passes through it.
+        # The client already gets the SDK's complaints as replies, and its log would quote the user's words.
         logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    asking = Asking(find, load)
+    calls = Calls(find, load)
     try:
-        config = asking.config()
+        config = calls.config()
     except ConfigError:
-        config = Config()  # the first call says it
+        config = Config()  # the first call raises it again
     try:
-        anyio.run(_serve, _warming(server(asking, config), asking), wire)
+        anyio.run(_serve, _with_warm_up(server(calls, config, Workers(Limits())), calls), wire)
     except* BrokenPipeError:
-        pass  # the client has gone without its answer
+        pass  # the client went away before its reply
     return 0
 
 
@@ -70,21 +71,21 @@ async def _serve(served: Server[Any], wire: BinaryIO) -> None:
         await served.run(incoming, outgoing, served.create_initialization_options())
 
 
-def _warming(served: Server[Any], asking: "Asking") -> Server[Any]:
-    """The same server; what the first search needs is loaded once the client is served."""
+def _with_warm_up(served: Server[Any], calls: "Calls") -> Server[Any]:
+    """The server; after the handshake it loads what the first search needs."""
 
-    async def warmed(ctx: Context, call_next: CallNext) -> HandlerResult:
+    async def warm_up(ctx: Context, call_next: CallNext) -> HandlerResult:
         answer = await call_next(ctx)
         if ctx.method not in _HANDSHAKE:
-            asking.warm()
+            calls.warm()
         return answer
 
-    served.middleware.append(warmed)
+    served.middleware.append(warm_up)
     return served
 
 
-class Asking:
-    """Carries out operations on the workspace that `find` finds. Several threads may call."""
+class Calls:
+    """Runs operations on the workspace that `find` finds. Several threads may call."""
 
     def __init__(self, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
         self._find = find
@@ -114,62 +115,62 @@ class Asking:
         try:
             if daemon() is None and self.config() and self._embedding:
                 self._embedding.get()
-        except Exception:  # noqa: BLE001 - who needs the model meets the same error, and tells it
+        except Exception:  # noqa: BLE001 - the search that needs the model raises the same error
             return
 
     def __call__(
         self,
         operation: AnyOperation,
-        asked: Request,
-        told: Callable[[Step], None],
-        noticed: Callable[[str], None],
+        request: Request,
+        on_step: Callable[[Step], None],
+        on_notice: Callable[[str], None],
     ) -> Any:  # noqa: ANN401 - the operation's reply
-        """What the operation answers. Raises what it raises."""
+        """The operation's reply. Raises what it raises."""
         workspace = self._find()
-        workspace.require_own()  # an agent is told nothing of what somebody else made
-        if operation is NOTE:
-            with LocalAccess(workspace, self._config or Config(), COMMAND) as desk:
-                return operation.run(desk, asked)
-        return ask(
+        workspace.require_own()  # an agent never reads a memory that somebody else made
+        if operation is working_memory_note:
+            with LocalAccess(workspace, self._config or Config(), COMMAND) as access:
+                return operation.run(access, request)
+        return dispatch(
             workspace,
             operation,
-            asked,
-            lambda: self._here(workspace, operation, asked, told, noticed),
-            told,
-            noticed,
-            adopt=True,
+            request,
+            lambda: self._run_here(workspace, operation, request, on_step, on_notice),
+            on_step,
+            on_notice,
+            register=True,
         )
 
-    def _here(
+    def _run_here(
         self,
         workspace: Workspace,
         operation: AnyOperation,
-        asked: Request,
-        told: Callable[[Step], None],
-        noticed: Callable[[str], None],
+        request: Request,
+        on_step: Callable[[Step], None],
+        on_notice: Callable[[str], None],
     ) -> Any:  # noqa: ANN401
-        """At a desk of this process; calls take turns, but for a dream, beside which they work."""
-        desk = LocalAccess(workspace, self.config(), COMMAND, told, self._embedding, _TURN_SECONDS)
+        """In this process. Calls run one after the other, but beside a dream."""
+        access = LocalAccess(workspace, self.config(), COMMAND, on_step, self._embedding, _LOCK_SECONDS)
         try:
-            if operation is DREAM:
-                return self._dream(desk, operation, asked)
+            if operation is dream_now:
+                return self._dream(access, operation, request)
             with self._turn:
                 dreaming = self._dreaming
-                desk.beside = dreaming if dreaming is not None and dreaming.workspace == workspace else None
-                with desk:
-                    return operation.run(desk, asked)
+                access.beside = dreaming if dreaming is not None and dreaming.workspace == workspace else None
+                with access:
+                    return operation.run(access, request)
         finally:
-            for notice in desk.notices:
-                noticed(notice)
+            for notice in access.notices:
+                on_notice(notice)
 
-    def _dream(self, desk: LocalAccess, operation: AnyOperation, asked: Request) -> Any:  # noqa: ANN401
+    def _dream(self, access: LocalAccess, operation: AnyOperation, request: Request) -> Any:  # noqa: ANN401
         with self._setting:
             if self._dreaming is not None:
                 raise BusyError("a dream is under way already", "see dream_status")
-            self._dreaming = desk
-        with desk:
+            self._dreaming = access
+        with access:
             try:
-                return operation.run(desk, asked)
+                return operation.run(access, request)
             finally:
-                with self._turn:  # whoever works beside it has done so before the lock is let go
+                with self._turn:  # calls beside the dream end before the lock is released
                     self._dreaming = None

@@ -1,4 +1,4 @@
-"""A tool of MCP: which operation it is, when to use it, and what of the answer an agent is told."""
+"""Tool: an operation as an agent sees it: when to use it, its schemas, and which fields of the reply it gets."""
 
 import json
 from collections.abc import Callable
@@ -11,21 +11,21 @@ from pydantic import TypeAdapter
 from daemon.api.operations import AnyOperation
 from state.codec import plain
 
-# Of a schema, what an agent does not have to read: how long a text may be, the error says if it was too long.
-_UNTOLD = ("title", "$defs", "maxLength", "minLength", "maxItems", "maxProperties", "propertyNames")
-# Values that go without saying: what is left out is empty, and numbers have some end.
-_UNSAID: dict[str, tuple[object, ...]] = {"default": ("", [], {}), "maximum": (1_000, 10**7, 10**9, 2**53)}
+# Keys of a schema that an agent does not need: the error for a text that is too long states the limit.
+_OMITTED_KEYS = ("title", "$defs", "maxLength", "minLength", "maxItems", "maxProperties", "propertyNames")
+# Values that an agent can do without: a missing field is empty, and numbers have some limit.
+_OMITTED_VALUES: dict[str, tuple[object, ...]] = {"default": ("", [], {}), "maximum": (1_000, 10**7, 10**9, 2**53)}
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
     """An operation as an agent sees it.
 
-    `brief` makes of the operation's answer a `reply` (None: it is the reply), `hides` names the fields of it that are
-    not told ("memories.seq": that of each memory), and `text` makes what stands beside it for clients without
-    structured content (None: it is the reply as JSON). `hidden` fields of the request are not the agent's to set: an
-    owner who reviews dreams must not be passed by. `reads`: nothing that an agent could tell is changed.
-    `repeatable`: twice is as good as once. `destroys`: what it takes away cannot be brought back.
+    `brief` shortens the operation's reply to a `reply` (None: as it is), `hides` names fields of it that are left out
+    ("memories.seq": of each memory), and `text` renders it for clients without structured content (None: as JSON).
+    `hidden` fields of the request are not the agent's to set: an owner who reviews dreams must not be bypassed.
+    `reads`: changes nothing that an agent could notice. `repeatable`: twice has the effect of once. `destroys`: what
+    it removes cannot be restored.
     """
 
     operation: AnyOperation
@@ -41,19 +41,21 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """As the operation is called."""
+        """The operation's name."""
         return self.operation.name
 
-    def told(self, answer: Any) -> tuple[dict[str, Any], str]:  # noqa: ANN401 - the operation's reply
-        """What an agent is told of the operation's answer: as JSON, and as text."""
-        reply = self.brief(answer) if self.brief else answer
-        told = _without(plain(reply), self.hides)
-        return told, self.text(reply) if self.text else json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    def shown(self, full: Any) -> tuple[dict[str, Any], str]:  # noqa: ANN401 - the operation's reply
+        """The part of the operation's reply that an agent gets: as JSON, and as text."""
+        reply = self.brief(full) if self.brief else full
+        fields = _without(plain(reply), self.hides)
+        return fields, self.text(reply) if self.text else json.dumps(
+            fields, ensure_ascii=False, separators=(",", ":")
+        )
 
 
 @cache
 def input_schema(tool: Tool) -> dict[str, Any]:
-    """What the tool is asked, as JSON schema."""
+    """JSON schema of the tool's arguments."""
     schema = tool.operation.request.model_json_schema()
     shown = {name: field for name, field in schema["properties"].items() if name not in tool.hidden}
     return _lean({**schema, "properties": shown}, optional=True)
@@ -61,7 +63,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
 
 @cache
 def output_schema(tool: Tool) -> dict[str, Any]:
-    """What the tool answers, as JSON schema."""
+    """JSON schema of the tool's reply."""
     reply = tool.reply or tool.operation.reply
     schema = _lean(TypeAdapter(reply).json_schema(mode="serialization"), optional=False)
     return _shown(schema, tool.hides)
@@ -80,8 +82,8 @@ def _shown(schema: dict[str, Any], hidden: frozenset[str], at: str = "") -> dict
     """The schema of what `_without` leaves."""
     shown = dict(schema)
     if "properties" in schema:
-        told = {name: part for name, part in schema["properties"].items() if f"{at}{name}" not in hidden}
-        shown["properties"] = {name: _shown(part, hidden, f"{at}{name}.") for name, part in told.items()}
+        kept = {name: part for name, part in schema["properties"].items() if f"{at}{name}" not in hidden}
+        shown["properties"] = {name: _shown(part, hidden, f"{at}{name}.") for name, part in kept.items()}
     if "required" in schema:
         shown["required"] = [name for name in schema["required"] if f"{at}{name}" not in hidden]
     if "items" in schema:
@@ -92,9 +94,9 @@ def _shown(schema: dict[str, Any], hidden: frozenset[str], at: str = "") -> dict
 
 
 def _lean(schema: dict[str, Any], *, optional: bool) -> dict[str, Any]:
-    """The same in fewer tokens: references resolved; no titles, no lengths, and of descriptions those of fields.
+    """A schema in fewer tokens: references resolved, no titles and lengths, descriptions of fields only.
 
-    `optional`: what may be null may as well be left out, and null is not mentioned.
+    `optional`: a field that may be null may be left out instead, so null is not mentioned.
     """
     parts: dict[str, Any] = schema.get("$defs", {})
 
@@ -111,7 +113,11 @@ def _lean(schema: dict[str, Any], *, optional: bool) -> dict[str, Any]:
             (given,) = [one for one in part["anyOf"] if one != {"type": "null"}]
             rest = {key: value for key, value in part.items() if key not in ("anyOf", "default")}
             return lean({**given, **rest})
-        kept = {key: value for key, value in part.items() if key not in _UNTOLD and value not in _UNSAID.get(key, ())}
+        kept = {
+            key: value
+            for key, value in part.items()
+            if key not in _OMITTED_KEYS and value not in _OMITTED_VALUES.get(key, ())
+        }
         fields = kept.pop("properties", None)
         if fields is not None:
             kept.pop("description", None)

@@ -1,32 +1,30 @@
-"""The tools that an agent sees: which operation each is, when to use it, and what it answers. One row is one tool."""
+"""Tools of the toolset `memory`, resources and instructions: which operation each is and when an agent uses it."""
 
 from collections.abc import Container
 from dataclasses import dataclass
 
 from daemon.api.operations import AnyOperation
-from daemon.api.operations.dreams import DREAM, STATUS
-from daemon.api.operations.notes import FEEL, NOTE, Mood
-from daemon.api.operations.search import BOOTSTRAP, SEARCH, STATE, WHY
+from daemon.api.operations.dreams import dream_now, dream_status
+from daemon.api.operations.notes import Mood, feel_event, working_memory_note
+from daemon.api.operations.search import memory_bootstrap, memory_search, memory_state, memory_why
 from daemon.mcp import session_replies as mcp_sessions
 from daemon.mcp.replies import (
     Bootstrap,
-    Condition,
-    Dreamed,
-    Findings,
-    Noted,
-    Origins,
+    DreamSummary,
+    LineOrigins,
+    SearchResults,
+    WorkspaceCondition,
     bootstrap,
     condition,
     dreamed,
     findings,
     findings_text,
     mood,
-    noted,
     origins,
 )
 from daemon.mcp.tool import Tool
 
-# Each sentence stands where its tool does.
+# A sentence is given when the agent has its tool.
 _SENTENCES = {
     "memory_bootstrap": "Your long-term memory. At session start read memory://bootstrap (or call memory_bootstrap).",
     "working_memory_note": "Note at once, with working_memory_note, whatever must survive this session.",
@@ -44,34 +42,33 @@ _PURPOSES = {
 
 
 def instructions(toolsets: Container[str]) -> str:
-    """What an agent is told of the tools that it has, and which toolsets its user could switch on."""
-    there = {tool.name for name, tools in TOOLSETS.items() if name in toolsets for tool in tools}
+    """Instructions for an agent with these toolsets; they also name the toolsets that its user could switch on."""
+    names = {tool.name for name, tools in TOOLSETS.items() if name in toolsets for tool in tools}
     off = [f"{name} ({_PURPOSES[name]})" for name in TOOLSETS if name not in toolsets]
-    told = [sentence for tool, sentence in _SENTENCES.items() if tool in there] + [_DATA]
-    return " ".join(told + ([f"Switched off (mcp.toolsets): {', '.join(off)}."] if off else []))
+    sentences = [sentence for tool, sentence in _SENTENCES.items() if tool in names] + [_DATA]
+    return " ".join(sentences + ([f"Switched off (mcp.toolsets): {', '.join(off)}."] if off else []))
 
 
 TOOLSETS: dict[str, tuple[Tool, ...]] = {
     "memory": (
         Tool(
-            NOTE,
+            working_memory_note,
             "Remember something beyond this session: decisions, facts, preferences, corrections, open ends. Call it "
             "when you learn it, not at the end. Durable on return; the next search finds it.",
-            Noted,
-            noted,
+            hides=frozenset({"text"}),  # the agent has just sent it
         ),
         Tool(
-            SEARCH,
+            memory_search,
             "Search long-term memory by meaning and words. Use before answering about the past, and with a crystal "
             "pointer's keywords.",
-            Findings,
+            SearchResults,
             findings,
             findings_text,
             reads=True,
             repeatable=True,
         ),
         Tool(
-            BOOTSTRAP,
+            memory_bootstrap,
             "Working memory and the newest notes. Read once, at session start.",
             Bootstrap,
             bootstrap,
@@ -80,30 +77,30 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             repeatable=True,
         ),
         Tool(
-            WHY,
+            memory_why,
             "Where a line of the working memory comes from: dream, operation, evidence. Use when you doubt it.",
-            Origins,
+            LineOrigins,
             origins,
             reads=True,
             repeatable=True,
         ),
         Tool(
-            DREAM,
+            dream_now,
             "Fold new notes into the working memory now. Seldom needed: it happens by itself. May take minutes.",
-            Dreamed,
+            DreamSummary,
             dreamed,
             hidden=("mode",),
         ),
         Tool(
-            STATUS,
+            dream_status,
             "Last and next dream, pending notes, spend, problems and what to do about them.",
-            Condition,
+            WorkspaceCondition,
             condition,
             reads=True,
             repeatable=True,
         ),
         Tool(
-            FEEL,
+            feel_event,
             "Mark that what just happened mattered, so that the next dream keeps it.",
             Mood,
             mood,
@@ -124,6 +121,6 @@ class Page:
 
 
 PAGES = (
-    Page("memory://bootstrap", "bootstrap", "What to read at session start", BOOTSTRAP),
-    Page("memory://state", "state", "MEMORY.md", STATE),
+    Page("memory://bootstrap", "bootstrap", "What to read at session start", memory_bootstrap),
+    Page("memory://state", "state", "MEMORY.md", memory_state),
 )

@@ -20,7 +20,7 @@ from daemon.config.paths import socket_path, token
 from daemon.config.settings import Config
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
-from daemon.mcp.http import streamable
+from daemon.mcp.http import Endpoint
 from daemon.observability import logs
 from daemon.process.sd_notify import Notifier
 from daemon.service import malloc
@@ -93,7 +93,7 @@ async def _serve(
     daemon = await asyncio.to_thread(Daemon, load, folders)
     daemon.port_problem = port_problem
     daemon.http = next((one.address for one in listeners if one.path is None), "")
-    mcp = streamable(daemon)
+    mcp = Endpoint(daemon)
     closing = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
@@ -106,7 +106,7 @@ async def _serve(
         )
         running = [group.create_task(task) for task in tasks]
         await signals.stop.wait()
-        logs.get().info("stop_begun", dreaming=daemon.household().dreaming)
+        logs.get().info("stop_begun", dreaming=daemon.info().dreaming)
         notifier.stopping("stopping; a dream that runs is checkpointed")
         for task in running:
             task.cancel()
@@ -132,7 +132,7 @@ async def _start(daemon: "Daemon", notifier: Notifier, listeners: list[Listener]
         await asyncio.sleep(_RETRY_SECONDS)
         await _start(daemon, notifier, listeners)
         return
-    info = daemon.household()
+    info = daemon.info()
     notifier.ready(_summary(daemon))
     logs.get().info(
         "started",
@@ -158,7 +158,7 @@ async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, signals: _Sign
             notifier.ready(f"the new configuration is refused, the old one stands: {Problem.of(error).what}")
         else:
             logs.configure(daemon.config.log.form, daemon.config.log.level)
-            logs.get().info("config_reloaded", workspaces=len(daemon.household().workspaces))
+            logs.get().info("config_reloaded", workspaces=len(daemon.info().workspaces))
             notifier.ready(_summary(daemon))
 
 
@@ -170,9 +170,9 @@ async def _notify_systemd(daemon: "Daemon", notifier: Notifier) -> None:
 
     async def ping() -> None:
         nonlocal reported_at
-        if daemon.unready() or time.monotonic() - daemon.last_tick < _HANGS_SECONDS:
+        if daemon.unready_reason() or time.monotonic() - daemon.last_tick < _HANGS_SECONDS:
             notifier.watchdog()
-        if time.monotonic() - reported_at > _STATUS_SECONDS and not daemon.unready():
+        if time.monotonic() - reported_at > _STATUS_SECONDS and not daemon.unready_reason():
             reported_at = time.monotonic()
             notifier.status(_summary(daemon))
 
@@ -198,7 +198,7 @@ async def guarded(task: str, work: Awaitable[None]) -> bool:
 
 
 def _summary(daemon: "Daemon") -> str:
-    info = daemon.household()
+    info = daemon.info()
     refused = [one.problem.what for one in info.workspaces if one.problem is not None]
     text = f"{len(info.workspaces) - len(refused)} workspaces, {info.dreaming} dreaming"
     if refused:

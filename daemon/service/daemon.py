@@ -110,13 +110,13 @@ class Daemon:
         """The counters."""
         return self._metrics
 
-    def unready(self) -> str:
+    def unready_reason(self) -> str:
         """Why it does not serve yet."""
         if self._stopping.is_set():
             return "the daemon is stopping"
         return "" if self._roster.ready else "the daemon is starting: it takes up its workspaces"
 
-    def household(self) -> DaemonInfo:
+    def info(self) -> DaemonInfo:
         """Version, addresses, workspaces and problems; reads no workspace's folder."""
         return DaemonInfo(
             version=version("dreamd"),
@@ -139,15 +139,15 @@ class Daemon:
         )
 
     def status(self) -> DaemonStatus:
-        """The status of every workspace; one that cannot be read shows with its problem in `household` alone."""
+        """The status of every workspace; one that cannot be read shows with its problem in `info` alone."""
         statuses = list[Status]()
         for managed in self._roster.all():
             if managed.keeper is not None and managed.hanging is None:
                 with suppress(DreamdError):
                     statuses.append(self._status(managed.keeper))
-        return DaemonStatus(self.household(), tuple(statuses))
+        return DaemonStatus(self.info(), tuple(statuses))
 
-    def adopt(self, root: Path, *, trust: bool = False) -> str:
+    def register(self, root: Path, *, trust: bool = False) -> str:
         """Keep the workspace with this root from now on, also after a restart; its name."""
         workspace = open_workspace(root)
         if trust:
@@ -155,13 +155,13 @@ class Daemon:
         workspace.require_own()
         return self._roster.add(workspace).name
 
-    def release(self, name: str) -> None:
-        """Keep it no more, until it is adopted by name again."""
+    def unregister(self, name: str) -> None:
+        """Keep it no more, until it is registered again."""
         self._roster.remove(name)
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """Access to this workspace; `told` is called after each step of a dream."""
+    def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
+        """Access to this workspace; `on_step` is called after each step of a dream."""
         managed = self._roster.get(name)
         keeper, hanging = managed.keeper, managed.hanging
         if hanging is None and (keeper is None or not keeper.holds_lock):
@@ -171,7 +171,7 @@ class Daemon:
             why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
             raise NotKeptError(f"{managed.root} is not in the daemon's keeping: {why.what}", why.advice)
         # Without the lock notes are still taken and status is given; the stores are refused, with the reason.
-        yield DaemonAccess(keeper, self._config, told, self._scheduler.dream, self._wake, self._service_status)
+        yield DaemonAccess(keeper, self._config, on_step, self._scheduler.dream, self._wake, self._service_status)
 
     # ------------------------------------------------------------ start, reload, stop
 

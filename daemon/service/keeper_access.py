@@ -38,7 +38,7 @@ class DaemonAccess:
 
     keeper: Keeper
     config: Config
-    tell: Callable[[Step], None]
+    on_step: Callable[[Step], None]
     submit: "Callable[[Keeper, Reason, Mode, Callable[[Step], None] | None], Future[Outcome]]"
     wake: Callable[[Keeper], None]
     service_status: Callable[[Keeper], ServiceStatus]
@@ -49,40 +49,38 @@ class DaemonAccess:
         """The keeper's."""
         return self.keeper.workspace
 
-    def reading(self) -> AbstractContextManager[Store]:
-        """The open stores, as for `store`; read-only ones while another process has the workspace."""
+    def read(self) -> AbstractContextManager[Store]:
+        """The open stores, as for `write`; read-only ones while another process has the workspace."""
         return self._noticing(
             self.keeper.store() if self.keeper.holds_lock else open_readonly(self.workspace, self.config)
         )
 
-    def store(self) -> AbstractContextManager[Store]:
+    def write(self) -> AbstractContextManager[Store]:
         """The open stores, also while a dream runs."""
         return self._noticing(self._kept().store())
 
-    def alone(self) -> AbstractContextManager[Store]:
-        """The stores for one user at a time. Raises BusyError while a dream runs, which may take minutes.
+    def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
+        """The stores for one user at a time. Raises BusyError while a dream runs, or waits for it with `wait`.
 
-        A pass, which takes seconds, is waited for.
+        A pass, which takes seconds, is always waited for. Retries instead of `wait` would come too late when dreams
+        follow each other.
         """
         keeper = self._kept()
-        self._after_pass(keeper)
-        return self._noticing(keeper.exclusive(wait=False))
+        if not wait:
+            self._after_pass(keeper)
+        return self._noticing(keeper.exclusive(wait=wait))
 
-    def in_turn(self) -> AbstractContextManager[Store]:
-        """Like `alone`, but waits for a running dream: retries would come too late when dreams follow each other."""
-        return self._noticing(self._kept().exclusive())
-
-    def vacant(self) -> AbstractContextManager[LockedWorkspace]:
+    def offline(self) -> AbstractContextManager[LockedWorkspace]:
         """The released workspace with a lock of this call's own; the keeper acquires it again afterwards."""
         keeper = self._kept()
         self._after_pass(keeper)
-        return self._offline(keeper)
+        return self._released(keeper)
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
         """Queue a dream before those that nobody waits for, and wait for it. Raises BusyError while one runs."""
         if self.keeper.dreaming:
             raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
-        return self.submit(self._kept(), reason, mode, self.told).result()
+        return self.submit(self._kept(), reason, mode, self.report).result()
 
     def dream_soon(self, reason: Reason) -> bool:
         """Queue a dream; a session's end is made durable first, and the schedule decides when it is dreamt for."""
@@ -99,17 +97,17 @@ class DaemonAccess:
         """The daemon's part of this workspace's status."""
         return self.service_status(self.keeper)
 
-    def told(self, step: Step) -> None:
+    def report(self, step: Step) -> None:
         """Report the step to the client."""
-        self.tell(step)
+        self.on_step(step)
 
-    def noted(self) -> None:
+    def mark_changed(self) -> None:
         """A note was written: have the scheduler look at once."""
         self.keeper.changed = True
         self.wake(self.keeper)
 
     @contextmanager
-    def _offline(self, keeper: Keeper) -> Iterator[LockedWorkspace]:
+    def _released(self, keeper: Keeper) -> Iterator[LockedWorkspace]:
         try:
             with keeper.offline(), acquire(self.workspace, COMMAND, _RELEASE_SECONDS) as lock:
                 yield LockedWorkspace(lock.check, keeper.embedding)

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.export import EXPORT, Export
-from daemon.api.operations.notes import NOTE, TakeNote
+from daemon.api.operations.notes import TakeNote, working_memory_note
+from daemon.api.operations.upkeep import Export, export_archive
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
@@ -61,7 +61,7 @@ class Agents:
         Segments(self.workspace).append(Note(text, datetime.now(UTC)))
 
     def over_the_socket(self, text: str) -> None:
-        self.home.client.call(self.workspace.root, NOTE, TakeNote(note=text))
+        self.home.client.call(self.workspace.root, working_memory_note, TakeNote(note=text))
 
     def by_appending(self, text: str) -> None:
         with self.workspace.scratch.open("ab", buffering=0) as log:
@@ -108,7 +108,7 @@ def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int
         while taken < backups or not daemon.events("dream_committed"):
             before = list(agents.acknowledged)
             target = home.folder / f"backup {taken}.zip"
-            done = home.client.call(workspace.root, EXPORT, Export(process=os.getpid()))
+            done = home.client.call(workspace.root, export_archive, Export(process=os.getpid()))
             Path(done.path).rename(target)
             there = Workspace(home.folder / f"restored {taken}")
             import_archive(target, there.root)
@@ -143,7 +143,7 @@ def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home,
     with home.serving() as daemon:
         gone = subprocess.Popen(["/bin/true"])
         gone.wait()
-        left = Path(home.client.call(workspace.root, EXPORT, Export(process=gone.pid)).path)
+        left = Path(home.client.call(workspace.root, export_archive, Export(process=gone.pid)).path)
         assert left.exists()
         ended = home.dreamd("export", workspace.root, "-o", home.folder / "x.zip", "--json")
         assert ended.status == 0, ended
@@ -295,8 +295,8 @@ def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) ->
     thread.start()
     try:
         assert began.wait(300)
-        desk = DaemonAccess(keeper, Config(), lambda _: None, None, lambda _: None, None)  # type: ignore[arg-type]
-        done = EXPORT.run(desk, Export())
+        access = DaemonAccess(keeper, Config(), lambda _: None, None, lambda _: None, None)  # type: ignore[arg-type]
+        done = export_archive.run(access, Export())
     finally:
         desk_is_left.set()
         thread.join()

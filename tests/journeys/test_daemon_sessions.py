@@ -8,7 +8,7 @@ from typing import Any
 
 from daemon import sessions
 from daemon.api.operations.session_items import Add, InSession, add, stats
-from daemon.api.operations.session_memory import Forget, Open, close, forget, open_
+from daemon.api.operations.session_memory import ForgetMemories, Open, close, forget, open_
 from daemon.workspace.stores import utc_now
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
@@ -93,7 +93,7 @@ def test_the_daemon_ticks_a_budget_by_itself_within_its_half_minute(home: Home) 
         daemon.ask(workspace, open_, Open(session_id="count", policy="budget", config=SMALL))
         for number in range(5):
             assert added(daemon, workspace, f"Decision {number}", "decision").evicted == ()
-        daemon.ask(workspace, forget, Forget(session_id="count", instruction="oldest"))
+        daemon.ask(workspace, forget, ForgetMemories(session_id="count", instruction="oldest"))
         assert daemon.ask(workspace, stats, InSession(session_id="count")).total_count == 5
         daemon.until(lambda: daemon.ask(workspace, stats, InSession(session_id="count")).total_count == 4)
         assert story(home, workspace, "count")[-2:] == [("hidden", "oldest"), ("archived", "forgotten")]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.forget import FORGET, Forget
 from daemon.api.operations.session_items import Add, Choice, add, list_
+from daemon.api.operations.upkeep import ForgetText, forget_text
 from daemon.config.registry import name_of
 from state.errors import ConfirmRequiredError
 from tests.support import lived
@@ -42,7 +42,7 @@ def test_the_daemon_forgets_and_goes_on(home: Home) -> None:
         noted(workspace, [f"It waits: {SECRET}"])
         assert any(SECRET in text for text in daemon.found(workspace, SECRET))
         with pytest.raises(ConfirmRequiredError):
-            daemon.ask(workspace, FORGET, Forget(text=SECRET))
+            daemon.ask(workspace, forget_text, ForgetText(text=SECRET))
         ended = home.dreamd("forget", SECRET, "--yes", "--json", "-w", workspace.root)
         assert ended.status == 0, ended
         assert ended.json["clean"] is True

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.search import Recalled, SearchReply
+from daemon.api.operations.search import SearchHit, SearchReply
 from daemon.config.settings import Config
 from daemon.mcp.replies import findings, findings_text
 from daemon.workspace.adoption import init_workspace
@@ -154,7 +154,7 @@ def test_poisoned_pages_and_files_never_stand_unquoted_and_are_found_marked(
 
 @pytest.mark.parametrize("one", POISONED, ids=lambda one: one.trick.value)
 def test_a_search_shows_an_agent_a_quotation_of_one_row_with_its_source(one: Poisoned) -> None:
-    hit = Recalled(
+    hit = SearchHit(
         "id", one.text, 0.9, "session", "general", one.trust.value, "", 1.0, utc_now(), 0.2, one.text, "", ""
     )
     head, row = findings_text(findings(SearchReply("q", good=True, arms=("lexical",), hits=(hit,)))).split("\n")

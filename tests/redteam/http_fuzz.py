@@ -23,8 +23,8 @@ from typing import Any
 from urllib.parse import quote
 
 from daemon.api.operations import OPERATIONS, AnyOperation
+from daemon.api.workers import Limits
 from daemon.http.openapi import document
-from daemon.http.workers import Limits
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running
 

@@ -19,9 +19,9 @@ import yaml
 
 from daemon.api.client import Client
 from daemon.api.operations import Operation, Request
-from daemon.api.operations.dreams import STATUS
+from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.operation import Nothing
-from daemon.api.operations.search import SEARCH, Search
+from daemon.api.operations.search import Search, memory_search
 from daemon.config.registry import add, name_of
 from daemon.dream.progress import Step
 from daemon.workspace.adoption import adopt, init_workspace
@@ -217,11 +217,11 @@ class Daemon:
         return self.home.client.call(workspace.root, operation, asked, told)
 
     def status(self, workspace: Workspace) -> Status:
-        return self.ask(workspace, STATUS, Nothing())
+        return self.ask(workspace, dream_status, Nothing())
 
     def found(self, workspace: Workspace, query: str) -> list[str]:
         """What a search finds."""
-        return [hit.text for hit in self.ask(workspace, SEARCH, Search(query=query, limit=20)).hits]
+        return [hit.text for hit in self.ask(workspace, memory_search, Search(query=query, limit=20)).hits]
 
     def kept(self, workspace: Workspace) -> Event:
         """The workspace as the daemon lists it; nothing is done for that."""

@@ -1,4 +1,4 @@
-"""Adding to what is remembered: notes, feelings, transcripts."""
+"""Operations that add to the memory: notes, hormone events, transcripts; and the mood."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Nothing, Operation, Request
+from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.dream.progress import Step
 from daemon.ingest.feelings import feel
 from daemon.ingest.transcripts import absorb_transcripts
@@ -41,24 +41,18 @@ class NoteTaken:
     crystal: str
 
 
-def _note(desk: WorkspaceAccess, asked: TakeNote) -> NoteTaken:
-    """Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken."""
-    note = Segments(desk.workspace).append(
-        Note(asked.note, utc_now(), asked.importance), desk.config.secrets.redaction
+@operation("working_memory_note", "/notes")
+def working_memory_note(access: WorkspaceAccess, request: TakeNote) -> NoteTaken:
+    """Append a note to the working memory.
+
+    It is durable when this returns, and the next search finds it.
+    """
+    # Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken.
+    note = Segments(access.workspace).append(
+        Note(request.note, utc_now(), request.importance), access.config.secrets.redaction
     )
-    desk.noted()
+    access.mark_changed()
     return NoteTaken(note.at, note.importance, note.text, "pending")
-
-
-NOTE = Operation(
-    name="working_memory_note",
-    method="POST",
-    path="/notes",
-    summary="Append a note to the working memory. It is durable when this returns, and the next search finds it.",
-    request=TakeNote,
-    reply=NoteTaken,
-    run=_note,
-)
 
 
 class Feel(Request):
@@ -79,43 +73,30 @@ class Mood:
     at: datetime
 
 
-def _feel(desk: WorkspaceAccess, asked: Feel) -> Mood:
-    with desk.store() as store:
+@operation("feel", "/feelings")
+def feel_event(access: WorkspaceAccess, request: Feel) -> Mood:
+    """Raise a hormone event: what just happened mattered.
+
+    Levels weigh what the next dream keeps.
+    """
+    with access.write() as store:
         now = utc_now()
-        feel(store, [asked.event], redacted(store, asked.because), now, now)
+        feel(store, [request.event], redacted(store, request.because), now, now)
         levels = _mood_of(store, now)
-    desk.noted()
+    access.mark_changed()
     return levels
 
 
-def _mood(desk: WorkspaceAccess, _: Nothing) -> Mood:
-    with desk.reading() as store:
+@operation("mood", "/mood", method="GET")
+def current_mood(access: WorkspaceAccess, _: Nothing) -> Mood:
+    """The hormone levels now."""
+    with access.read() as store:
         return _mood_of(store, utc_now())
 
 
 def _mood_of(store: Store, now: datetime) -> Mood:
     levels = store.feelings.levels(now)
     return Mood(levels.dopamine, levels.cortisol, levels.oxytocin, mood(levels), levels.at)
-
-
-FEEL = Operation(
-    name="feel",
-    method="POST",
-    path="/feelings",
-    summary="Raise a hormone event: what just happened mattered. Levels weigh what the next dream keeps.",
-    request=Feel,
-    reply=Mood,
-    run=_feel,
-)
-MOOD = Operation(
-    name="mood",
-    method="GET",
-    path="/mood",
-    summary="The hormone levels now.",
-    request=Nothing,
-    reply=Mood,
-    run=_mood,
-)
 
 
 class Ingest(Request):
@@ -135,16 +116,18 @@ class Ingested:
     problems: tuple[str, ...]
 
 
-def _ingest(desk: WorkspaceAccess, asked: Ingest) -> Ingested:
-    paths = [Path(path) for path in asked.paths]
+@operation("ingest", "/transcripts", remote=False, long=True)
+def ingest(access: WorkspaceAccess, request: Ingest) -> Ingested:
+    """Read transcripts of this machine into the long-term memory."""
+    paths = [Path(path) for path in request.paths]
     for path in paths:
         if not path.is_absolute():
             raise UsageError(f"{path} is no absolute path", "name the file from the root on")
-    with desk.alone() as store:
-        return _read(store, paths, desk)
+    with access.exclusive() as store:
+        return _ingest_files(store, paths, access)
 
 
-def _read(store: Store, paths: list[Path], desk: WorkspaceAccess) -> Ingested:
+def _ingest_files(store: Store, paths: list[Path], access: WorkspaceAccess) -> Ingested:
     before, files, unread, turns, problems = store.crystals.count(), 0, 0, 0, list[str]()
     for path in (file for named in paths for file in _files(named)):
         files += 1
@@ -153,34 +136,21 @@ def _read(store: Store, paths: list[Path], desk: WorkspaceAccess) -> Ingested:
             problems.append(f"{path} does not exist; check the path")
             continue
         vouch(store.workspace, path)
-        found = absorb_transcripts(store, [path], utc_now(), lambda line: desk.told(Step("ingest", line)))
-        turns += found.turns
-        problems += found.problems
-        unread += bool(found.problems and not found.turns)
+        absorbed = absorb_transcripts(store, [path], utc_now(), lambda line: access.report(Step("ingest", line)))
+        turns += absorbed.turns
+        problems += absorbed.problems
+        unread += bool(absorbed.problems and not absorbed.turns)
     if not files:
         raise NothingToDoError("there are no files in these folders", "name the files or another folder")
     if waiting := store.crystals.vectors.waiting()[0]:
-        desk.told(Step("embed", f"{waiting:,} crystals to embed"))
+        access.report(Step("embed", f"{waiting:,} crystals to embed"))
         store.embed()
     return Ingested(files, unread, turns, store.crystals.count() - before, tuple(problems))
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, or those below the folder; hidden ones only where they are named."""
+    """The file, or those below the folder without the hidden ones."""
     if not path.is_dir():
         return [path]
     found = (file for file in sorted(below(path)) if file.is_file())
     return [file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-
-
-INGEST = Operation(
-    name="ingest",
-    method="POST",
-    path="/transcripts",
-    summary="Read transcripts of this machine into the long-term memory.",
-    request=Ingest,
-    reply=Ingested,
-    run=_ingest,
-    remote=False,
-    long=True,
-)

@@ -1,16 +1,19 @@
-"""What an operation is: a name, what it is asked, what it answers, and one function that every window calls."""
+"""Operation: one thing that can be asked of a workspace, as the command line, HTTP and MCP all call it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daemon.api.access import WorkspaceAccess
 
+_MOST_PROBLEMS = 20
+_LONGEST_NAME = 100
+
 
 class Request(BaseModel):
-    """What is asked: the fields are the arguments, their descriptions are what a caller reads."""
+    """The arguments of an operation, one a field; the fields' descriptions are what a caller reads."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -20,39 +23,52 @@ class Request(BaseModel):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
+def problems_of(error: ValidationError) -> list[tuple[str, str]]:
+    """The path of each invalid argument and what is wrong with it; values are left out, since they may be private."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
+    return [
+        (".".join(str(step) for step in one["loc"])[:_LONGEST_NAME], one["msg"][:1].lower() + one["msg"][1:])
+        for one in errors
+    ]
+
+
 class Nothing(Request):
     """An operation without arguments."""
 
 
-Asked = TypeVar("Asked", bound=Request)
-Answer = TypeVar("Answer")
+RequestT = TypeVar("RequestT", bound=Request)
+ReplyT = TypeVar("ReplyT")
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Generic[Asked, Answer]):
+class Operation(Generic[RequestT, ReplyT]):
     """One thing that can be asked of a workspace.
 
     `path` is below /v1/workspaces/{workspace}; a GET takes the request's fields as its query, a POST as JSON.
-    `reply` is a frozen dataclass; `state.codec` reads and writes it. An operation that is not `remote` is for the
-    Unix socket alone: it names files of this machine. A `long` one may take minutes, as a dream does. A POST that
-    `reads` may be asked again, as every GET: a search counts its hits, and no more.
+    `reply` is a frozen dataclass; `state.codec` reads and writes it. An operation that is not `remote` names files of
+    this machine and is for the Unix socket alone. A `long` one may take minutes, as a dream does. A POST that `reads`
+    may be repeated like a GET: a search counts its hits and changes nothing else.
     """
 
     name: str
     method: Literal["GET", "POST"]
     path: str
     summary: str
-    request: type[Asked]
-    reply: type[Answer]
-    run: Callable[[WorkspaceAccess, Asked], Answer]
+    request: type[RequestT]
+    reply: type[ReplyT]
+    run: Callable[[WorkspaceAccess, RequestT], ReplyT]
     remote: bool = True
     long: bool = False
     reads: bool = False
 
     @property
     def only_reads(self) -> bool:
-        """Whether asking twice is asking once."""
+        """Whether doing it twice leaves the same as doing it once."""
         return self.reads or self.method == "GET"
+
+    def takes_long(self, request: RequestT) -> bool:
+        """Whether this call may take minutes; a dream that is only queued does not."""
+        return self.long and getattr(request, "wait", True)
 
 
 AnyOperation = Operation[Any, Any]
@@ -63,14 +79,15 @@ def operation(
     path: str,
     *,
     method: Literal["GET", "POST"] = "POST",
+    remote: bool = True,
     long: bool = False,
     reads: bool = False,
-) -> Callable[[Callable[[WorkspaceAccess, Asked], Answer]], Operation[Asked, Answer]]:
-    """Make an operation of the function below: its annotations say what is asked and answered, its docstring why."""
+) -> Callable[[Callable[[WorkspaceAccess, RequestT], ReplyT]], Operation[RequestT, ReplyT]]:
+    """Make an operation of a function: its annotations are the request and the reply, its docstring the summary."""
 
-    def made(run: Callable[[WorkspaceAccess, Asked], Answer]) -> Operation[Asked, Answer]:
-        asked, answer = (get_type_hints(run)[key] for key in ("asked", "return"))
+    def decorate(run: Callable[[WorkspaceAccess, RequestT], ReplyT]) -> Operation[RequestT, ReplyT]:
+        _, request, reply = get_type_hints(run).values()
         summary = " ".join((run.__doc__ or "").split())
-        return Operation(name, method, path, summary, asked, answer, run, long=long, reads=reads)
+        return Operation(name, method, path, summary, request, reply, run, remote=remote, long=long, reads=reads)
 
-    return made
+    return decorate

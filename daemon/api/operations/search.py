@@ -1,4 +1,4 @@
-"""Asking what is remembered: the search, the bootstrap, MEMORY.md itself, and where a line comes from."""
+"""Operations that read the memory: search, bootstrap, MEMORY.md itself, and the provenance of a line."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pydantic import AwareDatetime, Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Nothing, Operation, Request
+from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.api.provenance import LineHistory, why
-from daemon.api.search import look, recall
+from daemon.api.search import recall, search
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
@@ -46,7 +46,7 @@ class Search(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class SearchHit:
     """One result. `score` in [0, 1]; `provenance` is file:lines@hash, empty when it came from no file."""
 
     id: str
@@ -88,37 +88,42 @@ class SearchReply:
     query: str
     good: bool
     arms: tuple[str, ...]
-    hits: tuple[Recalled, ...]
+    hits: tuple[SearchHit, ...]
     archived: tuple[Archived, ...] = ()
 
 
-def _search(desk: WorkspaceAccess, asked: Search) -> SearchReply:
-    """While another process holds the workspace it is only read: a note of this minute may be missed then."""
+@operation("memory_search", "/search", reads=True)
+def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
+    """Search the long-term memory by meaning and by words.
+
+    Use it before you answer from memory, and with the keywords of a crystal pointer.
+    """
+    # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
-        with desk.store() as store:
-            found = recall(store, asked.query, asked.limit, asked.filters)
-            left = _archived(desk, store, asked, found)
+        with access.write() as store:
+            found = recall(store, request.query, request.limit, request.filters)
+            left = _archived(access, store, request, found)
     except (BusyError, ForeignError) as why:
-        with desk.reading() as store:
+        with access.read() as store:
             store.notice(f"searched as it stands: {why}")
-            found = look(store, asked.query, asked.limit, asked.filters)
-            left = _archived(desk, store, asked, found)
-    if desk.workspace.foreign:  # it says of itself what it likes
+            found = search(store, request.query, request.limit, request.filters)
+            left = _archived(access, store, request, found)
+    if access.workspace.foreign:  # it says of itself what it likes
         hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in found.hits]
         found = replace(found, hits=tuple(hits))
-    return SearchReply(asked.query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits), left)
+    return SearchReply(request.query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits), left)
 
 
-def _archived(desk: WorkspaceAccess, store: Store, asked: Search, found: Findings) -> tuple[Archived, ...]:
+def _archived(access: WorkspaceAccess, store: Store, request: Search, found: Findings) -> tuple[Archived, ...]:
     """Of the archive, what is not among the crystals that were found."""
     now, known = utc_now(), {hit.crystal.text for hit in found.hits}
-    left = left_behind(store, asked.query, asked.limit, asked.filters, now) if asked.archived else ()
+    left = left_behind(store, request.query, request.limit, request.filters, now) if request.archived else ()
     return tuple(
         Archived(
             id=item.id,
             session=item.session,
             text=text,
-            trust=Trust.WEB.value if desk.workspace.foreign else trust_of(item).value,
+            trust=Trust.WEB.value if access.workspace.foreign else trust_of(item).value,
             age_days=max(0.0, (now - item.created_at).total_seconds() / 86_400),
             created_at=item.created_at,
             importance=item.importance,
@@ -128,9 +133,9 @@ def _archived(desk: WorkspaceAccess, store: Store, asked: Search, found: Finding
     )
 
 
-def _recalled(hit: Hit) -> Recalled:
+def _recalled(hit: Hit) -> SearchHit:
     crystal = hit.crystal
-    return Recalled(
+    return SearchHit(
         id=crystal.id,
         text=crystal.text,
         score=hit.score,
@@ -147,20 +152,7 @@ def _recalled(hit: Hit) -> Recalled:
     )
 
 
-SEARCH = Operation(
-    name="memory_search",
-    method="POST",
-    path="/search",
-    summary="Search the long-term memory by meaning and by words. Use it before you answer from memory, and with the "
-    "keywords of a crystal pointer.",
-    request=Search,
-    reply=SearchReply,
-    run=_search,
-    reads=True,
-)
-
-
-class Read(Request):
+class BootstrapRequest(Request):
     """For which reader."""
 
     context_window: int | None = Field(
@@ -179,36 +171,26 @@ class BootstrapReply:
     truncated: bool
 
 
-def _bootstrap(desk: WorkspaceAccess, asked: Read) -> BootstrapReply:
-    window = asked.context_window or desk.config.dream.context_window
-    notes, redaction = Segments(desk.workspace).each_pending(), desk.config.secrets.redaction
-    unforgotten = buried_in(desk.workspace.database).without
-    return _waking(bootstrap(_memory(desk), notes, window, redaction=redaction, shown_of=unforgotten))
+@operation("memory_bootstrap", "/bootstrap", method="GET")
+def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> BootstrapReply:
+    """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""  # noqa: E501 - one line of prose
+    window = request.context_window or access.config.dream.context_window
+    notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
+    unforgotten = buried_in(access.workspace.database).without
+    return _bootstrap_reply(bootstrap(_document(access), notes, window, redaction=redaction, shown_of=unforgotten))
 
 
-def _waking(ready: Bootstrap) -> BootstrapReply:
+def _bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
     return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
 
 
-def _memory(desk: WorkspaceAccess) -> str:
-    content = Disk(desk.workspace.root).read_if_there(desk.workspace.document) or b""
+def _document(access: WorkspaceAccess) -> str:
+    content = Disk(access.workspace.root).read_if_there(access.workspace.document) or b""
     return content.decode(errors="replace")
 
 
-BOOTSTRAP = Operation(
-    name="memory_bootstrap",
-    method="GET",
-    path="/bootstrap",
-    summary="What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded "
-    "in yet.",
-    request=Read,
-    reply=BootstrapReply,
-    run=_bootstrap,
-)
-
-
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryDocument:
     """MEMORY.md as it stands, without secrets. `version` is the last committed one; 0 before the first."""
 
     text: str
@@ -216,22 +198,13 @@ class Memory:
     read_at: datetime
 
 
-def _state(desk: WorkspaceAccess, _: Nothing) -> Memory:
-    with desk.reading() as store:
+@operation("memory_state", "/state", method="GET")
+def memory_state(access: WorkspaceAccess, _: Nothing) -> MemoryDocument:
+    """MEMORY.md as it stands, and its version."""
+    with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
-        text = desk.config.secrets.redaction.of(_memory(desk))
-        return Memory(text, store.lineage.last_version(), datetime.now(UTC))
-
-
-STATE = Operation(
-    name="memory_state",
-    method="GET",
-    path="/state",
-    summary="MEMORY.md as it stands, and its version.",
-    request=Nothing,
-    reply=Memory,
-    run=_state,
-)
+        text = access.config.secrets.redaction.of(_document(access))
+        return MemoryDocument(text, store.lineage.last_version(), datetime.now(UTC))
 
 
 class Why(Request):
@@ -247,17 +220,8 @@ class WhyReply:
     lines: tuple[LineHistory, ...]
 
 
-def _why(desk: WorkspaceAccess, asked: Why) -> WhyReply:
-    with desk.reading() as store:
-        return WhyReply(why(store, asked.text))
-
-
-WHY = Operation(
-    name="memory_why",
-    method="GET",
-    path="/why",
-    summary="Where a line of MEMORY.md comes from: dream, operation, evidence, file and lines.",
-    request=Why,
-    reply=WhyReply,
-    run=_why,
-)
+@operation("memory_why", "/why", method="GET")
+def memory_why(access: WorkspaceAccess, request: Why) -> WhyReply:
+    """Where a line of MEMORY.md comes from: dream, operation, evidence, file and lines."""
+    with access.read() as store:
+        return WhyReply(why(store, request.text))

@@ -1,4 +1,4 @@
-"""The fifteen tools of a session's working memory, under the names and with the fields that they have always had."""
+"""The fifteen operations on the working memory of a session, `working_memory_…`."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal, TypeVar
@@ -35,14 +35,14 @@ Importance = Annotated[
     float, BeforeValidator(from_scale), Field(ge=0, le=1), WithJsonSchema({"type": ["number", "string"]})
 ]
 
-Asked = TypeVar("Asked", bound=Request)
-Answer = TypeVar("Answer")
+RequestT = TypeVar("RequestT", bound=Request)
+ReplyT = TypeVar("ReplyT")
 
 
 def tool(
     name: str, *, reads: bool = False, long: bool = False
-) -> Callable[[Callable[[WorkspaceAccess, Asked], Answer]], Operation[Asked, Answer]]:
-    """An operation on sessions."""
+) -> Callable[[Callable[[WorkspaceAccess, RequestT], ReplyT]], Operation[RequestT, ReplyT]]:
+    """An operation at /sessions/NAME."""
     return operation(name, f"/sessions/{name}", reads=reads, long=long)
 
 
@@ -87,23 +87,23 @@ class Add(InSession):
     step_index: int | None = Field(default=None, ge=0, le=2**53, description="The turn; else the current one")
 
 
-def draft_of(asked: InSession) -> sessions.Draft:
+def draft_of(request: InSession) -> sessions.Draft:
     """The new memory of a request."""
-    return sessions.Draft(**{name: value for name, value in asked.given.items() if name != "session_id"})
+    return sessions.Draft(**{name: value for name, value in request.given.items() if name != "session_id"})
 
 
 @tool("working_memory_add")
-def add(desk: WorkspaceAccess, asked: Add) -> Added:
+def add(access: WorkspaceAccess, request: Add) -> Added:
     """Keep something in mind for this session."""
-    with desk.store() as store:
-        return sessions.add(store, asked.session_id, draft_of(asked), utc_now())
+    with access.write() as store:
+        return sessions.add(store, request.session_id, draft_of(request), utc_now())
 
 
 @tool("working_memory_get")
-def get(desk: WorkspaceAccess, asked: OfMemory) -> Memory:
+def get(access: WorkspaceAccess, request: OfMemory) -> Memory:
     """One memory by its id; counts as an access, and may promote it."""
-    with desk.store() as store:
-        return sessions.get(store, asked.session_id, asked.memory_id, utc_now())
+    with access.write() as store:
+        return sessions.get(store, request.session_id, request.memory_id, utc_now())
 
 
 class Choice(Listed):
@@ -114,80 +114,80 @@ class Choice(Listed):
 
 
 @tool("working_memory_list", reads=True)
-def list_(desk: WorkspaceAccess, asked: Choice) -> Memories:
+def list_(access: WorkspaceAccess, request: Choice) -> Memories:
     """What this session has in mind, the oldest first."""
-    with desk.reading() as store:
+    with access.read() as store:
         return sessions.list_memories(
             store,
-            asked.session_id,
+            request.session_id,
             utc_now(),
-            include_expired=asked.include_expired,
-            include_promoted=asked.include_promoted,
-            wanted=asked.wanted,
+            include_expired=request.include_expired,
+            include_promoted=request.include_promoted,
+            wanted=request.wanted,
         )
 
 
 @tool("working_memory_promote")
-def promote(desk: WorkspaceAccess, asked: OfMemory) -> LongTerm:
+def promote(access: WorkspaceAccess, request: OfMemory) -> LongTerm:
     """Make a memory long-term now; memory_search finds it from then on."""
-    with desk.store() as store:
-        return sessions.promote(store, asked.session_id, asked.memory_id, utc_now())
+    with access.write() as store:
+        return sessions.promote(store, request.session_id, request.memory_id, utc_now())
 
 
 @tool("working_memory_clear_session")
-def clear(desk: WorkspaceAccess, asked: InSession) -> Cleared:
+def clear(access: WorkspaceAccess, request: InSession) -> Cleared:
     """Clear the session's mind; what was in it can be recalled."""
-    with desk.store() as store:
-        return sessions.clear_session(store, asked.session_id, utc_now())
+    with access.write() as store:
+        return sessions.clear_session(store, request.session_id, utc_now())
 
 
 @tool("working_memory_stats", reads=True)
-def stats(desk: WorkspaceAccess, asked: InSession) -> Standing:
+def stats(access: WorkspaceAccess, request: InSession) -> Standing:
     """Counts, limits, utilisation, and who leaves next and why."""
-    with desk.reading() as store:
-        return sessions.stats(store, asked.session_id, utc_now())
+    with access.read() as store:
+        return sessions.stats(store, request.session_id, utc_now())
 
 
 @tool("working_memory_expire")
-def expire(desk: WorkspaceAccess, asked: OfMemory) -> Done:
+def expire(access: WorkspaceAccess, request: OfMemory) -> Done:
     """Let a memory's time be over now."""
-    with desk.store() as store:
-        return sessions.expire(store, asked.session_id, asked.memory_id, utc_now())
+    with access.write() as store:
+        return sessions.expire(store, request.session_id, request.memory_id, utc_now())
 
 
 @tool("working_memory_extend_ttl")
-def extend_ttl(desk: WorkspaceAccess, asked: OfMemory) -> Extended:
+def extend_ttl(access: WorkspaceAccess, request: OfMemory) -> Extended:
     """Let a memory live as long again as its priority says."""
-    with desk.store() as store:
-        return sessions.extend_ttl(store, asked.session_id, asked.memory_id, utc_now())
+    with access.write() as store:
+        return sessions.extend_ttl(store, request.session_id, request.memory_id, utc_now())
 
 
 @tool("working_memory_export", reads=True)
-def export(desk: WorkspaceAccess, asked: Listed) -> Memories:
+def export(access: WorkspaceAccess, request: Listed) -> Memories:
     """All memories of the session, and those that left it as long-term records."""
-    with desk.reading() as store:
-        return sessions.export(store, asked.session_id, asked.wanted)
+    with access.read() as store:
+        return sessions.export(store, request.session_id, request.wanted)
 
 
 @tool("working_memory_list_pending", reads=True)
-def list_pending(desk: WorkspaceAccess, asked: Listed) -> Pending:
+def list_pending(access: WorkspaceAccess, request: Listed) -> Pending:
     """Memories that have earned promotion."""
-    with desk.reading() as store:
-        return sessions.list_pending(store, asked.session_id, utc_now(), asked.wanted)
+    with access.read() as store:
+        return sessions.list_pending(store, request.session_id, utc_now(), request.wanted)
 
 
 @tool("working_memory_list_expired", reads=True)
-def list_expired(desk: WorkspaceAccess, asked: Listed) -> Memories:
+def list_expired(access: WorkspaceAccess, request: Listed) -> Memories:
     """Memories whose time is over and that the next cleanup takes."""
-    with desk.reading() as store:
-        return sessions.list_expired(store, asked.session_id, utc_now(), asked.wanted)
+    with access.read() as store:
+        return sessions.list_expired(store, request.session_id, utc_now(), request.wanted)
 
 
 @tool("working_memory_list_promoted", reads=True)
-def list_promoted(desk: WorkspaceAccess, asked: Listed) -> Memories:
+def list_promoted(access: WorkspaceAccess, request: Listed) -> Memories:
     """Memories that are long-term records too."""
-    with desk.reading() as store:
-        return sessions.list_promoted(store, asked.session_id, asked.wanted)
+    with access.read() as store:
+        return sessions.list_promoted(store, request.session_id, request.wanted)
 
 
 class Bulk(InSession):
@@ -199,10 +199,10 @@ class Bulk(InSession):
 
 
 @tool("working_memory_bulk_promote", long=True)
-def bulk_promote(desk: WorkspaceAccess, asked: Bulk) -> BulkPromoted:
+def bulk_promote(access: WorkspaceAccess, request: Bulk) -> BulkPromoted:
     """Promote several memories; one that fails does not keep the others."""
-    with desk.store() as store:
-        return sessions.bulk_promote(store, asked.session_id, asked.memory_ids, utc_now())
+    with access.write() as store:
+        return sessions.bulk_promote(store, request.session_id, request.memory_ids, utc_now())
 
 
 class Relate(OfMemory):
@@ -214,10 +214,10 @@ class Relate(OfMemory):
 
 
 @tool("working_memory_relation_add")
-def relation_add(desk: WorkspaceAccess, asked: Relate) -> Done:
+def relation_add(access: WorkspaceAccess, request: Relate) -> Done:
     """Relate a memory to something else; promotion keeps it."""
-    with desk.store() as store:
-        return sessions.relation_add(store, now=utc_now(), **asked.given)
+    with access.write() as store:
+        return sessions.relation_add(store, now=utc_now(), **request.given)
 
 
 class Find(Choice):
@@ -229,19 +229,19 @@ class Find(Choice):
 
 
 @tool("working_memory_search", reads=True)
-def search(desk: WorkspaceAccess, asked: Find) -> SearchResult:
+def search(access: WorkspaceAccess, request: Find) -> SearchResult:
     """Search what this session has in mind."""
-    with desk.reading() as store:
+    with access.read() as store:
         return sessions.search(
             store,
-            asked.session_id,
+            request.session_id,
             utc_now(),
-            asked.query,
-            asked.tags,
-            asked.priority,
-            include_expired=asked.include_expired,
-            include_promoted=asked.include_promoted,
-            wanted=asked.wanted,
+            request.query,
+            request.tags,
+            request.priority,
+            include_expired=request.include_expired,
+            include_promoted=request.include_promoted,
+            wanted=request.wanted,
         )
 
 

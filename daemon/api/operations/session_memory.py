@@ -1,4 +1,4 @@
-"""Sessions as a whole: opening and closing, the tools of the bounded and the token-limited designs, their story."""
+"""Operations on sessions: open and close, the `memory_…` tools of bounded sessions, events, preview, sweep."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,17 +55,17 @@ class Open(InSession):
 
 
 @tool("session_open")
-def open_(desk: WorkspaceAccess, asked: Open) -> Opened:
+def open_(access: WorkspaceAccess, request: Open) -> Opened:
     """Open a session with a policy of its own; one that is never opened is ttl."""
-    with desk.store() as store:
-        return sessions.session_open(store, asked.session_id, utc_now(), asked.policy, asked.config)
+    with access.write() as store:
+        return sessions.session_open(store, request.session_id, utc_now(), request.policy, request.config)
 
 
 @tool("session_close")
-def close(desk: WorkspaceAccess, asked: InSession) -> Closed:
+def close(access: WorkspaceAccess, request: InSession) -> Closed:
     """End a session; the next dream takes in what mattered in it."""
-    with desk.store() as store:
-        return sessions.close_session(store, asked.session_id, utc_now())
+    with access.write() as store:
+        return sessions.close_session(store, request.session_id, utc_now())
 
 
 class Memorize(InSession):
@@ -85,10 +85,10 @@ class Memorize(InSession):
 
 
 @tool("memory_memorize")
-def memorize(desk: WorkspaceAccess, asked: Memorize) -> Memorized:
+def memorize(access: WorkspaceAccess, request: Memorize) -> Memorized:
     """Keep something in mind within the session's limits; says what had to leave."""
-    with desk.store() as store:
-        return sessions.memorize(store, asked.session_id, draft_of(asked), utc_now())
+    with access.write() as store:
+        return sessions.memorize(store, request.session_id, draft_of(request), utc_now())
 
 
 class Reassess(OfMemory):
@@ -98,10 +98,10 @@ class Reassess(OfMemory):
 
 
 @tool("memory_reassess")
-def reassess(desk: WorkspaceAccess, asked: Reassess) -> Memory:
+def reassess(access: WorkspaceAccess, request: Reassess) -> Memory:
     """Change the importance of a memory."""
-    with desk.store() as store:
-        return sessions.reassess(store, asked.session_id, asked.memory_id, asked.importance, utc_now())
+    with access.write() as store:
+        return sessions.reassess(store, request.session_id, request.memory_id, request.importance, utc_now())
 
 
 class Filters(Request):
@@ -121,14 +121,14 @@ class Remember(Listed):
 
 
 @tool("memory_remember", reads=True)
-def remember(desk: WorkspaceAccess, asked: Remember) -> Memories:
+def remember(access: WorkspaceAccess, request: Remember) -> Memories:
     """What the session has in mind about something, the most important and newest first."""
-    with desk.reading() as store:
-        filters = asked.filters.model_dump(exclude_none=True)
-        return sessions.remember(store, asked.session_id, utc_now(), asked.prompt, filters, asked.wanted)
+    with access.read() as store:
+        filters = request.filters.model_dump(exclude_none=True)
+        return sessions.remember(store, request.session_id, utc_now(), request.prompt, filters, request.wanted)
 
 
-class Forget(InSession):
+class ForgetMemories(InSession):
     """What to forget, and how."""
 
     instruction: str = Field(
@@ -141,14 +141,14 @@ class Forget(InSession):
 
 
 @tool("memory_forget")
-def forget(desk: WorkspaceAccess, asked: Forget) -> Forgot:
+def forget(access: WorkspaceAccess, request: ForgetMemories) -> Forgot:
     """Forget by instruction: softly hidden, or purged, with the crystal that it became."""
-    with desk.store() as store:
-        return sessions.forget(store, now=utc_now(), traces=_traces, **asked.given)
+    with access.write() as store:
+        return sessions.forget(store, now=utc_now(), traces=_occurrences, **request.given)
 
 
-def _traces(store: Store, text: str, now: datetime) -> dict[str, int]:
-    """Where a text still stands, and how often: what forgetting it everywhere would erase."""
+def _occurrences(store: Store, text: str, now: datetime) -> dict[str, int]:
+    """Where a text still occurs, and how often: what forgetting it everywhere would erase."""
     return {trace.place: trace.count for trace in preview_forget(store, ForgetRequest(text), now).traces}
 
 
@@ -160,17 +160,17 @@ class Summarize(InSession):
 
 
 @tool("memory_summarize", reads=True)
-def summarize(desk: WorkspaceAccess, asked: Summarize) -> Summary:
+def summarize(access: WorkspaceAccess, request: Summarize) -> Summary:
     """A summary of what the session has in mind, with its sources."""
-    with desk.reading() as store:
-        return sessions.summarize(store, asked.session_id, utc_now(), asked.scope, asked.token_limit)
+    with access.read() as store:
+        return sessions.summarize(store, request.session_id, utc_now(), request.scope, request.token_limit)
 
 
 @tool("memory_capacity", reads=True)
-def capacity(desk: WorkspaceAccess, asked: InSession) -> Capacity:
+def capacity(access: WorkspaceAccess, request: InSession) -> Capacity:
     """How full the session is."""
-    with desk.reading() as store:
-        return sessions.capacity(store, asked.session_id)
+    with access.read() as store:
+        return sessions.capacity(store, request.session_id)
 
 
 class Assemble(InSession):
@@ -181,10 +181,10 @@ class Assemble(InSession):
 
 
 @tool("memory_context", reads=True)
-def context(desk: WorkspaceAccess, asked: Assemble) -> WorkingContext:
+def context(access: WorkspaceAccess, request: Assemble) -> WorkingContext:
     """The session's memories as one text for a model's context."""
-    with desk.reading() as store:
-        return sessions.context(store, asked.session_id, utc_now(), asked.strategy, asked.max_tokens)
+    with access.read() as store:
+        return sessions.context(store, request.session_id, utc_now(), request.strategy, request.max_tokens)
 
 
 class Recall(Listed):
@@ -195,17 +195,17 @@ class Recall(Listed):
 
 
 @tool("memory_recall")
-def recall(desk: WorkspaceAccess, asked: Recall) -> Recalled:
+def recall(access: WorkspaceAccess, request: Recall) -> Recalled:
     """Find what left the session; under hybrid the best comes back."""
-    with desk.store() as store:
-        return sessions.recall(store, asked.session_id, asked.query, utc_now(), asked.wanted)
+    with access.write() as store:
+        return sessions.recall(store, request.session_id, request.query, utc_now(), request.wanted)
 
 
 @tool("memory_restore")
-def restore(desk: WorkspaceAccess, asked: OfMemory) -> Restored:
+def restore(access: WorkspaceAccess, request: OfMemory) -> Restored:
     """Put a memory back that left the session, or was softly forgotten."""
-    with desk.store() as store:
-        return sessions.restore(store, asked.session_id, asked.memory_id, utc_now())
+    with access.write() as store:
+        return sessions.restore(store, request.session_id, request.memory_id, utc_now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +217,14 @@ class SessionList:
 
 
 @operation("session_list", "/sessions", method="GET")
-def list_(desk: WorkspaceAccess, asked: Part) -> SessionList:
+def list_(access: WorkspaceAccess, request: Part) -> SessionList:
     """The sessions, the latest first."""
-    with desk.reading() as store:
-        found = sessions.session_list(store, asked.wanted)
+    with access.read() as store:
+        found = sessions.session_list(store, request.wanted)
         return SessionList(found.items, found.next_cursor)
 
 
-class Story(InSession):
+class EventsRequest(InSession):
     """Of a session, or of one of its memories."""
 
     memory_id: str | None = Field(default=None, min_length=1, max_length=1_000)
@@ -240,10 +240,12 @@ class Events:
 
 
 @tool("session_events", reads=True)
-def events(desk: WorkspaceAccess, asked: Story) -> Events:
+def events(access: WorkspaceAccess, request: EventsRequest) -> Events:
     """What entered and left a session, when and why."""
-    with desk.reading() as store:
-        return Events(sessions.session_events(store, asked.session_id, asked.limit, asked.cursor, asked.memory_id))
+    with access.read() as store:
+        return Events(
+            sessions.session_events(store, request.session_id, request.limit, request.cursor, request.memory_id)
+        )
 
 
 class Next(Listed):
@@ -253,17 +255,17 @@ class Next(Listed):
 
 
 @tool("session_preview", reads=True)
-def preview(desk: WorkspaceAccess, asked: Next) -> Preview:
+def preview(access: WorkspaceAccess, request: Next) -> Preview:
     """Who would leave next, and why; nothing leaves."""
-    with desk.reading() as store:
-        return sessions.preview(store, asked.session_id, utc_now(), asked.wanted)
+    with access.read() as store:
+        return sessions.preview(store, request.session_id, utc_now(), request.wanted)
 
 
 @tool("session_sweep")
-def sweep(desk: WorkspaceAccess, asked: InSession) -> Maintained:
+def sweep(access: WorkspaceAccess, request: InSession) -> Maintained:
     """Let leave now what has outlived its time, whatever the policy waits for."""
-    with desk.store() as store:
-        return sessions.sweep(store, asked.session_id, utc_now())
+    with access.write() as store:
+        return sessions.sweep(store, request.session_id, utc_now())
 
 
 SESSION_MINDS = (

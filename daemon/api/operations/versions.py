@@ -1,5 +1,6 @@
-"""Versions of MEMORY.md: which there are, what changed, going back, and deciding what was proposed."""
+"""Operations on versions of MEMORY.md: history, diff, restore, and the decision on proposals."""
 
+import difflib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -7,8 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.diff import unified
-from daemon.api.operations.operation import Operation, Request
+from daemon.api.operations.operation import Request, operation
 from daemon.dream.proposals import approve, decline
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store, utc_now
@@ -30,20 +30,19 @@ class Versions:
     versions: tuple[Version, ...]
 
 
-def _history(desk: WorkspaceAccess, asked: History) -> Versions:
-    with desk.reading() as store:
-        return Versions(tuple(store.lineage.versions(asked.limit)))
+@operation("history", "/versions", method="GET")
+def history(access: WorkspaceAccess, request: History) -> Versions:
+    """The committed versions of MEMORY.md, the newest first."""
+    with access.read() as store:
+        return Versions(tuple(store.lineage.versions(request.limit)))
 
 
-HISTORY = Operation(
-    name="history",
-    method="GET",
-    path="/versions",
-    summary="The committed versions of MEMORY.md, the newest first.",
-    request=History,
-    reply=Versions,
-    run=_history,
-)
+def unified_diff(before: str, after: str, old: str, new: str) -> str:
+    """The difference of two texts of MEMORY.md, whose names are `old` and `new`; empty when they are the same."""
+    rows = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""
+    )
+    return "\n".join(rows)
 
 
 class Compare(Request):
@@ -63,41 +62,32 @@ class Difference:
     diff: str
 
 
-def _diff(desk: WorkspaceAccess, asked: Compare) -> Difference:
-    if asked.file and (asked.old is not None or asked.new is not None):
+@operation("diff", "/diff", method="GET")
+def diff(access: WorkspaceAccess, request: Compare) -> Difference:
+    """What changed between two versions of MEMORY.md, as a unified diff."""
+    if request.file and (request.old is not None or request.new is not None):
         raise UsageError("the file is compared with the last version", "name no version beside it")
-    if asked.old is not None and asked.new is None:
-        raise UsageError(f"version {asked.old} is compared with which one? name 'new' too")
-    with desk.reading() as store:
+    if request.old is not None and request.new is None:
+        raise UsageError(f"version {request.old} is compared with which one? name 'new' too")
+    with access.read() as store:
         last = store.lineage.last_version()
         if not last:
             raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
-        if asked.file:
+        if request.file:
             content = store.disk.read_if_there(store.workspace.document) or b""
             old, new = _named(store, last), ("as it is", content.decode(errors="replace"))
         else:
-            number = last if asked.new is None else asked.new
+            number = last if request.new is None else request.new
             new = _named(store, number)
-            old = _named(store, number - 1 if asked.old is None else asked.old)
-    return Difference(old[0], new[0], unified(old[1], new[1], old[0], new[0]))
+            old = _named(store, number - 1 if request.old is None else request.old)
+    return Difference(old[0], new[0], unified_diff(old[1], new[1], old[0], new[0]))
 
 
 def _named(store: Store, number: int) -> tuple[str, str]:
-    """A version's name and text."""
+    """The name and the text of a version; 0: what stood before dreamd."""
     if number == 0:
         return "before dreamd", store.journal.record(1).before
     return f"version {number}", store.journal.text(number)
-
-
-DIFF = Operation(
-    name="diff",
-    method="GET",
-    path="/diff",
-    summary="What changed between two versions of MEMORY.md, as a unified diff.",
-    request=Compare,
-    reply=Difference,
-    run=_diff,
-)
 
 
 class Restore(Request):
@@ -107,33 +97,23 @@ class Restore(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredVersion:
     """The restore, as the dream that it is; `pending` notes are to be dreamt again."""
 
     dream: Dream
     pending: int
 
 
-def _restore(desk: WorkspaceAccess, asked: Restore) -> Restored:
-    with desk.alone() as store:
-        dream = restore(store, asked.version)
+@operation("restore", "/restore", long=True)
+def restore_version(access: WorkspaceAccess, request: Restore) -> RestoredVersion:
+    """Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again."""
+    with access.exclusive() as store:
+        dream = restore(store, request.version)
         for problem in dream.problems:
             store.notice(problem)
-        done = Restored(dream, len(store.segments.pending_notes()))
-    desk.noted()
+        done = RestoredVersion(dream, len(store.segments.pending_notes()))
+    access.mark_changed()
     return done
-
-
-RESTORE = Operation(
-    name="restore",
-    method="POST",
-    path="/restore",
-    summary="Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again.",
-    request=Restore,
-    reply=Restored,
-    run=_restore,
-    long=True,
-)
 
 
 class Proposals(Request):
@@ -149,21 +129,12 @@ class Waiting:
     dreams: tuple[Dream, ...]
 
 
-def _proposals(desk: WorkspaceAccess, asked: Proposals) -> Waiting:
-    with desk.reading() as store:
-        found = [store.ledger.proposal(asked.dream)] if asked.dream else store.ledger.proposals()
-        return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in found))
-
-
-PROPOSALS = Operation(
-    name="proposals",
-    method="GET",
-    path="/proposals",
-    summary="The proposals that wait for a decision (dream.mode: propose).",
-    request=Proposals,
-    reply=Waiting,
-    run=_proposals,
-)
+@operation("proposals", "/proposals", method="GET")
+def proposals(access: WorkspaceAccess, request: Proposals) -> Waiting:
+    """The proposals that wait for a decision (dream.mode: propose)."""
+    with access.read() as store:
+        chosen = [store.ledger.proposal(request.dream)] if request.dream else store.ledger.proposals()
+        return Waiting(tuple(decode_record(one.record, f"proposal {one.dream}") for one in chosen))
 
 
 class Decide(Request):
@@ -183,17 +154,19 @@ class Decided:
     at: datetime
 
 
-def _decide(desk: WorkspaceAccess, asked: Decide) -> Decided:
-    with desk.alone() as store:
-        dream = _meant(store, asked.dream)
-        version = approve(store, dream).number if asked.verdict == "approve" else None
+@operation("decide", "/decision", long=True)
+def decide(access: WorkspaceAccess, request: Decide) -> Decided:
+    """Approve or reject a proposal."""
+    with access.exclusive() as store:
+        dream = _waiting_proposal(store, request.dream)
+        version = approve(store, dream).number if request.verdict == "approve" else None
         if version is None:
             decline(store, dream)
         verdict = "rejected" if version is None else "approved"
         return Decided(dream, verdict, version, utc_now())
 
 
-def _meant(store: Store, wanted: str) -> str:
+def _waiting_proposal(store: Store, wanted: str) -> str:
     if wanted:
         return store.ledger.proposal(wanted).dream
     waiting = [proposal.dream for proposal in store.ledger.proposals()]
@@ -202,15 +175,3 @@ def _meant(store: Store, wanted: str) -> str:
     if len(waiting) > 1:
         raise UsageError(f"{len(waiting)} proposals wait ({', '.join(waiting)})", "name one")
     return waiting[0]
-
-
-DECIDE = Operation(
-    name="decide",
-    method="POST",
-    path="/decision",
-    summary="Approve or reject a proposal.",
-    request=Decide,
-    reply=Decided,
-    run=_decide,
-    long=True,
-)

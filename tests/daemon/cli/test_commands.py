@@ -295,7 +295,7 @@ def test_that_the_daemon_has_its_own_configuration_is_said_where_it_matters(
     dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch, *, words: tuple[str, ...], told: bool
 ) -> None:
     house = OwnHouse()
-    house.adopt(here)
+    house.register(here)
     monkeypatch.setenv("DREAMD_WORKSPACE", str(here))
     monkeypatch.setenv("DREAMD_DREAM__CONTEXT_WINDOW", "128000")
     assert dreamd("note", "Ada prefers tea over coffee").status == 0

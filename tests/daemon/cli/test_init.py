@@ -7,7 +7,7 @@ import pytest
 
 from daemon.api.operations import OPERATIONS
 from daemon.config.settings import Config
-from daemon.mcp.stdio import Asking
+from daemon.mcp.stdio import Calls
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running, running
@@ -23,13 +23,13 @@ def dreamd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Captu
 
 def agent_of(root: Path) -> Callable[[], object]:
     """What an agent's `dreamd mcp` does at a call: it asks the daemon, and has it keep the workspace."""
-    asking, mood = Asking(lambda: Workspace(root), Config), OPERATIONS["mood"]
+    asking, mood = Calls(lambda: Workspace(root), Config), OPERATIONS["mood"]
     return lambda: asking(mood, mood.request(), lambda _: None, lambda _: None)
 
 
 def kept(server: Running) -> list[str]:
     assert isinstance(server.house, OwnHouse)
-    return [one.root for one in server.house.household().workspaces]
+    return [one.root for one in server.house.info().workspaces]
 
 
 def test_a_workspace_without_a_daemon_is_not_adopted_by_an_agents_call(

@@ -52,7 +52,7 @@ def dreamd(
         yield Caller(capsys)
         return
     house = OwnHouse()
-    house.adopt(here.root)
+    house.register(here.root)
     with running(house) as server:
         monkeypatch.setenv("DREAMD_SOCKET", str(server.path))
         yield Caller(capsys)

@@ -1,4 +1,4 @@
-"""A real house without a daemon: workspaces on disk, each call at a desk of its own that takes the lock."""
+"""A real house without a daemon: workspaces on disk, each call with an access of its own that takes the lock."""
 
 import os
 import threading
@@ -35,9 +35,9 @@ class OwnHouse:
 
     def make(self, root: Path) -> str:
         """A new workspace, known to the house."""
-        return self.adopt(init_workspace(root).root)
+        return self.register(init_workspace(root).root)
 
-    def household(self) -> DaemonInfo:
+    def info(self) -> DaemonInfo:
         kept = tuple(WorkspaceInfo(name, str(root), None) for name, root in sorted(self.roots.items()))
         now = utc_now()
         return DaemonInfo("0", os.getpid(), now, now, "", "", 0, 0, kept, ())
@@ -47,25 +47,25 @@ class OwnHouse:
         for root in self.roots.values():
             with suppress(DreamdError):
                 read.append(status(open_workspace(root), self.config, utc_now()))
-        return DaemonStatus(self.household(), tuple(read))
+        return DaemonStatus(self.info(), tuple(read))
 
-    def adopt(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - nobody else made it
+    def register(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - nobody else made it
         workspace = open_workspace(root)
         name = name_of(workspace.root)
         self.roots[name] = workspace.root
         return name
 
-    def release(self, name: str) -> None:
+    def unregister(self, name: str) -> None:
         self._root(name)
         del self.roots[name]
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
+    def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         workspace = open_workspace(self._root(name))
-        with LocalAccess(workspace, self.config, "a test", told, self.embedding, self.wait_seconds) as desk:
-            yield desk
+        with LocalAccess(workspace, self.config, "a test", on_step, self.embedding, self.wait_seconds) as access:
+            yield access
 
-    def unready(self) -> str:
+    def unready_reason(self) -> str:
         return self.reason
 
     def _root(self, name: str) -> Path:
@@ -83,13 +83,13 @@ class GatedHouse(OwnHouse):
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
+    def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         if name in self.shut:
-            told(Step("gate", "waits"))
+            on_step(Step("gate", "waits"))
             self.entered.release()
             self.gate.wait(300)
-        with OwnHouse.desk(self, name, told) as desk:
-            yield desk
+        with OwnHouse.open(self, name, on_step) as access:
+            yield access
 
 
 class HauntedHouse(OwnHouse):
@@ -98,6 +98,6 @@ class HauntedHouse(OwnHouse):
     __slots__ = ()
 
     @contextmanager
-    def desk(self, name: str, told: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:  # noqa: ARG002 - it sees nobody
+    def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:  # noqa: ARG002 - it sees nobody
         raise ValueError("the words of a memory")
         yield  # the contract is a context manager

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from daemon.api.client import Client
+from daemon.api.workers import Limits
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
-from daemon.http.workers import Limits
 from tests.daemon.http.house import OwnHouse
 from tests.support.folders import PLACE
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from daemon.config.settings import Config, HttpSection
-from daemon.http.access_policy import SOCKET, RequestHeaders, is_our_host, is_our_origin, port_door, refusal
+from daemon.http.access_policy import SOCKET, RequestHeaders, is_our_host, is_our_origin, port_policy, refusal
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running, spoken
 
@@ -127,17 +127,17 @@ def test_origins() -> None:
 
 def test_a_port_has_a_token_that_is_not_shown() -> None:
     with pytest.raises(ValueError, match="token"):
-        port_door("")
-    assert TOKEN not in repr(port_door(TOKEN))
+        port_policy("")
+    assert TOKEN not in repr(port_policy(TOKEN))
     assert SOCKET.is_local
-    assert not port_door(TOKEN).is_local
+    assert not port_policy(TOKEN).is_local
 
 
 def test_every_origin_counts() -> None:
     visit = RequestHeaders(
         "/", 7349, ("localhost",), ("http://localhost:7349", "http://evil.example"), (f"Bearer {TOKEN}",)
     )
-    refused = refusal(port_door(TOKEN), visit, HTTP)
+    refused = refusal(port_policy(TOKEN), visit, HTTP)
     assert refused is not None
     assert refused.status == 403
 
@@ -207,7 +207,7 @@ def test_another_user_is_not_heard_even_where_the_files_let_him(served: Running)
 )
 def test_no_token_of_whatever_length_and_letters_is_ours(token: str) -> None:
     visit = RequestHeaders("/v1/status", 7349, ("localhost",), (), (f"Bearer {token}",))
-    refused = refusal(port_door(TOKEN), visit, HTTP)
+    refused = refusal(port_policy(TOKEN), visit, HTTP)
     assert refused is not None
     assert refused.status == 401
 
@@ -238,7 +238,7 @@ def test_a_name_that_only_resembles_ours_is_none_of_ours(host: str) -> None:
 
 def test_two_hosts_are_one_too_many() -> None:
     visit = RequestHeaders("/", 7349, ("localhost", "localhost"), (), (f"Bearer {TOKEN}",))
-    refused = refusal(port_door(TOKEN), visit, HTTP)
+    refused = refusal(port_policy(TOKEN), visit, HTTP)
     assert refused is not None
     assert refused.status == 421
 

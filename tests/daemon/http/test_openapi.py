@@ -10,7 +10,7 @@ import schemathesis
 from jsonschema_rs import ValidationError
 
 from daemon.api.operations import OPERATIONS
-from daemon.http.errors import wrong
+from daemon.http.errors import error_response
 from daemon.http.openapi import document
 from state.errors import KINDS, DreamdError
 from tests.daemon.http.house import OwnHouse
@@ -54,7 +54,7 @@ def test_every_error_that_there_is_has_its_status_in_the_document() -> None:
     said = document(is_local=False)
     of_dreams = said["paths"]["/v1/workspaces/{workspace}/dream"]["post"]["responses"]
     for kind in KINDS:
-        status = str(wrong(kind("it went wrong")).status)
+        status = str(error_response(kind("it went wrong")).status)
         assert status in of_dreams
         assert f"{kind.code}: " in said["components"]["responses"][status]["description"]
     assert {kind.code for kind in subclasses(DreamdError)} == {kind.code for kind in KINDS}

@@ -177,7 +177,7 @@ def test_the_socket_takes_up_a_workspace_whose_root_is_named(served: Running, tm
     there = f"/v1/workspaces/{name_of(root)}/status"
     said = {"Dreamd-Workspace": quote(os.fsencode(root))}  # which of them is meant, and no more
     assert served.ask_socket("GET", there, headers=said).code == "UNKNOWN_WORKSPACE"
-    assert served.client.call(root, operation, operation.request(), adopt=True).workspace == str(root)
+    assert served.client.call(root, operation, operation.request(), register=True).workspace == str(root)
     assert served.client.call(root, operation, operation.request()).workspace == str(root)
 
 
@@ -189,7 +189,7 @@ def test_a_root_that_is_not_the_name_s_is_refused(served: Running, tmp_path: Pat
         assert (answer.status, answer.code) == (400, "VALIDATION_ERROR"), said
     operation = OPERATIONS["dream_status"]
     with pytest.raises(UsageError):
-        served.client.call(tmp_path / "nowhere", operation, operation.request(), adopt=True)
+        served.client.call(tmp_path / "nowhere", operation, operation.request(), register=True)
 
 
 def test_the_port_takes_up_nothing(served: Running, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from daemon.api.client import Client, daemon
-from daemon.api.operations.notes import NOTE
+from daemon.api.operations.notes import working_memory_note
 from daemon.api.peer import user_of
 from daemon.cli import main
 from daemon.workspace.adoption import init_workspace
@@ -113,7 +113,9 @@ def test_another_user_who_listens_is_told_nothing(
         for ask in (
             lambda: client.get("/v1/status"),
             lambda: client.post("/v1/workspaces", {"path": str(root)}),
-            lambda: client.call(root, NOTE, NOTE.request(note="the heron fishes at dawn")),
+            lambda: client.call(
+                root, working_memory_note, working_memory_note.request(note="the heron fishes at dawn")
+            ),
         ):
             with pytest.raises(StorageError, match=f"user {NOBODY} listens there, not you") as refused:
                 ask()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from daemon.http.workers import Limits
+from daemon.api.workers import Limits
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import BEARER, JSON, TOKEN, Running, running, spoken
 

@@ -17,10 +17,10 @@ import pytest
 
 from daemon.api.client import Client
 from daemon.api.operations import OPERATIONS
-from daemon.http.calls import Call, answered
+from daemon.api.workers import Limits, Workers
+from daemon.http.calls import Call, respond
 from daemon.http.serve import serve
 from daemon.http.sockets import open_port, open_socket
-from daemon.http.workers import Limits, Workers
 from state.errors import OverloadedError
 from tests.daemon.http.house import GatedHouse, OwnHouse
 from tests.daemon.http.running import TOKEN, Answer, Running, running, spoken
@@ -229,10 +229,10 @@ def test_long_things_leave_threads_to_the_short_ones(house: GatedHouse) -> None:
 
 def test_a_dream_that_is_only_asked_for_is_short() -> None:
     dream = OPERATIONS["dream_now"]
-    assert Call("a", None, dream, dream.request()).is_long
-    assert not Call("a", None, dream, dream.request(wait=False)).is_long
+    assert dream.takes_long(dream.request())
+    assert not dream.takes_long(dream.request(wait=False))
     search = OPERATIONS["memory_search"]
-    assert not Call("a", None, search, search.request(query="q")).is_long
+    assert not search.takes_long(search.request(query="q"))
 
 
 def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> None:
@@ -342,7 +342,7 @@ def test_a_call_that_no_thread_takes_is_answered() -> None:
         if not cancelled:
             await workers.close()  # its threads take nothing any more
         operation = OPERATIONS["dream_status"]
-        asked = answered(Call("a", None, operation, operation.request()), OwnHouse(), workers, streaming=False)
+        asked = respond(Call("a", None, operation, operation.request()), OwnHouse(), workers, streaming=False)
         waiting = asyncio.create_task(asked)
         await asyncio.sleep(0)
         if cancelled:

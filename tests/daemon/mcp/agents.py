@@ -17,9 +17,10 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
-from daemon.mcp.server import Ask, server
-from daemon.mcp.stdio import Asking
+from daemon.mcp.server import CallOperation, server
+from daemon.mcp.stdio import Calls
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support import forked
@@ -35,15 +36,15 @@ _INITIALIZE = {
 }
 
 
-def asking(workspace: Workspace, config: Config | None = None) -> Asking:
+def asking(workspace: Workspace, config: Config | None = None) -> Calls:
     """What `dreamd mcp` does with a call."""
-    return Asking(lambda: workspace, lambda: config or Config())
+    return Calls(lambda: workspace, lambda: config or Config())
 
 
 @asynccontextmanager
-async def in_process(ask: Ask, mode: str = "auto", config: Config | None = None) -> AsyncIterator[Client]:
+async def in_process(ask: CallOperation, mode: str = "auto", config: Config | None = None) -> AsyncIterator[Client]:
     """A client of a server in this process."""
-    async with Client(server(ask, config or Config()), mode=mode) as client:
+    async with Client(server(ask, config or Config(), Workers(Limits())), mode=mode) as client:
         yield client
 
 

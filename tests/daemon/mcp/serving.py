@@ -11,13 +11,20 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from daemon.api.daemon import DaemonApi
-from daemon.mcp.http import streamable
+from daemon.api.workers import Limits
+from daemon.mcp.http import Endpoint
 
 
 @contextmanager
-def served(house: DaemonApi, port: int = 0) -> Iterator[str]:
+def served(house: DaemonApi, port: int = 0, limits: Limits | None = None) -> Iterator[str]:
     """A real server; the address of its /mcp."""
-    endpoint = streamable(house)
+    with serving(Endpoint(house, limits), port) as url:
+        yield url
+
+
+@contextmanager
+def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
+    """A real server over this endpoint."""
 
     async def living(_: Starlette) -> AsyncIterator[None]:
         async with endpoint.running():

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,13 +11,15 @@ import anyio
 import pytest
 from mcp import Client
 
+from daemon.api.workers import Limits
 from daemon.config.registry import name_of
+from daemon.mcp.http import Endpoint
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.vector_index import Embedding
 from state.stores.disk.workspace import Workspace
-from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.house import GatedHouse, OwnHouse
 from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown, told
-from tests.daemon.mcp.serving import served
+from tests.daemon.mcp.serving import served, serving
 from tests.support.running import alone
 
 CALL = {
@@ -134,7 +137,7 @@ def test_addresses_that_mean_no_workspace(here: Workspace, there: Workspace) -> 
         assert all(name in json.loads(body)["error"] for name in both.roots)
         status, body = request(f"{url}/elsewhere")
         assert (status, json.loads(body)["code"]) == (404, "NOT_FOUND")
-        both.release(name_of(there.root))
+        both.unregister(name_of(there.root))
         assert request(url)[0] == 200
         assert request(f"{url}/{name_of(there.root)}")[0] == 404
     assert notes(here) == [TEA]
@@ -171,3 +174,56 @@ def test_answers_are_counted(here: Workspace) -> None:
     figures = counted.metrics.render()[0].decode()
     assert 'operation="working_memory_note"' in figures
     assert 'code="NOT_FOUND"' in figures
+
+
+def call_of(tool: str, **arguments: object) -> dict[str, Any]:
+    return {**CALL, "params": {"name": tool, "arguments": arguments}}
+
+
+def test_all_tools_of_a_workspace_share_its_threads_and_leave_some_to_the_others(
+    here: Workspace, there: Workspace
+) -> None:
+    gated = GatedHouse(roots=house(here, there).roots, shut={name_of(here.root)}, embedding=Embedding(download=False))
+    calls = [call_of("memory_bootstrap"), call_of("dream_status"), call_of("memory_search", query="tea"), CALL] * 2
+    with (
+        served(gated, limits=Limits(short_threads=3, threads_of_a_workspace=2)) as url,
+        ThreadPoolExecutor(len(calls)) as clients,
+    ):
+        try:
+            waiting = [clients.submit(request, f"{url}/{name_of(here.root)}", body=call) for call in calls]
+            assert all(gated.entered.acquire(timeout=20) for _ in range(2))
+            assert request(f"{url}/{name_of(there.root)}")[0] == 200
+            assert not gated.entered.acquire(timeout=0.3)  # the third of the three threads is not theirs
+        finally:
+            gated.gate.set()
+        assert [one.result(30)[0] for one in waiting] == [200] * len(calls)
+    assert (notes(here), notes(there)) == ([TEA, TEA], [TEA])
+
+
+def test_dreams_leave_threads_to_notes(here: Workspace) -> None:
+    gated = GatedHouse(roots=house(here).roots, shut={name_of(here.root)}, embedding=Embedding(download=False))
+    limits = Limits(short_threads=1, long_threads=1, threads_of_a_workspace=1)
+    with served(gated, limits=limits) as url, ThreadPoolExecutor(3) as clients:
+        try:
+            waiting = [clients.submit(request, url, body=call_of("dream_now")) for _ in range(2)]
+            assert gated.entered.acquire(timeout=20)
+            waiting.append(clients.submit(request, url))
+            assert gated.entered.acquire(timeout=20)
+        finally:
+            gated.gate.set()
+        assert [one.result(30)[0] for one in waiting] == [200] * 3
+
+
+def test_a_workspace_that_was_unregistered_leaves_no_server_behind(here: Workspace, there: Workspace) -> None:
+    both = house(here, there)
+    endpoint = Endpoint(both)
+    with serving(endpoint) as url:
+        for one in (here, there):
+            assert request(f"{url}/{name_of(one.root)}")[0] == 200
+        assert {name for name, _ in endpoint._apps} == set(both.roots)
+        both.unregister(name_of(there.root))
+        assert request(url)[0] == 200
+        assert {name for name, _ in endpoint._apps} == {name_of(here.root)}
+        both.register(there.root)
+        assert request(f"{url}/{name_of(there.root)}")[0] == 200
+    assert notes(there) == [TEA, TEA]

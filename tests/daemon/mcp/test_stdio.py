@@ -42,7 +42,7 @@ CALL = (
 LOUD = """
 import os, subprocess, sys
 from dataclasses import replace
-from daemon import mcp_tools
+from daemon.mcp import tools as mcp_tools
 from daemon.cli import main
 
 def loud(reply):

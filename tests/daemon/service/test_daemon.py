@@ -10,8 +10,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from daemon.api.daemon import WorkspaceInfo
-from daemon.api.operations.dreams import DREAM, DreamNow
-from daemon.api.operations.notes import INGEST, Ingest
+from daemon.api.operations.dreams import DreamNow, dream_now
+from daemon.api.operations.notes import Ingest, ingest
 from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection
 from daemon.dream.run import Mode
 from daemon.service.daemon import Daemon
@@ -52,7 +52,7 @@ class House:
 
     def workspace(self, name: str = "agent") -> tuple[str, Workspace]:
         workspace = init_workspace(self.folder / name)
-        return self.service.adopt(workspace.root), workspace
+        return self.service.register(workspace.root), workspace
 
     def figure(self, name: str, workspace: str) -> float:
         text = self.service.metrics.render()[0].decode()
@@ -61,13 +61,13 @@ class House:
         return sum(one.value for one in found if one.labels.get("workspace") == workspace)
 
     def problems(self, name: str) -> list[Problem]:
-        with self.service.desk(name, lambda _: None) as desk:
-            service = desk.service()
+        with self.service.open(name, lambda _: None) as access:
+            service = access.service()
             assert service is not None
             return list(service.problems)
 
     def committed(self, name: str) -> list[str]:
-        with self.service.desk(name, lambda _: None) as desk, desk.reading() as store:
+        with self.service.open(name, lambda _: None) as access, access.read() as store:
             return [run.reason for run in store.ledger.runs(10) if run.outcome == "committed"]
 
     def keeper(self) -> Keeper:
@@ -77,7 +77,7 @@ class House:
         return found
 
     def kept(self) -> list[WorkspaceInfo]:
-        return list(self.service.household().workspaces)
+        return list(self.service.info().workspaces)
 
 
 @pytest.fixture
@@ -96,9 +96,9 @@ def test_a_dream_that_is_refused_or_fails_was_paid_for_all_the_same(house: House
     name, workspace = house.workspace()
     house.service.start()
     workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
-    with house.service.desk(name, lambda _: None) as desk, pytest.raises(DreamdError):
-        desk.dream(Reason.MANUAL, Mode.AUTO)
-    with house.service.desk(name, lambda _: None) as desk, desk.reading() as store:
+    with house.service.open(name, lambda _: None) as access, pytest.raises(DreamdError):
+        access.dream(Reason.MANUAL, Mode.AUTO)
+    with house.service.open(name, lambda _: None) as access, access.read() as store:
         spent = store.ledger.spent()
     assert spent.calls == model.count > 0
     assert house.figure("model_calls", name) == spent.calls
@@ -113,14 +113,14 @@ def test_a_session_that_ended_is_known_after_a_kill(house: House) -> None:
     house.service.reload()
     name, workspace = house.workspace()
     workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
-    with house.service.desk(name, lambda _: None) as desk:  # it is not started: nobody dreams yet
-        assert desk.dream_soon(Reason.SESSION_END)
+    with house.service.open(name, lambda _: None) as access:  # it is not started: nobody dreams yet
+        assert access.dream_soon(Reason.SESSION_END)
     house.config = Config(dream=QUIET)
     house.anew()
     until(lambda: house.committed(name))
     assert house.committed(name) == ["session end"]
     # It is dreamt once.
-    until(lambda: not house.service.household().dreaming)
+    until(lambda: not house.service.info().dreaming)
     house.anew()
     assert house.keeper().session_ended is None
 
@@ -182,12 +182,12 @@ def test_what_the_configuration_names_no_longer_is_let_go(house: House) -> None:
 def test_a_port_that_changed_wants_a_restart_and_that_is_said(house: House) -> None:
     house.config = Config(dream=QUIET, http=HttpSection(port=7350))
     house.service.reload()
-    (problem,) = house.service.household().problems
+    (problem,) = house.service.info().problems
     assert "http.port" in problem.what
     assert "restart" in problem.advice
     house.config = Config(dream=QUIET)
     house.service.reload()
-    assert house.service.household().problems == ()
+    assert house.service.info().problems == ()
 
 
 def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(house: House) -> None:
@@ -209,15 +209,15 @@ def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(house: H
         thread.start()
         assert began.wait(PATIENCE_SECONDS)
         keeper.dreaming = dreaming
-        with house.service.desk(name, lambda _: None) as desk:
+        with house.service.open(name, lambda _: None) as access:
             if dreaming:
                 with pytest.raises(BusyError):
-                    INGEST.run(desk, Ingest(paths=(str(talk),)))
+                    ingest.run(access, Ingest(paths=(str(talk),)))
                 with pytest.raises(BusyError):
-                    DREAM.run(desk, DreamNow())
+                    dream_now.run(access, DreamNow())
                 ends.set()
             else:
                 threading.Timer(0.2, ends.set).start()
-                assert INGEST.run(desk, Ingest(paths=(str(talk),))).turns == 1
+                assert ingest.run(access, Ingest(paths=(str(talk),))).turns == 1
         thread.join(PATIENCE_SECONDS)
         keeper.dreaming = ""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.operations.dreams import DREAM, DreamNow
-from daemon.api.operations.notes import NOTE, TakeNote
+from daemon.api.operations.dreams import DreamNow, dream_now
+from daemon.api.operations.notes import TakeNote, working_memory_note
 from daemon.config import registry
 from daemon.config.paths import registry_path
 from daemon.config.settings import Config, DreamSection
@@ -64,16 +64,16 @@ class House:
 
     def workspace(self, name: str) -> tuple[str, Workspace]:
         workspace = init_workspace(self.folder / name)
-        return self.service.adopt(workspace.root), workspace
+        return self.service.register(workspace.root), workspace
 
     def looks(self, name: str) -> int:
         """How many looks at it came to nothing."""
-        with self.service.desk(name, lambda _: None) as desk, desk.reading() as store:
+        with self.service.open(name, lambda _: None) as access, access.read() as store:
             return sum(run.times for run in store.ledger.runs(10) if run.outcome == "skipped")
 
     def note(self, name: str, text: str) -> None:
-        with self.service.desk(name, lambda _: None) as desk:
-            NOTE.run(desk, TakeNote(note=text))
+        with self.service.open(name, lambda _: None) as access:
+            working_memory_note.run(access, TakeNote(note=text))
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_house_without_notes_looks_and_skips_and_says_so_in_one_row(house: Hou
     house.service.start()
 
     until(lambda: house.looks(name) >= 3)
-    with house.service.desk(name, lambda _: None) as desk, desk.reading() as store:
+    with house.service.open(name, lambda _: None) as access, access.read() as store:
         (run,) = store.ledger.runs(10)
     assert (run.outcome, run.detail) == ("skipped", "0 new, 5 wanted")
     assert not workspace.document.exists()
@@ -134,11 +134,11 @@ def test_a_house_without_notes_looks_and_skips_and_says_so_in_one_row(house: Hou
 def test_a_workspace_that_cannot_be_kept_is_not_tried_over_and_over_when_it_stirs(house: House) -> None:
     (bad, spoilt), (fine, other) = house.workspace("bad"), house.workspace("fine")
     house.service.start()
-    house.service.release(bad)
+    house.service.unregister(bad)
     spoilt.database.write_bytes(b"this is no database, " * 500)
     for part in spoilt.state.glob("state.db-*"):
         part.unlink()
-    house.service.adopt(spoilt.root)
+    house.service.register(spoilt.root)
     house.note(bad, "The cat is called Miez")
     tried = int(spoilt.fence.read_text())
     for number in range(5):
@@ -154,10 +154,10 @@ def test_a_released_workspace_is_free_even_when_it_was_about_to_be_looked_at(hou
     for number in range(4 * len(kept)):
         name, workspace = kept[number % len(kept)]
         house.service.reload()  # all are looked at
-        house.service.release(name)
+        house.service.unregister(name)
         assert is_free(workspace)
-        house.service.adopt(workspace.root)
-        assert [one.problem for one in house.service.household().workspaces] == [None] * len(kept)
+        house.service.register(workspace.root)
+        assert [one.problem for one in house.service.info().workspaces] == [None] * len(kept)
 
 
 def test_the_others_are_looked_at_while_somebody_is_at_one(house: House) -> None:
@@ -166,7 +166,7 @@ def test_the_others_are_looked_at_while_somebody_is_at_one(house: House) -> None
     entered, leave = threading.Event(), threading.Event()
 
     def stay() -> None:
-        with house.service.desk(slow, lambda _: None) as desk, desk.store():
+        with house.service.open(slow, lambda _: None) as access, access.write():
             entered.set()
             assert leave.wait(PATIENCE_SECONDS)
 
@@ -187,8 +187,8 @@ def test_the_status_of_the_house_is_told_when_a_workspace_was_deleted(house: Hou
     gone.root.rename(house.folder / "elsewhere")
     assert [one.workspace for one in house.service.status().workspaces] == [str(fine.root)]
     house.service.reload()
-    until(lambda: "does not exist" in str(house.service.household().workspaces))
-    (refused,) = [one for one in house.service.household().workspaces if one.problem is not None]
+    until(lambda: "does not exist" in str(house.service.info().workspaces))
+    (refused,) = [one for one in house.service.info().workspaces if one.problem is not None]
     assert refused.root == str(gone.root)
     assert os.fspath(fine.root) in str(house.service.status())
 
@@ -197,8 +197,8 @@ def test_a_dry_run_that_nobody_waits_for_is_refused(house: House) -> None:
     name, workspace = house.workspace("agent")
     house.service.start()
     house.note(name, "The cat is called Miez")
-    with house.service.desk(name, lambda _: None) as desk, pytest.raises(UsageError, match="nobody waits"):
-        DREAM.run(desk, DreamNow.model_validate({"mode": "dry", "wait": False}))
+    with house.service.open(name, lambda _: None) as access, pytest.raises(UsageError, match="nobody waits"):
+        dream_now.run(access, DreamNow.model_validate({"mode": "dry", "wait": False}))
     assert not workspace.document.exists()
 
 
@@ -207,23 +207,23 @@ def test_a_workspace_never_stands_in_for_another_one_of_its_name(
 ) -> None:
     monkeypatch.setattr(registry, "_DIGITS", 1)  # twins of twelve digits are not to be had
     first, second = twins(house.folder)
-    name = house.service.adopt(first.root)
+    name = house.service.register(first.root)
     house.service.start()
     with pytest.raises(UsageError, match="rename one of the folders"):
-        house.service.adopt(second.root)
+        house.service.register(second.root)
     assert registry.known(registry_path(os.environ)) == (first.root,)
     with registry_path(os.environ).open("a") as file:  # and of one that is there by hand, the daemon says so
         file.write(f"{second.root}\n")
     house.service.reload()
-    assert [one.root for one in house.service.household().workspaces] == [str(first.root)]
-    until(lambda: [one for one in house.service.household().problems if str(second.root) in one.what])
+    assert [one.root for one in house.service.info().workspaces] == [str(first.root)]
+    until(lambda: [one for one in house.service.info().problems if str(second.root) in one.what])
 
     secret = TakeNote(note="The second one alone knows this")
-    ended = perform(house.service, Call(name, second.root, NOTE, secret), lambda _: None)
-    assert ended.wrong is not None
-    assert ended.wrong.code == "UNKNOWN_WORKSPACE"
+    ended = perform(house.service, Call(name, second.root, working_memory_note, secret), lambda _: None)
+    assert ended.error is not None
+    assert ended.error.code == "UNKNOWN_WORKSPACE"
     assert Segments(first).pending_notes() == ()
-    assert perform(house.service, Call(name, first.root, NOTE, secret), lambda _: None).wrong is None
+    assert perform(house.service, Call(name, first.root, working_memory_note, secret), lambda _: None).error is None
 
 
 def twins(folder: Path) -> tuple[Workspace, Workspace]:
@@ -249,8 +249,8 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(folder: Path, monkeypatch: 
     service = house.service
     try:
         service.start()
-        assert not service.unready()
-        assert len(service.household().workspaces) == 7
+        assert not service.unready_reason()
+        assert len(service.info().workspaces) == 7
         name = registry.name_of(fine.root)
         for number in range(5):
             house.note(name, f"House {number} was repaired by Ada")
@@ -259,7 +259,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(folder: Path, monkeypatch: 
         until(lambda: service.last_tick > tick)
         until(lambda: disk.waiting == len(hung))
         until(lambda: all(one.hanging for one in service._roster.all() if one.root != fine.root))
-        told = [one.problem for one in service.household().workspaces if one.problem is not None]
+        told = [one.problem for one in service.info().workspaces if one.problem is not None]
         assert len(told) == len(hung)
         assert all("has not answered" in one.what for one in told)
         assert [one.workspace for one in service.status().workspaces] == [str(fine.root)]
@@ -269,7 +269,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(folder: Path, monkeypatch: 
         assert house.looks(name) >= 0
     finally:
         disk.back.set()
-    until(lambda: [one.problem for one in service.household().workspaces] == [None] * 7)
+    until(lambda: [one.problem for one in service.info().workspaces] == [None] * 7)
     assert all(one.holds_lock for one in service._roster.all())
     assert service.stop(PATIENCE_SECONDS)
 
@@ -309,20 +309,20 @@ def test_a_workspace_that_is_being_repaired_is_left_to_who_repairs_it(house: Hou
     house.service.start()
     until(lambda: house.looks(name))
     (managed,) = house.service._roster.all()
-    with house.service.desk(name, lambda _: None) as desk, desk.vacant() as vacant:
+    with house.service.open(name, lambda _: None) as access, access.offline() as vacant:
         for _ in range(3):
             house.service._scheduler._look(managed)  # as the scheduler does at any moment
             vacant.check()
-        with house.service.desk(name, lambda _: None) as other:
-            with pytest.raises(BusyError, match="examined or repaired; wait"), other.store():
+        with house.service.open(name, lambda _: None) as other:
+            with pytest.raises(BusyError, match="examined or repaired; wait"), other.write():
                 pass
-            with pytest.raises(BusyError, match="examined or repaired; wait"), other.vacant():
+            with pytest.raises(BusyError, match="examined or repaired; wait"), other.offline():
                 pass
             served = other.service()
         assert served is not None
         assert served.upcoming == "it is being examined or repaired"
         assert "kill" not in str(house.service.status())
-        assert house.service.household().workspaces[0].problem is None
+        assert house.service.info().workspaces[0].problem is None
     assert managed.holds_lock
     assert not is_free(workspace)
 
@@ -333,10 +333,10 @@ def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: Ho
     house.service.start()
 
     def problems() -> str:
-        with house.service.desk(name, lambda _: None) as desk:
-            return str(status(workspace, Config(), utc_now(), desk.service()).problems)
+        with house.service.open(name, lambda _: None) as access:
+            return str(status(workspace, Config(), utc_now(), access.service()).problems)
 
-    with house.service.desk(name, lambda _: None) as desk, desk.alone() as store:
+    with house.service.open(name, lambda _: None) as access, access.exclusive() as store:
         intend(store.crystals.connection, Erasure((Target(("miez",)),), Cut.WORDS, {}, frozenset()))
         assert "forgetting has not ended" not in problems()
     assert "forgetting has not ended" in problems()

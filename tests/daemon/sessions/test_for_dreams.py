@@ -11,7 +11,7 @@ import pytest
 
 from daemon import sessions
 from daemon.api.access import LocalAccess
-from daemon.api.operations.search import SEARCH
+from daemon.api.operations.search import memory_search
 from daemon.api.operations.session_memory import forget as forget_memory
 from daemon.config.settings import Config, ModelSection
 from daemon.dream.consolidation import consolidate
@@ -334,9 +334,9 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
         record = sessions.promote(store, "s", id_, utc_now())
         dreamt(store)
         assert text in document(store)
-    with LocalAccess(store.workspace, Config(), "test") as desk:
+    with LocalAccess(store.workspace, Config(), "test") as access:
         asked = forget_memory.request(session_id="s", instruction=f"id:{id_}", mode="hard", confirm=True)
-        done = forget_memory.run(desk, asked)
+        done = forget_memory.run(access, asked)
     assert done.left["MEMORY.md"] == 1
     assert "MEMORY.md (1)" in done.message
     assert "dreamd forget" in done.message
@@ -388,8 +388,8 @@ def test_a_search_asks_the_archive_only_when_it_is_told_to(tmp_path: Path) -> No
         sessions.hand_over(store, utc_now())
 
     def archived(**more: Any) -> list[str]:
-        with LocalAccess(store.workspace, Config(), "test") as desk:
-            found = SEARCH.run(desk, SEARCH.request(query="kettle", **more))
+        with LocalAccess(store.workspace, Config(), "test") as access:
+            found = memory_search.run(access, memory_search.request(query="kettle", **more))
         assert [hit.text for hit in found.hits] in (["The kettle is mine"], [])
         return sorted(one.text for one in found.archived)
 

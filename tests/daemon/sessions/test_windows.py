@@ -97,9 +97,9 @@ def functions(workspace: Workspace) -> Iterator[Window]:
 def operations(workspace: Workspace) -> Iterator[Window]:
     def call(tool: str, fields: dict[str, Any]) -> Any:
         operation = OPERATIONS[tool]
-        with LocalAccess(workspace, Config(), "a test") as desk:
+        with LocalAccess(workspace, Config(), "a test") as access:
             try:
-                return plain(operation.run(desk, operation.request(**fields)))
+                return plain(operation.run(access, operation.request(**fields)))
             except DreamdError as error:
                 return refusal(error)
 
@@ -109,7 +109,7 @@ def operations(workspace: Workspace) -> Iterator[Window]:
 @contextmanager
 def at_the_port(workspace: Workspace) -> Iterator[Window]:
     house = OwnHouse()
-    name = house.adopt(workspace.root)
+    name = house.register(workspace.root)
     with running(house) as server:
 
         def call(tool: str, fields: dict[str, Any]) -> Any:
@@ -123,7 +123,7 @@ def at_the_port(workspace: Workspace) -> Iterator[Window]:
 @contextmanager
 def at_the_socket(workspace: Workspace) -> Iterator[Window]:
     house = OwnHouse()
-    house.adopt(workspace.root)
+    house.register(workspace.root)
     with running(house) as server:
 
         def call(tool: str, fields: dict[str, Any]) -> Any:
@@ -177,7 +177,7 @@ def by_stdio(workspace: Workspace) -> Iterator[Window]:
 @contextmanager
 def by_http(workspace: Workspace) -> Iterator[Window]:
     house = OwnHouse(CONFIG)
-    house.adopt(workspace.root)
+    house.register(workspace.root)
     with served(house) as url, of_agent(lambda: Client(url))() as window:
         yield window
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.forget import MAX_CHARACTERS, Forget
+from daemon.api.operations.upkeep import MAX_CHARACTERS, ForgetText
+from daemon.api.workers import Limits
 from daemon.dream.run import Mode, dream_now
-from daemon.http.workers import Limits
 from daemon.ingest.agent_hooks import link
 from daemon.upkeep.export import export
 from daemon.upkeep.forget import Receipt, forget
@@ -270,7 +270,7 @@ def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(works
 
 
 def test_the_longest_text_fits_into_a_request() -> None:
-    asked = Forget(text="\U0001f985" * MAX_CHARACTERS, confirm=True).model_dump()
+    asked = ForgetText(text="\U0001f985" * MAX_CHARACTERS, confirm=True).model_dump()
     assert len(json.dumps(asked).encode()) < Limits().body_bytes
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from daemon import sessions
-from daemon.api.operations.forget import FORGET, Forget
+from daemon.api.operations.upkeep import ForgetText, forget_text
 from daemon.config.settings import Config
 from daemon.service.keeper import Keeper
 from daemon.service.keeper_access import DaemonAccess
@@ -142,7 +142,7 @@ def desk_at(keeper: Keeper) -> DaemonAccess:
 
 
 def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
-    asked = Forget(text=SECRET, confirm=True)
+    asked = ForgetText(text=SECRET, confirm=True)
     with keeper.exclusive() as store:
         store.embed()
         index = store.index()
@@ -150,7 +150,7 @@ def test_in_the_daemons_keeping_what_is_open_is_dropped(keeper: Keeper) -> None:
         assert index.count() == store.crystals.vectors.vector_count()
     with keeper.store() as store:  # what is short works at a connection of its own, which stays open
         assert any(SECRET in one for one in finds(store, SECRET))
-    assert FORGET.run(desk_at(keeper), asked).clean
+    assert forget_text.run(desk_at(keeper), asked).clean
     assert bytes_with(keeper.workspace, SECRET) == []
     with keeper.store() as store:
         assert not any(SECRET in one for one in finds(store, SECRET))
@@ -168,7 +168,7 @@ def test_while_a_dream_is_under_way_it_is_busy(keeper: Keeper) -> None:
     with keeper.exclusive():
         keeper.dreaming = "a dream is under way"
         with pytest.raises(BusyError):
-            FORGET.run(desk_at(keeper), Forget(text=SECRET, confirm=True))
+            forget_text.run(desk_at(keeper), ForgetText(text=SECRET, confirm=True))
     with pytest.raises(ConfirmRequiredError):
-        FORGET.run(desk_at(keeper), Forget(text=SECRET))
+        forget_text.run(desk_at(keeper), ForgetText(text=SECRET))
     assert bytes_with(keeper.workspace, SECRET)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from daemon.api.search import look
+from daemon.api.search import search
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.upkeep.repair.run import Repair
@@ -88,7 +88,7 @@ def test_a_search_beside_no_daemon_builds_no_index_and_the_next_dream_does(
         store.index()
     (workspace.crystals / "clean.json").unlink()  # as after a kill, or a copy
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        assert look(store, NOTED[0]).hits[0].crystal.text == NOTED[0]
+        assert search(store, NOTED[0]).hits[0].crystal.text == NOTED[0]
         assert store.embed() == 0
         assert store.indexing.open_index is None
         assert any("the next dream" in notice for notice in store.notices)

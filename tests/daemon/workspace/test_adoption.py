@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.search import look
+from daemon.api.search import search
 from daemon.config.registry import add
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
@@ -101,7 +101,7 @@ def test_nothing_is_written_in_a_foreign_workspace_and_it_can_be_read(tmp_path: 
         with pytest.raises(ForeignError):
             attempt()
     with open_readonly(copy, Config()) as store:
-        assert [hit.crystal.text for hit in look(store, "tea").hits] == [FACT]
+        assert [hit.crystal.text for hit in search(store, "tea").hits] == [FACT]
     assert contents(copy.root) == before
 
 
@@ -123,7 +123,7 @@ def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_
     with open_exclusive(own, Config(), "a test") as store:
         assert store.ledger.unfinished() is None
         assert store.ledger.replay("20260101T000000000000Z", "d") is None
-        assert [hit.crystal.text for hit in look(store, "tea").hits] == [FACT]
+        assert [hit.crystal.text for hit in search(store, "tea").hits] == [FACT]
         assert store.journal.text(1) == own.document.read_text(encoding="utf-8")
 
 

@@ -1,8 +1,8 @@
-"""The threads that the synchronous core is called in.
+"""Workers: the threads in which the daemon's servers call the synchronous core.
 
-Short things and long ones (dreams) have threads of their own, so that no number of dreams keeps a note waiting; and
-no workspace may take all of them, so that one on a disk that hangs keeps the others waiting no longer. Who waits for
-a thread waits in the event loop, where that costs nothing.
+Short calls and long ones (dreams) have separate threads, so that no number of dreams delays a note; and no workspace
+may take all of them, so that one on a hanging disk does not block the others. A call without a thread waits in the
+event loop, where that costs nothing.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much at once, how large, how long. Threads are counted over both doors; connections at each."""
+    """How much at once, how large, how long. Threads are counted over both listeners; connections at each."""
 
     short_threads: int = 40
     long_threads: int = 32
@@ -48,7 +48,7 @@ class Workers:
         self.stopping = asyncio.Event()
         self._short = ThreadPoolExecutor(limits.short_threads, "http-short")
         self._long = ThreadPoolExecutor(limits.long_threads, "http-long")
-        self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = WeakValueDictionary()
+        self._slots: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[object]] = set()
 
     def begin(self, workspace: str, work: Callable[[], Made], *, long: bool) -> "asyncio.Task[Made]":
@@ -63,19 +63,19 @@ class Workers:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def run(self, work: Callable[[], Made]) -> Made:
-        """What is short and of no workspace, and its answer. Raises what it raises."""
-        return await asyncio.shield(self.begin("", work, long=False))
+    async def run(self, work: Callable[[], Made], workspace: str = "", *, long: bool = False) -> Made:
+        """The result of the work, which goes on when the caller is cancelled. Raises what it raises."""
+        return await asyncio.shield(self.begin(workspace, work, long=long))
 
     async def _run(self, workspace: str, work: Callable[[], Made], *, long: bool) -> Made:
-        turn = self._turns.get((workspace, long))
-        if turn is None:
-            turn = self._turns[workspace, long] = asyncio.Semaphore(self.limits.threads_of_a_workspace)
-        async with turn:
+        slots = self._slots.get((workspace, long))
+        if slots is None:
+            slots = self._slots[workspace, long] = asyncio.Semaphore(self.limits.threads_of_a_workspace)
+        async with slots:
             return await asyncio.get_running_loop().run_in_executor(self._long if long else self._short, work)
 
     async def close(self) -> None:
-        """Begin nothing more, and do not wait for what is under way: the house ends that, or the process."""
+        """Begin nothing more, and do not wait for running work: the daemon ends it, or the process."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

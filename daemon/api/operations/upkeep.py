@@ -1,0 +1,101 @@
+"""Operations that look after a workspace: forget a text, examine and repair the stores, write an archive."""
+
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.operation import Nothing, Request, operation
+from daemon.upkeep.examine import Finding, check_stores
+from daemon.upkeep.export import Exported, export
+from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
+from daemon.upkeep.forget_plan import ForgetRequest
+from daemon.upkeep.repair.run import Repair, repair, survey
+from daemon.workspace.stores import utc_now
+from state.errors import ConfirmRequiredError
+from state.forgetting.matching import Cut
+from state.stores.database.tombstones_copy import keep_copy
+
+# As JSON escapes them, so many fit into the body of a request, whatever they are.
+MAX_CHARACTERS = 80_000
+
+
+class ForgetText(Request):
+    """What is to be forgotten, and how much goes with it."""
+
+    text: str = Field(
+        default="",
+        max_length=MAX_CHARACTERS,
+        description="A text, or the id of a crystal, a line (L12) or a memory; empty: what was interrupted",
+    )
+    words: bool = Field(default=False, description="Only the words themselves go, not the sentences that hold them")
+    derived: bool = Field(default=False, description="Also what was made of nothing else, in other words")
+    dry_run: bool = Field(default=False, description="Say what would go, and change nothing")
+    lift: bool = Field(default=False, description="Let it be learnt again; nothing comes back")
+    confirm: bool = Field(default=False, description="It cannot be undone: say true")
+
+
+@operation("forget", "/forget", long=True)
+def forget_text(access: WorkspaceAccess, request: ForgetText) -> Receipt:
+    """Erase a text from everything that is remembered, search every byte for it, and say where it was."""
+    wish = ForgetRequest(request.text, Cut.WORDS if request.words else Cut.SENTENCES, request.derived)
+    if request.lift:
+        with access.write() as store:
+            receipt = unforget(store, request.text, utc_now())
+            keep_copy(store.crystals.connection, store.disk, store.workspace.state)
+            return receipt
+    if not request.dry_run and not request.confirm:
+        raise ConfirmRequiredError(
+            "what is forgotten cannot be brought back", "say confirm=true, or dry_run=true first"
+        )
+    with access.exclusive() as store:
+        if request.dry_run:
+            return preview_forget(store, wish, utc_now())
+        receipt = forget(store, wish, utc_now(), access.report)
+        keep_copy(store.crystals.connection, store.disk, store.workspace.state)
+    access.mark_changed()
+    return receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found in the stores, sound or not."""
+
+    findings: tuple[Finding, ...]
+
+
+@operation("examine", "/examination", long=True)
+def examine(access: WorkspaceAccess, _: Nothing) -> Findings:
+    """Look into the stores of the workspace; a torn index is built anew."""
+    with access.exclusive() as store:
+        return Findings(tuple(check_stores(store)))
+
+
+class RepairRequest(Request):
+    """Whether for real."""
+
+    dry: bool = Field(default=False, description="True: say what would be done, and do nothing")
+
+
+@operation("repair", "/repair", remote=False, long=True)
+def repair_workspace(access: WorkspaceAccess, request: RepairRequest) -> Repair:
+    """Mend what is broken in the workspace's files and stores; the broken originals are kept aside."""
+    with access.offline() as vacant:
+        if request.dry:
+            return survey(access.workspace, access.config, vacant.check, vacant.embedding)
+        return repair(access.workspace, access.config, vacant.check, vacant.embedding, access.report)
+
+
+class Export(Request):
+    """For whom the archive is."""
+
+    process: int = Field(
+        default=0, ge=0, lt=10**9, description="The process that moves it away: when that is gone, it is removed"
+    )
+
+
+@operation("export", "/archive", remote=False, long=True, reads=True)
+def export_archive(access: WorkspaceAccess, request: Export) -> Exported:
+    """Write an archive of the workspace into its state folder, for the caller to move away."""
+    with access.exclusive(wait=True) as store:
+        return export(store, utc_now(), request.process)
