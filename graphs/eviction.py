@@ -1,4 +1,4 @@
-"""Fitting the budget: fading lines become verified crystal pointers.
+"""Eviction: fits MEMORY.md to its budget by turning fading lines into verified crystal pointers.
 
 A line that leaves is first a crystal. Its pointer's keywords are run through the search: the crystal must be among
 the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. Every

@@ -1,4 +1,4 @@
-"""Does what is cited bear out what becomes of a line? Words alone tell; a doubt is in favour of the change.
+"""Evidence support: whether the cited texts justify a change of a line. A doubt is in favour of the change.
 
 A revision takes its new words from an input, or is about what an input names. A merge says what its lines say, of
 the same subjects. An addition does not say a standing line again with another value. What slips through is a wrong

@@ -1,4 +1,4 @@
-"""The synthesis without a model: deterministic, from importance, recency and hormones.
+"""Extractive synthesis: a dream without a model, deterministic, from importance, recency and hormones.
 
 It writes nothing that was not said: a new line is the first sentences of one input. A note that changes a standing
 line revises it, one that repeats a standing line is taken in silently, any other becomes a line of its section.

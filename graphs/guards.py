@@ -1,4 +1,4 @@
-"""The collapse guards: may this be written?
+"""Guards: decide which operations of a draft may be written, and refuse what would make memory collapse.
 
 They look at whatever is about to be written, an extractive synthesis included. A guard refuses the smallest thing
 that it can: an operation (`scrutiny`), else a section, which keeps its old text, else the dream. Every refusal

@@ -1,4 +1,4 @@
-"""The six nodes: each unpacks the state, calls one pure function or one port, and returns a typed step."""
+"""Nodes of the dream graph: each unpacks the state, calls one pure function or one port, returns a typed step."""
 
 from dataclasses import replace
 from datetime import datetime

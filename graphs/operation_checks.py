@@ -1,4 +1,4 @@
-"""The guards that look at one operation at a time: a bad one is refused alone, the rest applies.
+"""Operation checks: the guards on single operations; a bad one is refused alone, the rest applies.
 
 Each check takes an operation in its case (the snapshot, what it cites, what it touches) and answers with a
 refusal, or None. `CHECKS` is the order in which they are asked.

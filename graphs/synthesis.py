@@ -1,4 +1,4 @@
-"""Asking the model for an update, and reading what it answers.
+"""Synthesis: the request to the model for an update of MEMORY.md, and the draft read from its answer.
 
 A model that can only write Markdown may answer with the whole document: it is compared with the old one line by
 line and becomes the same operations, so that a line that it leaves out is an eviction, never a loss.

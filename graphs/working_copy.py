@@ -1,4 +1,4 @@
-"""The sheet on which a dream is worked out: the document so far, and what each change means for the ledger."""
+"""Working copy: the document while a dream changes it, and the ledger entries that each change makes."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""A dream is a value: what was read (`Snapshot`), and all that will change and why (`Dream`).
+"""Dream: what a dream has read (`Snapshot`), and all that it will change and why (`Dream`), as values.
 
 Between reading a snapshot and committing a dream nothing remembered changes. A dream can be run dry, run twice to
 compare prompts, written to the journal, and committed again after a crash.

@@ -1,4 +1,4 @@
-"""The write-ahead log's entries: notes as text, and text as notes.
+"""Scratch log: the notes of the write-ahead log as text, and text as notes.
 
     # Scratch Buffer (Working Memory WAL)
 

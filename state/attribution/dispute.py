@@ -1,4 +1,4 @@
-"""Dispute: what of a line a stranger speaks of too and the agent's own texts do not say like that, for attribution.
+"""Dispute: finds what a stranger's text and a line share and the agent's own texts say otherwise.
 
 A stranger disputes no line by using its words: he must have so much of what he says, or of what the line says, in
 common with it that it may well be his, and the vouchers must say something else.

@@ -1,4 +1,4 @@
-"""Attribution: whose words a new line is made of, whatever it cites, and how it may stand in MEMORY.md.
+"""Sources: which words of a new line are a stranger's, whatever the line cites.
 
 The cheapest reading of a line (state/attribution/passages.py) by vouchers alone, texts of the agent or the owner, is
 compared

@@ -1,4 +1,4 @@
-"""Wording: a text as words in their order, each with what its clause does to it, for telling who said what.
+"""Wording: a text as words in order, each marked as denied, quoted or reported, for attribution.
 
 Two texts with the same words may say opposite things: the words of a clause that denies, and those of a sentence
 that only tells what a page says, or of a quotation in it, are marked as such.

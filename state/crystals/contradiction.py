@@ -1,4 +1,4 @@
-"""Do two lines say opposite things about the same subject? Precision before recall: a doubt is no contradiction.
+"""Contradiction: whether two lines say opposite things of one subject. Precision before recall.
 
 A contradiction revises the older line, so a false one loses a truth, and a missed one leaves two lines standing.
 Four cases are seen: the same words with opposite polarity; the same choice the other way round; one value in an

@@ -1,4 +1,4 @@
-"""When two crystals are one memory, which of them stands for both, and what it takes over from the other.
+"""Duplicates: whether two crystals are one memory, which one is shown, and what it takes over from the other.
 
 Vectors find candidates; they are no proof: "room 14" and "room 15", "tea over coffee" and "coffee over tea", "was"
 and "is" are nearer to each other than most honest repetitions (.95 to .99). So the words decide. Two texts are one

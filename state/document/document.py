@@ -1,4 +1,4 @@
-"""MEMORY.md as a value: seven sections of lines, and whatever a human wrote around them.
+"""Document: MEMORY.md as a value, seven sections of lines and whatever a human wrote around them.
 
 Parsing loses nothing: `render(parse(text)) == text` for every text. A document is a sequence of parts, each part a
 sequence of blocks, each block the exact characters that it was read from. An edit replaces the blocks that it

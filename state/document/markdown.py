@@ -1,4 +1,4 @@
-"""The rows of a Markdown text: which are headings, and where the unit ends that starts at one.
+"""Markdown: splits a text into headings and units (list items, paragraphs, fences, comments), for the document.
 
 A unit is a list item or a paragraph with its continuation, a fence, a comment, or one row of anything else. A fence
 or a comment that is never closed is ordinary text: what stands below it is still read. Reading takes linear time

@@ -1,4 +1,4 @@
-"""Digests: salted ones of runs of words and of letters, which say nothing about the words; what is buried is kept so.
+"""Digests: salted hashes of word and letter runs, by which forgotten texts are recognised without being kept.
 
 Each run has a mark of 16 bits beside its digest, made of its words by a sum that rolls along a text: only where the
 mark fits, a digest is made.

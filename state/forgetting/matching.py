@@ -1,4 +1,4 @@
-"""What it means to forget a text: where it stands in another one, and what is left when it is taken out.
+"""Matching: where a text to be forgotten stands in another text, and what is left when it is taken out.
 
 Texts are compared by their words (NFKC, casefolded, nothing invisible); of what stands between words nothing counts,
 so Markdown marks, quotes, line breaks, tags and the escapes of addresses and of HTML do not hide a text, nor do the

@@ -1,4 +1,4 @@
-"""Placed words: the words of a text as they are compared, each with its place, so that it can be taken out there.
+"""Placed words: a text as normalised words, each with its place, for finding and cutting.
 
 Folded (NFKC, casefolded, nothing invisible). A character of a script that is written without spaces is a word.
 """

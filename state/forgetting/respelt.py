@@ -1,4 +1,4 @@
-"""Respelt: what is buried, as a value that finds it in other spellings and with one word more or less.
+"""Respelt: recognises forgotten texts in other spellings, and with one word more or less.
 
     letters   all of it without what stands between its letters and digits, seven eighths of a long text
     heads     the first half of a short text, tails the last one: where one stands, the other may have one word more

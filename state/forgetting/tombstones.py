@@ -1,4 +1,4 @@
-"""What is not to be learnt again, as a value: salted digests of runs of words, which say nothing about the words.
+"""Tombstones: forgotten texts as salted hashes of word n-grams, so that the list reveals nothing.
 
 A text is looked through window by window, so it is found in any text that holds it, or what was cut off from it, by
 the rules of `state.forgetting.matching`; in other spellings and with one word more or less, by those of

@@ -1,4 +1,4 @@
-"""Hints: pieces of text of which a pattern needs one, so that most patterns need not be tried on most texts.
+"""Hints: literals of which a pattern needs one, so that most patterns need not be tried on most texts.
 
 They are read off the pattern as the interpreter parses it. To look for a hint in a text costs a hundredth of what the
 pattern costs. Those of the tables of state/injection/defang.py are stored in hints.json (`python -m

@@ -1,4 +1,4 @@
-"""Does a text answer an open question? Strict: a question that is wrongly settled is worse than one that stays open.
+"""Answering: whether a text answers an open question. Strict: a wrongly settled question is worse than an open one.
 
 One sentence must name what the question names and say something new of the sort that was asked for: a reason to
 "why", a time to "when", a number to "how many", a name to "who". Doubts, plans and questions answer nothing.

@@ -1,4 +1,4 @@
-"""The time that a question means, and whether a text tells one."""
+"""Dates: the periods that a query names, and whether a text states a time."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a search asks for: its words, the speakers that it names, and the time that it means."""
+"""Query: the words, speakers and periods that a search asks for."""
 
 import re
 from collections.abc import Collection

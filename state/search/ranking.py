@@ -1,4 +1,4 @@
-"""From signals to an order: what a search returns first.
+"""Ranking: the order of search results, from their signals.
 
 Dense and lexical match count alike; what stands beside a text, who said it and when decide between close matches.
 The weights are round numbers, chosen by hand; `benchmarks/retrieval.py` prints what each signal is worth to questions

@@ -1,4 +1,4 @@
-"""The text of an item: how long it may be, and how many tokens it counts."""
+"""Content: checks the text of an item, and counts its tokens."""
 
 from state.errors import UsageError
 from state.sessions.item import MAX_CONTENT_BYTES

@@ -1,4 +1,4 @@
-"""A session's items as one text for a model, within a number of tokens. Three strategies, after HTM."""
+"""Context: a session's items as one text for a model, within a number of tokens, by three strategies (after HTM)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The instructions to forget: what they say, and which items they mean.
+"""Forgetting: the instructions to forget items of a session, and which items each means.
 
     oldest    least important    position:N    before:step_N    id:MEMORY_ID
 

@@ -1,4 +1,4 @@
-"""Which items a question is about: the search of the tools, and what an agent remembers at a prompt."""
+"""Search: which items of a session match a query of the tools, or an agent's prompt."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

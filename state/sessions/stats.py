@@ -1,4 +1,4 @@
-"""How a session stands: one value for every policy and every window."""
+"""Stats: the counts and the capacity of a session, the same for every policy."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A summary without a model: the items that matter most, as they are, within a number of tokens.
+"""Summaries: a summary without a model: the most important items as they are, within a number of tokens.
 
 The same session gives the same summary. An item that does not fit gives as many of its first sentences as do; one
 that gives none is passed over for the next.

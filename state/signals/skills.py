@@ -1,4 +1,4 @@
-"""Emerging skills: tasks that come back in different sessions, before anybody calls them a skill."""
+"""Emerging skills: tasks that come back in different sessions."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""A text with its escapes read, each character where it stood: what is written in other signs is the same text.
+"""Escapes: a text with its escapes decoded in place, so that every character keeps its position.
 
 Read are the percent signs of addresses, the entities of HTML, and tags, which part words as spaces do.
 """

@@ -1,4 +1,4 @@
-"""Sentences: how a text ends."""
+"""Sentences: splits texts into sentences, and tells questions from statements."""
 
 _CLOSING = " \n\t\"'”’)]*_"
 

@@ -1,4 +1,4 @@
-"""Spelling: one text in other signs, for whoever looks for a text that is written otherwise.
+"""Spelling: other spellings of a text, each with its positions, for whoever looks for a text spelt otherwise.
 
     look-alikes   letters and digits of other scripts that look like Latin ones        Аdа ٤٧١١
     groups        the separators of thousands                                          12,000

@@ -1,4 +1,4 @@
-"""The policies by name. A fifth is one file more, and one line here."""
+"""Policies by name: makes a policy of its name and settings. A fifth one is one file more, and one line here."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass

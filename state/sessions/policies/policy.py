@@ -1,4 +1,4 @@
-"""What a policy is: a pure decision about who leaves a session's working memory, and where they go.
+"""Policy: a pure decision about which items leave a session's working memory, and where they go.
 
 A policy is one file with one frozen dataclass (its configuration) that has the methods of `Policy`, and one line in
 `POLICIES` (state/sessions/policies/by_name.py). It never sorts everything: it names the order in which items leave,

@@ -1,4 +1,4 @@
-"""Ranges of items: what is in all of several, and whether anything can be."""
+"""Ranges: the intersection of ranges of items."""
 
 from collections.abc import Iterable
 from datetime import datetime
