@@ -15,7 +15,7 @@ from state.crystals.antonyms import DATE_UNITS, UNSPACED_PROPERTIES, are_alterna
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.crystals.duplicates import comparable
 from state.injection.defang import reads_as_instruction
-from state.text.sentences import ends_as_question
+from state.text.sentences import ends_as_question, statements_of
 from state.text.words import STOP_WORDS, UNSPACED, jaccard, normalise, stem
 from state.trust import Trust
 
@@ -29,7 +29,6 @@ _SAID_WITHIN = 3
 _PAST = frozenset(("was", "been", "war"))
 _CLAIMED = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED)
 
-_SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\n+")
 
 _TOKEN = re.compile(
     rf"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?(?=\W|$|[^\W\d_])|[{UNSPACED}]|c\+\+|[cf]#|"
@@ -67,11 +66,6 @@ def contradicts(a: str, b: str) -> bool:
         return False
     others = _statements(b)
     return any(_opposed(one, other) for one in _statements(a) for other in others)
-
-
-def supersedes(new: str, old: str) -> bool:
-    """Whether the new text takes the place of the old one: it says otherwise of the same subject."""
-    return contradicts(new, old)
 
 
 def violates(text: str, constraint: str) -> bool:
@@ -133,17 +127,9 @@ def _is_claim(crystal: Crystal) -> bool:
     )
 
 
-def same_subject(a: str, b: str) -> bool:
-    """Whether the two texts are about the same thing, whatever they say of it.
-
-    True when the words that are no values, negations and relations overlap by more than half, or are all contained.
-    """
-    return any(_same_subject(one, other) for one in _statements(a) for other in _statements(b))
-
-
 @lru_cache(maxsize=1024)
 def _statements(text: str) -> tuple[_Statement, ...]:
-    sentences = [part for part in _SENTENCE.split(text) if part.strip() and len(part) <= MAX_CHARACTERS]
+    sentences = [part for part in statements_of(text) if part.strip() and len(part) <= MAX_CHARACTERS]
     statements = (_statement(sentence) for sentence in sentences[:MAX_SENTENCES])
     return tuple(statement for statement in statements if statement.content and len(statement.tokens) <= MAX_TOKENS)
 
@@ -300,13 +286,6 @@ def _says_value(statement: _Statement) -> bool:
     """Do all values stand after a relation? "Release 1.3 is out" names a release, it does not say its number."""
     first = next(i for i, token in enumerate(statement.tokens) if token in statement.values)
     return any(token in _relations() | words("revision") for token in statement.tokens[:first])
-
-
-def _same_subject(one: _Statement, other: _Statement) -> bool:
-    noise = (_relations() | words("revision") | words("opinions")) - words("properties")
-    left, right = one.content - one.values - noise, other.content - other.values - noise
-    smaller = min(len(left), len(right))
-    return jaccard(left, right) > 0.5 or (smaller >= 2 and len(left & right) == smaller)
 
 
 def _in_order(one: _Statement, other: _Statement) -> bool:

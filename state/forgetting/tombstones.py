@@ -5,7 +5,7 @@ the rules of `state.forgetting.matching`; in other spellings and with one word m
 `state.forgetting.respelt`; and in base64.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
@@ -23,7 +23,6 @@ from state.forgetting.digests import (
 from state.forgetting.matching import RUN_WORDS, Cut, cut_all, cut_off, joined, readings
 from state.forgetting.placed_words import Span, Word, worded
 from state.forgetting.respelt import NONE, Respelt
-from state.scratch import Note
 from state.text.escapes import unescaped
 from state.text.spelling import encoded
 
@@ -89,13 +88,6 @@ class Tombstones:
         text = self.without(crystal.text)
         context, speaker, session = map(self.without, beside)
         return replace(crystal, text=text, context=context, speaker=speaker, session=session) if text else None
-
-    def of_notes(self, notes: Iterable[Note]) -> tuple[Note, ...]:
-        """What may be shown of these notes."""
-        if not self:
-            return tuple(notes)
-        left = (replace(note, text=self.without(note.text)) for note in notes)
-        return tuple(note for note in left if note.text)
 
 
 MASK = "[…]"

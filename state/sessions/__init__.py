@@ -5,6 +5,6 @@
             sweep, clock ─> tick ──┘  (previewed       └─> archived: cold, found by recall, restored as it was
                                       by order)
 
-A policy decides and never acts: it reads an `ItemView` in the order in which items would leave, as far as it must, and
-returns a plan; the store carries a plan out in one transaction.
+A policy decides and never acts: it reads an `ItemView` in the order in which items would leave, as far as it must,
+and returns a plan; the store carries the plan out in one transaction.
 """
