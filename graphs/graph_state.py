@@ -27,4 +27,4 @@ class Dreaming(TypedDict, total=False):
 
 
 class Step(Dreaming, total=False):
-    """What one node changes."""
+    """The keys that one node changes."""

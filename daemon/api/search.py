@@ -4,7 +4,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import EMBED_BATCH, Store, utc_now
 from state.search.ranking import Filters, Findings
-from state.signals.curiosity import Cause, missed
+from state.signals.curiosity import Cause, gap_of_search
 
 _NO_FILTERS = Filters()
 _MATCHES = 0.5
@@ -30,7 +30,7 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
         # The rest stands there only because so many were asked for.
         enough = found.hits[0].score * _MATCHES if found.hits else 0.0
         store.crystals.touch([hit.crystal.id for hit in found.hits if hit.score >= enough], now)
-    elif filters == _NO_FILTERS and (gap := missed(redacted(store, keywords))) is not None:
+    elif filters == _NO_FILTERS and (gap := gap_of_search(redacted(store, keywords))) is not None:
         store.questions.raise_(gap, Cause.MISS, now)
     return found
 

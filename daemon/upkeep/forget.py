@@ -19,7 +19,7 @@ from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.errors import UsageError
 from state.forgetting.matching import Cut, Target, spans
-from state.forgetting.placed_words import worded
+from state.forgetting.placed_words import placed_words
 from state.forgetting.respelt import RECOGNISED
 from state.scratch import Note
 from state.stores.database.connection import transaction
@@ -249,7 +249,7 @@ def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target,
         there = spans(text, targets)
         for start, end in known.found(text):
             if (start, end) not in there:
-                around = [(at, stop) for _, at, stop in worded(text) if at < end and start < stop]
+                around = [(at, stop) for _, at, stop in placed_words(text) if at < end and start < stop]
                 found[Target.of(text[around[0][0] : around[-1][1]])] = None
         if len(found) > _SHOWN:
             break

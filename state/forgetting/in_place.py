@@ -13,7 +13,7 @@ from state.scratch import Note, body_at
 
 
 def blanked(content: bytes, notes: Sequence[Note], found: Finder) -> bytes:
-    """The same bytes but for the sentences of these notes (as they were parsed from it) in which something is found.
+    """The log with every sentence of these notes (as parsed from it) blanked in which something is found.
 
     Every line begins and ends where it did.
     """

@@ -19,7 +19,7 @@ _STRETCH = late_pattern(r"[^\x00-/:-@\[-`{-\x7f]+")
 _UNSPACED = late_pattern(rf"[{UNSPACED}]")
 
 
-def worded(text: str) -> tuple[Word, ...]:
+def placed_words(text: str) -> tuple[Word, ...]:
     """The words of the text in order, normalised, each with the place (start, end) that it has in the text."""
     found: list[Word] = []
     for stretch in _STRETCH.finditer(text):

@@ -329,7 +329,7 @@ _SQUEEZED = (
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A pattern that shows a kind of trick, and the pieces of text of which it needs one."""
+    """A pattern that shows a kind of trick, and the literals (hints) of which it needs one."""
 
     kind: Poison
     pattern: re.Pattern[str]

@@ -67,7 +67,7 @@ def _statements(text: str) -> list[str]:
 
 
 def _fits(question: str, wanted: frozenset[str], sentence: str) -> bool:
-    """Is what the sentence says of the sort that the question asks for?"""
+    """Whether the sentence says something of the sort that the question asks for."""
     word = _WH.search(question)
     asked = word[1].lower() if word else ""
     if not asked and _POLAR.search(question):

@@ -11,7 +11,7 @@ def tokens_of(text: str) -> int:
 
 
 def checked(text: str) -> str:
-    """The same text: at least one character, at most 102,400 bytes of UTF-8. Raises UsageError."""
+    """The text, if it has at least one character and at most 102,400 bytes of UTF-8. Raises UsageError."""
     if not text:
         raise UsageError("content: it is empty", "write at least one character")
     try:

@@ -35,7 +35,7 @@ _LEAST_CONTENT = 3
 
 
 def simplified(text: str) -> str:
-    """The same text, as long as before: look-alikes as Latin letters and digits, numbers without groups."""
+    """The text, at its length, with look-alikes as Latin letters and digits, and numbers without separators."""
     if not text.isascii():
         digits = {ord(sign): str(unicodedata.decimal(sign)) for sign in set(text) if sign.isdecimal()}
         text = text.translate(_LOOK_ALIKES | digits)

@@ -23,7 +23,7 @@ from daemon.sessions.answers import (
 from daemon.workspace.stores import utc_now
 from state.sessions.importance import from_scale
 from state.sessions.page import LIMIT, MOST, Wanted
-from state.sessions.stats import Standing
+from state.sessions.stats import SessionStats
 
 # No descriptions: an agent reads these with every tool, and their names say it. An id has some 300 characters.
 SESSION = Field(min_length=1, max_length=10_000)
@@ -137,7 +137,7 @@ def clear(desk: WorkspaceAccess, asked: InSession) -> Cleared:
 
 
 @tool("working_memory_stats", reads=True)
-def stats(desk: WorkspaceAccess, asked: InSession) -> Standing:
+def stats(desk: WorkspaceAccess, asked: InSession) -> SessionStats:
     """Counts, limits, utilisation, and who leaves next and why."""
     with desk.reading() as store:
         return sessions.stats(store, asked.session_id, utc_now())

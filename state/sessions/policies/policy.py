@@ -2,7 +2,7 @@
 
 A policy is one file with one frozen dataclass (its configuration) that has the methods of `Policy`, and one line in
 `POLICIES` (state/sessions/policies/by_name.py). It never sorts everything: it names the order in which items leave,
-and the shelf hands them out in that order, from an index where there is one.
+and the view hands them out in that order, from an index where there is one.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One item's fate. `leaves`: a promoted item leaves the set too; `rescue`: the dream is to look at it first."""
+    """What happens to one item. `leaves`: a promoted item leaves the set too; `rescue`: the dream sees it first."""
 
     item: Item
     action: Action
@@ -45,7 +45,7 @@ class Plan:
 
 
 class Order(StrEnum):
-    """The orders in which a shelf hands out its items. Ties are broken by `seq`, the lowest first.
+    """The orders in which a view hands out its items. Ties are broken by `seq`, the lowest first.
 
     The last two are the first two backwards, ties too: the highest `seq` first.
     """
@@ -127,10 +127,10 @@ class Policy(Protocol):
     def fits(self, tokens: int) -> str:
         """Why an item of so many tokens can never be taken; empty when it can."""
 
-    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:
-        """What has to go so that the shelf, which holds `new` already, keeps its limits. `new` may be among them."""
+    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:
+        """What has to go so that the view, which holds `new` already, keeps its limits. `new` may be among them."""
 
-    def tick(self, shelf: ItemView, now: datetime) -> Plan:
+    def tick(self, view: ItemView, now: datetime) -> Plan:
         """What maintenance (or an explicit sweep) does at this moment."""
 
     def on_access(self, item: Item, now: datetime) -> Plan:
@@ -139,8 +139,8 @@ class Policy(Protocol):
     def usage(self, count: int, tokens: int) -> Usage:
         """How full a session of so many items and tokens is."""
 
-    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:
+    def order(self, view: ItemView, now: datetime) -> Iterator[Step]:
         """The items in the order in which they would leave, each with why: the preview. Lazily.
 
-        What `admit` and `tick` take of this same shelf stands in this order.
+        What `admit` and `tick` take of this same view stands in this order.
         """

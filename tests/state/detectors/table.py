@@ -20,8 +20,8 @@ from state.injection.defang import defang, is_quoted, quote, reads_as_instructio
 from state.scratch import parse_notes, plain_text
 from state.search.answering import answers
 from state.search.dates import asks_when, periods_in, tells_time
-from state.search.query import content, names_in, read_question
-from state.signals.curiosity import missed, questions_in
+from state.search.query import content_words, names_in, read_question
+from state.signals.curiosity import gap_of_search, questions_in
 from state.signals.event_lexicon import feelings_in
 from state.signals.skills import short_name
 from state.text.chunks import chunk, tokens
@@ -68,7 +68,7 @@ DETECTORS: Mapping[str, Detector] = {
     "quote whole": lambda text: quote(text, Trust.WEB, len(text) + 40),
     "is_quoted": lambda text: is_quoted(f'"{text}" (from the web)'),
     "questions_in": questions_in,
-    "missed": missed,
+    "missed": gap_of_search,
     "is_question": is_question,
     "answers": lambda text: answers("Why does the deploy fail?", text),
     "answers asked": lambda text: answers(text, _LINE),
@@ -98,7 +98,7 @@ DETECTORS: Mapping[str, Detector] = {
     "asks_when": asks_when,
     "tells_time": tells_time,
     "read_question": lambda text: read_question(text, ("Anna",), _NOW),
-    "content": content,
+    "content": content_words,
     "names_in": names_in,
     "parse_notes": lambda text: parse_notes(text, _NOW),
     "plain_text": plain_text,
