@@ -14,8 +14,19 @@ from typing import ClassVar, Self
 from state.errors import UsageError
 from state.sessions.item import Item
 from state.sessions.moments import after
-from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Range, Step, Usage
-from state.sessions.policies.ranges import meet
+from state.sessions.policies.policy import (
+    FORGOTTEN,
+    HIDDEN,
+    LIVE,
+    Action,
+    ItemView,
+    Order,
+    Plan,
+    Range,
+    Step,
+    Usage,
+    meet,
+)
 from state.sessions.policies.settings import MAX_COUNT, MAX_SECONDS, Setting, read, real, whole
 
 TTL_EXCEEDED = "ttl_exceeded"

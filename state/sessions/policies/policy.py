@@ -5,13 +5,15 @@ A policy is one file with one frozen dataclass (its configuration) that has the 
 and the view hands them out in that order, from an index where there is one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from state.sessions.item import Item, State
+
+_Bound = TypeVar("_Bound", int, float, datetime)
 
 # Why a hidden item leaves, under every policy.
 FORGOTTEN = "forgotten"
@@ -74,6 +76,38 @@ class Range:
 EVERYTHING = Range()
 LIVE = Range(state=State.LIVE)
 HIDDEN = Range(state=State.HIDDEN)
+
+
+def meet(*ranges: Range) -> Range | None:
+    """What is in every one of these; None when nothing can be. Steps begin at 0."""
+    states = {only.state for only in ranges if only.state is not None}
+    importance_from = _highest(only.importance_from for only in ranges)
+    importance_below = _lowest(only.importance_below for only in ranges)
+    created_from = _highest(only.created_from for only in ranges)
+    created_before = _lowest(only.created_before for only in ranges)
+    step_from = _highest(only.step_from for only in ranges)
+    step_before = _lowest(only.step_before for only in ranges)
+    empty = (
+        len(states) > 1
+        or _empty(importance_from, importance_below)
+        or _empty(created_from, created_before)
+        or _empty(max(0, step_from or 0), step_before)
+    )
+    state = next(iter(states), None)
+    met = Range(state, importance_from, importance_below, created_from, created_before, step_from, step_before)
+    return None if empty else met
+
+
+def _empty(first: _Bound | None, end: _Bound | None) -> bool:
+    return first is not None and end is not None and first >= end
+
+
+def _highest(bounds: Iterable[_Bound | None]) -> _Bound | None:
+    return max((bound for bound in bounds if bound is not None), default=None)
+
+
+def _lowest(bounds: Iterable[_Bound | None]) -> _Bound | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 class ItemView(Protocol):
