@@ -1,7 +1,7 @@
 """Guards: decide which operations of a draft may be written, and refuse what would make memory collapse.
 
 They look at whatever is about to be written, an extractive synthesis included. A guard refuses the smallest thing
-that it can: an operation (`operation_checks`), else a section, which keeps its old text, else the dream. Every refusal
+it can: an operation (`operation_checks`), else a section, which keeps its old text, else the dream. Every refusal
 carries its figures. All functions are pure.
 """
 
