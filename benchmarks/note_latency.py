@@ -27,7 +27,7 @@ import anyio
 
 from benchmarks.serving import ROOT, Daemon, daemon, environment, home, machine, percentile
 from benchmarks.workload import Workload, fill
-from state.search.query import content
+from state.search.query import content_words
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -148,7 +148,7 @@ def questions(workload: Workload, count: int, size: int) -> list[str]:
     chosen = rng.sample(range(size), min(count, size))
     asked = []
     for number in chosen:
-        words = content(workload.text("turn", number)[0])
+        words = content_words(workload.text("turn", number)[0])
         asked.append(f"What happened with the {' '.join(rng.sample(words, min(len(words), rng.randint(3, 7))))}?")
     return asked
 

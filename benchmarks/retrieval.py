@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.search import ranking
-from state.search.query import content
+from state.search.query import content_words
 from state.stores.crystals import full_text as lexical
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
@@ -144,7 +144,7 @@ def bm25(workspace: Workspace) -> Search:
     connection = workspace.crystals.connection
 
     def search(question: str) -> list[str]:
-        words = lexical.affordable(lexical.frequency(connection, content(question)))
+        words = lexical.affordable(lexical.frequency(connection, content_words(question)))
         order = list(lexical.nearest(connection, words, FIRST))
         found = workspace.crystals.by_keys(order)
         return [found[key].id for key in order]

@@ -20,7 +20,7 @@ from statistics import quantiles
 from typing import TYPE_CHECKING
 
 from benchmarks.workload import BEGINNING, Workload
-from state.search.query import content
+from state.search.query import content_words
 from state.search.ranking import Filters
 from state.stores.crystals import full_text as lexical
 from state.stores.crystals.crystals import Crystals
@@ -89,7 +89,7 @@ def _queries(workload: Workload, embedder: Prepared, size: int) -> list[str]:
     queries = []
     for number in rng.sample(range(size), QUERIES):
         text, theme = workload.text("turn", number)
-        words = content(text)
+        words = content_words(text)
         query = f"What happened with the {' '.join(rng.sample(words, min(len(words), rng.randint(3, 7))))}?"
         embedder.vectors[query] = workload.vectors(number, [theme])[0]
         queries.append(query)
@@ -116,7 +116,7 @@ def measure(store: Filled, size: int) -> list[str]:
     recent = Filters(since=now - timedelta(minutes=7 * size // 20))
 
     def words(query: str) -> dict[int, float]:
-        asked = lexical.affordable(lexical.frequency(crystals.connection, content(query)))
+        asked = lexical.affordable(lexical.frequency(crystals.connection, content_words(query)))
         return lexical.nearest(crystals.connection, asked, CANDIDATES)
 
     timed(queries[:20], lambda query: searcher.search(query, now))

@@ -1,4 +1,4 @@
-"""A dream.
+"""The dream graph: compiles the six nodes and their edges for LangGraph.
 
 gather -> reflect -> synthesize -> guard -> evict -> commit
                          ^           |        |

@@ -1,4 +1,4 @@
-"""Fitting the budget: fading lines become verified crystal pointers.
+"""Eviction: fits MEMORY.md to its budget by turning fading lines into verified crystal pointers.
 
 A line that leaves is first a crystal. Its pointer's keywords are run through the search: the crystal must be among
 the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. Every
@@ -28,9 +28,9 @@ from state.document.pointer import (
     render_pointer,
     topic_of,
 )
-from state.dream import PointerLine, Snapshot, Standing
+from state.dream import CurrentLine, PointerLine, Snapshot
 from state.injection.defang import is_quoted, quote, reads_as_instruction, spoken_trust, unquoted
-from state.search.query import content
+from state.search.query import content_words
 from state.signals.hormones import section_weight
 from state.text.words import content_terms
 from state.trust import Trust
@@ -58,56 +58,59 @@ class Archive(Protocol):
     def trial(self, crystals: Sequence[Crystal]) -> AbstractContextManager[Trial]: ...
 
 
-def evict(snapshot: Snapshot, sheet: WorkingCopy, operations: Sequence[Operation], archive: Archive) -> None:
+def evict(snapshot: Snapshot, copy: WorkingCopy, operations: Sequence[Operation], archive: Archive) -> None:
     """Carry out the evictions of the synthesis, evict until it fits, then mend the pointers that stay in the file.
 
-    Changes the sheet; what cannot be verified stays, with a refusal.
+    Changes the copy; what cannot be verified stays, with a refusal.
     """
-    room = room_for(snapshot, sheet)
+    room = room_for(snapshot, copy)
     wanted = {one.lines[0]: one.text for one in operations if one.action is Action.EVICT}
-    leaving = [line for line in sheet.lines if line.id in wanted]
+    leaving = [line for line in copy.lines if line.id in wanted]
     if leaving:
-        with archive.trial([*sheet.crystals, *(sheet.crystal_of(line) for line in leaving)]) as trial:
+        with archive.trial([*copy.crystals, *(copy.crystal_of(line) for line in leaving)]) as trial:
             for line in leaving:
                 _to_pointer(
-                    sheet, line, topic_for(shown(snapshot, line), own_words(snapshot, line, wanted[line.id])), trial
+                    copy,
+                    line,
+                    topic_for(redacted_line(snapshot, line), trusted_topic(snapshot, line, wanted[line.id])),
+                    trial,
                 )
     for _ in range(MAX_ROUNDS):
-        retire_spare_pointers(room, sheet)
-        fading = _enough(snapshot, room, sheet)
+        retire_spare_pointers(room, copy)
+        fading = _enough(snapshot, room, copy)
         if not fading:
             break
-        with archive.trial([*sheet.crystals, *(sheet.crystal_of(line) for line in fading)]) as trial:
-            moved = [_to_pointer(sheet, line, topic_for(shown(snapshot, line)), trial) for line in fading]
+        with archive.trial([*copy.crystals, *(copy.crystal_of(line) for line in fading)]) as trial:
+            moved = [_to_pointer(copy, line, topic_for(redacted_line(snapshot, line)), trial) for line in fading]
         if not any(moved):
             break
-    retire_spare_pointers(room, sheet)
-    _mend(snapshot, sheet, archive)
-    retire_spare_pointers(room, sheet)
-    while sheet.characters > room.characters and sheet.pointers:
-        _retire(sheet, _least_used(sheet))
-    if sheet.characters > snapshot.budget:
+    retire_spare_pointers(room, copy)
+    _mend(snapshot, copy, archive)
+    retire_spare_pointers(room, copy)
+    while copy.characters > room.characters and copy.pointers:
+        _retire(copy, _least_used(copy))
+    if copy.characters > snapshot.budget:
         figures = (
-            f"{sheet.characters:,} characters, the budget is {snapshot.budget:,}; what is left is pinned or yours"
+            f"{copy.characters:,} characters, the budget is {snapshot.budget:,}; what is left is pinned or yours"
         )
-        sheet.refuse(Refusal("budget", "operation", figures))
+        copy.refuse(Refusal("budget", "operation", figures))
 
 
-def room_for(snapshot: Snapshot, sheet: WorkingCopy) -> Room:
+def room_for(snapshot: Snapshot, copy: WorkingCopy) -> Room:
     """The budget; more, when headings, pinned lines and the owner's own text leave less than a quarter of it."""
-    movable = [line.text for line in (*sheet.lines, *sheet.old_text) if not line.pinned]
-    fixed = sheet.characters - sum(len(text) + 3 for text in movable)
+    movable = [line.text for line in (*copy.lines, *copy.old_text) if not line.pinned]
+    fixed = copy.characters - sum(len(text) + 3 for text in movable)
     lines = max(snapshot.budget - fixed, int(LEAST_SHARE * snapshot.budget))
     return Room(max(snapshot.budget, fixed + lines), int(POINTERS_SHARE * lines))
 
 
-def retire_spare_pointers(room: Room, sheet: WorkingCopy) -> None:
+def retire_spare_pointers(room: Room, copy: WorkingCopy) -> None:
     """At most 20 pointers, in a quarter of the room, stay in the file: the least used go, the oldest first."""
-    while len(sheet.pointers) > MAX_POINTERS or _pointed(sheet) > room.pointers:
-        _retire(sheet, _least_used(sheet))
+    while len(copy.pointers) > MAX_POINTERS or _pointed(copy) > room.pointers:
+        _retire(copy, _least_used(copy))
 
 
-def topic_for(line: Standing, said: str = "") -> str:
+def topic_for(line: CurrentLine, said: str = "") -> str:
     """The topic of a line's pointer: what was said, when it names the line and orders nothing, else the line's own.
 
     An order that is not the owner's stands in the topic as a quotation, as it does in the line, and so does what a
@@ -125,19 +128,19 @@ def topic_for(line: Standing, said: str = "") -> str:
     return quote(inner, trust, TOPIC_CHARACTERS)
 
 
-def shown(snapshot: Snapshot, line: Standing) -> Standing:
+def redacted_line(snapshot: Snapshot, line: CurrentLine) -> CurrentLine:
     """The line as it may be spoken of in the place where it stood: without the secrets that its owner wrote."""
     return replace(line, text=snapshot.redaction.of(line.text))
 
 
-def own_words(snapshot: Snapshot, line: Standing, said: str) -> str:
+def trusted_topic(snapshot: Snapshot, line: CurrentLine, said: str) -> str:
     """A topic that a model gives, unless a word of it comes from a page or a program rather than from the line."""
     strange, news = strangers(snapshot), content_terms(said) - content_terms(line.text)
     taken = any(news & content_terms(voice.text) for voice in strange) or foreign(said, [line.text], strange)
     return "" if taken else said
 
 
-def fading_order(snapshot: Snapshot, lines: Sequence[Standing]) -> list[Standing]:
+def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[CurrentLine]:
     """The lines in the order in which they may leave.
 
     By importance within the hormones' weight of their section, then the oldest first; what code counts (The Niche,
@@ -155,87 +158,87 @@ def fading_order(snapshot: Snapshot, lines: Sequence[Standing]) -> list[Standing
     )
 
 
-def _enough(snapshot: Snapshot, room: Room, sheet: WorkingCopy) -> list[Standing]:
+def _enough(snapshot: Snapshot, room: Room, copy: WorkingCopy) -> list[CurrentLine]:
     """So many lines, in their order, that the document fits when each has become a pointer.
 
     Old text from before the first dream goes first, a bounded number of lines a dream.
     """
-    excess = sheet.characters - room.characters
-    free = room.pointers - _pointed(sheet)
-    tried = sheet.unmovable
-    old = [line for line in sheet.old_text if line.id not in tried and not line.pinned][
-        : max(0, MAX_OLD_LINES - sheet.old_left)
+    excess = copy.characters - room.characters
+    free = room.pointers - _pointed(copy)
+    tried = copy.unmovable
+    old = [line for line in copy.old_text if line.id not in tried and not line.pinned][
+        : max(0, MAX_OLD_LINES - copy.old_left)
     ]
-    ordered = old + [line for line in fading_order(snapshot, sheet.lines) if line.id not in tried]
-    chosen: list[Standing] = []
+    ordered = old + [line for line in fading_order(snapshot, copy.lines) if line.id not in tried]
+    chosen: list[CurrentLine] = []
     for line in ordered:
         if excess <= 0:
             break
         chosen.append(line)
         excess -= len(line.text)
         # Once their room is taken, a new pointer pushes an old one out.
-        if free >= POINTER_CHARACTERS and len(sheet.pointers) + len(chosen) <= MAX_POINTERS:
+        if free >= POINTER_CHARACTERS and len(copy.pointers) + len(chosen) <= MAX_POINTERS:
             excess += POINTER_CHARACTERS
             free -= POINTER_CHARACTERS
     return chosen
 
 
-def _to_pointer(sheet: WorkingCopy, line: Standing, topic: str, trial: Trial) -> bool:
+def _to_pointer(copy: WorkingCopy, line: CurrentLine, topic: str, trial: Trial) -> bool:
     """Put a verified pointer in the place of a line. Without one the line stays and the refusal says so."""
-    crystal = sheet.crystal_of(line)
+    crystal = copy.crystal_of(line)
     keywords = _keywords(crystal.text, crystal.id, trial)
     if keywords is None:
         figures = f"no words of {line.id} lead the search to it among {FIRST}; it stays"
-        sheet.keep(line, Refusal("pointer", "operation", figures))
+        copy.keep(line, Refusal("pointer", "operation", figures))
         return False
-    sheet.remove(line, Fate.EVICTED, crystal)
-    sheet.point(PointerLine(topic, keywords, crystal.id, line.id))
+    copy.remove(line, Fate.EVICTED, crystal)
+    copy.point(PointerLine(topic, keywords, crystal.id, line.id))
     return True
 
 
 def _keywords(text: str, crystal: str, trial: Trial) -> str | None:
     # Of stop words, which stand in most of a large store, no pointer is made: they need no counting.
-    ranked = candidates(text, trial.frequency(content(text)))
+    ranked = candidates(text, trial.frequency(content_words(text)))
     return choose(ranked, lambda words: crystal in trial.first(words, FIRST))
 
 
-def _mend(snapshot: Snapshot, sheet: WorkingCopy, archive: Archive) -> None:
+def _mend(snapshot: Snapshot, copy: WorkingCopy, archive: Archive) -> None:
     """Verify the pointers that stay in the file; one that no longer resolves gets other words, or retires.
 
     Those that this dream made are verified already.
     """
-    staying = [pointer for pointer in snapshot.pointers if pointer in sheet.pointers]
+    staying = [pointer for pointer in snapshot.pointers if pointer in copy.pointers]
     if not staying:
         return
-    texts = {crystal.id: crystal.text for crystal in sheet.pointed}
-    with archive.trial(sheet.crystals) as trial:
+    texts = {crystal.id: crystal.text for crystal in copy.pointed}
+    with archive.trial(copy.crystals) as trial:
         for pointer in staying:
             if pointer.crystal in trial.first(pointer.keywords, FIRST):
                 continue
             text = texts.get(pointer.crystal)
             keywords = _keywords(text, pointer.crystal, trial) if text else None
-            _retire(sheet, pointer)
+            _retire(copy, pointer)
             if keywords is not None:
-                sheet.point(PointerLine(pointer.topic, keywords, pointer.crystal, pointer.line, pointer.uses))
+                copy.point(PointerLine(pointer.topic, keywords, pointer.crystal, pointer.line, pointer.uses))
 
 
-def _pointed(sheet: WorkingCopy) -> int:
-    return sum(len(render_pointer(pointer.topic, pointer.keywords)) + 3 for pointer in sheet.pointers)
+def _pointed(copy: WorkingCopy) -> int:
+    return sum(len(render_pointer(pointer.topic, pointer.keywords)) + 3 for pointer in copy.pointers)
 
 
-def _least_used(sheet: WorkingCopy) -> PointerLine:
-    return min(sheet.pointers, key=lambda pointer: pointer.uses)
+def _least_used(copy: WorkingCopy) -> PointerLine:
+    return min(copy.pointers, key=lambda pointer: pointer.uses)
 
 
-def _retire(sheet: WorkingCopy, pointer: PointerLine) -> None:
+def _retire(copy: WorkingCopy, pointer: PointerLine) -> None:
     line = next(
         (
             line
-            for line in sheet.lines
+            for line in copy.lines
             if line.section is SectionName.POINTERS
             and (parsed := parse_pointer(line.text)) is not None
             and parsed[1] == pointer.keywords
         ),
         None,
     )
-    sheet.retire(pointer, line, render_pointer(pointer.topic, pointer.keywords))
+    copy.retire(pointer, line, render_pointer(pointer.topic, pointer.keywords))

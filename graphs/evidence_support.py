@@ -1,4 +1,4 @@
-"""Does what is cited bear out what becomes of a line? Words alone tell; a doubt is in favour of the change.
+"""Evidence support: whether the cited texts justify a change of a line. A doubt is in favour of the change.
 
 A revision takes its new words from an input, or is about what an input names. A merge says what its lines say, of
 the same subjects. An addition does not say a standing line again with another value. What slips through is a wrong
@@ -102,8 +102,8 @@ def unsupported_revision(
     if borne_out and (about or revisions <= MOST_REVISIONS):
         return None
     # A new number tells something too: it was looked at before.
-    told = fresh != missing or fresh != after - before or any(map(_tells_change, inputs))
-    if about and told and not lies:
+    says_something_new = fresh != missing or fresh != after - before or any(map(_tells_change, inputs))
+    if about and says_something_new and not lies:
         return None
     shown = ", ".join(sorted(lies or missing or fresh or after - before))[:80]
     return f"what it cites says nothing of {shown}" if not about else f"{shown} is in nothing that it cites"
@@ -306,7 +306,7 @@ def _kind(heading: str, old: Sequence[str]) -> frozenset[str]:
 
 
 def _mixed(old: Sequence[str], new: str, inputs: Sequence[str]) -> str | None:
-    """Of lines about different subjects, the merged one says of one what is said of another.
+    """Why a merged line says of one subject what its sources say of another; None when it does not.
 
     A sentence that speaks of one line has no number of another of which it has no word, and the numbers of several in
     their order. A clause that has the subject of one line, or follows one that has, has no word that is another's

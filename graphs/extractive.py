@@ -1,4 +1,4 @@
-"""The synthesis without a model: deterministic, from importance, recency and hormones.
+"""Extractive synthesis: a dream without a model, deterministic, from importance, recency and hormones.
 
 It writes nothing that was not said: a new line is the first sentences of one input. A note that changes a standing
 line revises it, one that repeats a standing line is taken in silently, any other becomes a line of its section.
@@ -13,7 +13,7 @@ from dataclasses import replace
 from state.crystals.contradiction import contradicts
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
-from state.dream import Draft, Evidence, Kind, Snapshot, Standing
+from state.dream import CurrentLine, Draft, Evidence, Kind, Snapshot
 from state.injection.defang import defang, spoken_trust, unquoted
 from state.signals.curiosity import questions_in
 from state.signals.hormones import section_weight
@@ -126,7 +126,7 @@ def _chosen(snapshot: Snapshot, pieces: Sequence[Evidence]) -> list[Evidence]:
     return chosen
 
 
-def _operation(piece: Evidence, standing: Sequence[Standing], made: Sequence[Operation]) -> Operation | None:
+def _operation(piece: Evidence, standing: Sequence[CurrentLine], made: Sequence[Operation]) -> Operation | None:
     """What this input asks for; None when a line or an earlier operation says it already, or it says nothing."""
     text = defang(condensed(piece.text))
     if _says_nothing(piece, text) or _said_by(made, standing, piece, text):
@@ -152,7 +152,7 @@ def _says_nothing(piece: Evidence, text: str) -> bool:
     return piece.text.startswith(_AUTOMATIC) or (not content_terms(text) and len(text) < 3)
 
 
-def _said_by(made: Sequence[Operation], standing: Sequence[Standing], piece: Evidence, text: str) -> bool:
+def _said_by(made: Sequence[Operation], standing: Sequence[CurrentLine], piece: Evidence, text: str) -> bool:
     """Whether an operation or a line repeats the text; or an operation, by a newer input, says otherwise."""
     known, key = content_terms(text), normalise(piece.text)
     said = [*(operation.text for operation in made), *(line.text for line in standing)]

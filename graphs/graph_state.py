@@ -1,4 +1,4 @@
-"""What travels along the edges of the dream's graph.
+"""Graph state: what travels along the edges of the dream graph.
 
 LangGraph copies the whole state at every step and checks nothing: so values travel as JSON text, and every node
 returns a `Step`, whose keys mypy checks.
@@ -27,4 +27,4 @@ class Dreaming(TypedDict, total=False):
 
 
 class Step(Dreaming, total=False):
-    """What one node changes."""
+    """The keys that one node changes."""

@@ -1,7 +1,7 @@
-"""The collapse guards: may this be written?
+"""Guards: decide which operations of a draft may be written, and refuse what would make memory collapse.
 
 They look at whatever is about to be written, an extractive synthesis included. A guard refuses the smallest thing
-that it can: an operation (`scrutiny`), else a section, which keeps its old text, else the dream. Every refusal
+it can: an operation (`operation_checks`), else a section, which keeps its old text, else the dream. Every refusal
 carries its figures. All functions are pure.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from graphs.extractive import AUTHOR, counted_operations, folded_in
-from graphs.operation_checks import LAUNDERED, runaway, scrutinise
+from graphs.operation_checks import LAUNDERED, check_operations, runaway
 from state.document.document import Document, Edit, SectionName, parse, render
 from state.document.editing import edited
 from state.document.merge import working
@@ -90,8 +90,8 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     if unusable is not None:
         return Verdict((), tuple(refused), draft.consumed, draft.author, unusable)
     operations, too_many = runaway(_whole_sections(draft, refused))
-    counted, worse = scrutinise(snapshot, counted_operations(snapshot), by_code=True)
-    accepted, more = scrutinise(snapshot, operations, by_code=False, after=counted)
+    counted, worse = check_operations(snapshot, counted_operations(snapshot), by_code=True)
+    accepted, more = check_operations(snapshot, operations, by_code=False, after=counted)
     refused += (*too_many, *more)
     nothing_left = _nothing_left(draft, accepted, refused)
     # An input whose operation was refused is not taken in by being named.
@@ -101,7 +101,7 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     misquoted = {cite for one in more if one.guard == LAUNDERED and one.operation for cite in one.operation.cites}
     said = folded_in(snapshot, Draft(accepted, consumed, author=draft.author), misquoted)
     new = said.operations[len(accepted) :]
-    folded, more = scrutinise(snapshot, new, by_code=False, after=(*counted, *accepted))
+    folded, more = check_operations(snapshot, new, by_code=False, after=(*counted, *accepted))
     refused += (*more, *worse)
     accepted = (*accepted, *folded, *counted)
     accepted, drifted = _without_bond_drift(snapshot, accepted)

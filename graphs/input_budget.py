@@ -1,4 +1,4 @@
-"""Choosing what reaches the model: everything has a limit, and no kind of memory starves another."""
+"""Input budget: chooses the inputs that fit the model's context, so that no kind of memory starves another."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The six nodes: each unpacks the state, calls one pure function or one port, and returns a typed step."""
+"""Nodes of the dream graph: each unpacks the state, calls one pure function or one port, returns a typed step."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -84,8 +84,8 @@ def guard(state: Dreaming, *, ports: Ports) -> Step:
         return {**step, "outcome": "refused"}
     if not last:
         # The number makes the next request another one: the same request would be answered from the ledger.
-        told = [*verdict.reasons, f"that was answer {state['attempt']} of {MAX_ATTEMPTS}"]
-        return {**step, "feedback": told, "outcome": "again"}
+        feedback = [*verdict.reasons, f"that was answer {state['attempt']} of {MAX_ATTEMPTS}"]
+        return {**step, "feedback": feedback, "outcome": "again"}
     if ports.on_failure == "extractive":
         return {**step, "outcome": "again", "fallback": True}
     return {**step, "outcome": "refused"}
@@ -94,21 +94,21 @@ def guard(state: Dreaming, *, ports: Ports) -> Step:
 def evict(state: Dreaming, *, ports: Ports) -> Step:
     """Fit the budget with verified pointers, judge the result once more, and write down the dream."""
     snapshot, verdict = decode(Snapshot, state["snapshot"]), decode(Verdict, state["verdict"])
-    sheet = WorkingCopy(snapshot, verdict.operations, decode(tuple[Crystal, ...], state["insights"]))
-    fade(snapshot, sheet, verdict.operations, ports.memory)
-    refusal = _last_look(snapshot, sheet, ports)
-    refusals = [*state["refusals"], *(encode(one) for one in sheet.refused)]
+    copy = WorkingCopy(snapshot, verdict.operations, decode(tuple[Crystal, ...], state["insights"]))
+    fade(snapshot, copy, verdict.operations, ports.memory)
+    refusal = _last_look(snapshot, copy, ports)
+    refusals = [*state["refusals"], *(encode(one) for one in copy.refused)]
     if refusal is not None:
         return {"refusals": [*refusals, encode(refusal)], "feedback": [refusal.figures], "outcome": "refused"}
     spent = (ports.clock() - snapshot.now).total_seconds()
-    dream = sheet.dream(
+    dream = copy.dream(
         [decode(Refusal, one) for one in state["refusals"]], verdict.author, decode(Usage, state["usage"]), spent
     )
     return {"record": encode(dream), "refusals": refusals, "outcome": "ready"}
 
 
 def commit(state: Dreaming, *, ports: Ports) -> Step:
-    """Make it true."""
+    """Commits the dream: writes MEMORY.md and the stores through the port."""
     dream = ports.memory.commit(decode(Dream, state["record"] or ""))
     return {"record": encode(dream), "outcome": "committed"}
 
@@ -164,13 +164,13 @@ def _every(verdict: Verdict) -> tuple[Refusal, ...]:
     return (*((verdict.refusal,) if verdict.refusal else ()), *verdict.refused)
 
 
-def _last_look(snapshot: Snapshot, sheet: WorkingCopy, ports: Ports) -> Refusal | None:
+def _last_look(snapshot: Snapshot, copy: WorkingCopy, ports: Ports) -> Refusal | None:
     """The guards on the document as it will be written, now that the pointers are known to resolve."""
     # Long paragraphs from before the first dream become short lines: that is no loss of mass, they are crystals.
     old = {line.text for line in snapshot.old_text}
-    away = {death.text for death in sheet.deaths if death.fate is Fate.EVICTED or death.text in old}
-    changed = {death.text for death in sheet.deaths}
+    away = {death.text for death in copy.deaths if death.fate is Fate.EVICTED or death.text in old}
+    changed = {death.text for death in copy.deaths}
     kept = sum(map(len, away))
-    pointers = (*sheet.pointers, *sheet.retired, *ports.memory.known_pointers())
+    pointers = (*copy.pointers, *copy.retired, *ports.memory.known_pointers())
     resolving = {pointer.keywords for pointer in pointers}
-    return mass_drop(snapshot, sheet.document, kept) or erosion(snapshot.best, sheet.document, changed, resolving)
+    return mass_drop(snapshot, copy.document, kept) or erosion(snapshot.best, copy.document, changed, resolving)

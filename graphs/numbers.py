@@ -1,4 +1,4 @@
-"""Which numbers a line may name: those of what it cites, also where they are honestly written in another way.
+"""Numbers: which numbers a line may name, those of its sources in any honest notation.
 
 A date may change its notation, "tomorrow" may become a date, "5 pm" 17:00, "three" 3, "10k" 10000; and as many things
 may be counted as are cited.

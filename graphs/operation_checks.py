@@ -1,4 +1,4 @@
-"""The guards that look at one operation at a time: a bad one is refused alone, the rest applies.
+"""Operation checks: the guards on single operations; a bad one is refused alone, the rest applies.
 
 Each check takes an operation in its case (the snapshot, what it cites, what it touches) and answers with a
 refusal, or None. `CHECKS` is the order in which they are asked.
@@ -16,7 +16,7 @@ from state.attribution.sources import Foreign, foreign
 from state.crystals.contradiction import contradicts, violates
 from state.document.document import SectionName, is_placeholder
 from state.document.operations import Action, Operation, Refusal
-from state.dream import Evidence, Snapshot, Standing
+from state.dream import CurrentLine, Evidence, Snapshot
 from state.injection.defang import attributed, defang, reads_as_instruction, spoken_trust, unquoted
 from state.text.words import content_terms, jaccard, normalise, numbers
 from state.trust import Trust, least_trust
@@ -33,14 +33,14 @@ _WRITTEN_BY_CODE = {SectionName.POINTERS, SectionName.SKILLS}
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class OperationContext:
     """One operation with all that a check may look at."""
 
     operation: Operation
     snapshot: Snapshot
     cited: tuple[Evidence, ...]
-    cited_lines: tuple[Standing, ...]
-    touched: tuple[Standing, ...]
+    cited_lines: tuple[CurrentLine, ...]
+    touched: tuple[CurrentLine, ...]
     unknown: tuple[str, ...]
     taken: frozenset[str]
     said: frozenset[str]
@@ -51,7 +51,7 @@ class Case:
     @property
     def sources(self) -> tuple[Trust, ...]:
         """The trust of everything that is cited or touched."""
-        said: tuple[Evidence | Standing, ...] = (*self.cited, *self.cited_lines, *self.touched)
+        said: tuple[Evidence | CurrentLine, ...] = (*self.cited, *self.cited_lines, *self.touched)
         return tuple(spoken_trust(one.text, one.trust) for one in said)
 
     @property
@@ -66,7 +66,7 @@ class Case:
         return frozenset().union(*(content_terms(text) for text in texts), *(numbers(text) for text in texts))
 
 
-def scrutinise(
+def check_operations(
     snapshot: Snapshot, operations: Sequence[Operation], *, by_code: bool, after: Sequence[Operation] = ()
 ) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
     """The operations that may apply, their texts made safe, and a refusal for each of the others.
@@ -84,7 +84,7 @@ def scrutinise(
         if operation.action is Action.EVICT and snapshot.forgotten.found(operation.text):
             operation = replace(operation, text="")  # noqa: PLW2901 - the line gives its pointer another topic
         operation = replace(operation, text=defang(operation.text))  # noqa: PLW2901 - the raw text must not be used
-        case = Case(
+        case = OperationContext(
             operation,
             snapshot,
             tuple(pieces[cite] for cite in operation.cites if cite in pieces),
@@ -139,7 +139,7 @@ def _foreign(snapshot: Snapshot, operation: Operation) -> Foreign | None:
     return foreign(unquoted(operation.text)[0], vouchers(snapshot, named), strangers(snapshot, named))
 
 
-def _uncited(case: Case) -> Refusal | None:
+def _uncited(case: OperationContext) -> Refusal | None:
     if not case.operation.cites:
         return Refusal("citation", "operation", "it cites nothing")
     if case.unknown:
@@ -149,7 +149,7 @@ def _uncited(case: Case) -> Refusal | None:
     return None
 
 
-def _untouchable(case: Case) -> Refusal | None:
+def _untouchable(case: OperationContext) -> Refusal | None:
     operation = case.operation
     pinned = [line.id for line in case.touched if line.pinned]
     if pinned:
@@ -164,7 +164,7 @@ def _untouchable(case: Case) -> Refusal | None:
     return None
 
 
-def _empty(case: Case) -> Refusal | None:
+def _empty(case: OperationContext) -> Refusal | None:
     text = case.operation.text
     if case.operation.action is Action.EVICT:
         return None
@@ -175,7 +175,7 @@ def _empty(case: Case) -> Refusal | None:
     return None
 
 
-def _ungrounded(case: Case) -> Refusal | None:
+def _ungrounded(case: OperationContext) -> Refusal | None:
     """A line says nothing of what it cites: another language, another topic, an invention."""
     operation = case.operation
     if operation.action is Action.EVICT or case.by_code:
@@ -194,7 +194,7 @@ def _ungrounded(case: Case) -> Refusal | None:
     return None
 
 
-def _careless(case: Case) -> Refusal | None:
+def _careless(case: OperationContext) -> Refusal | None:
     """A revision without new evidence or of another subject; a merge that forgets one of its lines."""
     operation, new = case.operation, content_terms(case.operation.text)
     if operation.action is Action.REVISE and not case.cited:
@@ -211,7 +211,7 @@ def _careless(case: Case) -> Refusal | None:
     return None
 
 
-def _unsupported(case: Case) -> Refusal | None:
+def _unsupported(case: OperationContext) -> Refusal | None:
     """A change that what is cited does not bear out: another value, another subject, a line said again otherwise."""
     operation, inputs = case.operation, [piece.text for piece in case.cited]
     if case.by_code or operation.action is Action.EVICT:
@@ -229,7 +229,7 @@ def _unsupported(case: Case) -> Refusal | None:
     return Refusal("evidence", "operation", figures) if figures else None
 
 
-def _vetoed(case: Case) -> Refusal | None:
+def _vetoed(case: OperationContext) -> Refusal | None:
     if case.operation.action is Action.EVICT:
         return None
     text = case.operation.text
@@ -239,14 +239,14 @@ def _vetoed(case: Case) -> Refusal | None:
     return None
 
 
-def _forgotten(case: Case) -> Refusal | None:
+def _forgotten(case: OperationContext) -> Refusal | None:
     """A text that the owner had erased for good."""
     if case.operation.action is Action.EVICT or not case.snapshot.forgotten.found(case.operation.text):
         return None
     return Refusal("human veto", "operation", FORGOTTEN)
 
 
-def _contradictory(case: Case) -> Refusal | None:
+def _contradictory(case: OperationContext) -> Refusal | None:
     if case.operation.action is Action.EVICT:
         return None
     text = case.operation.text
@@ -260,7 +260,7 @@ def _contradictory(case: Case) -> Refusal | None:
     return None
 
 
-def _injected(case: Case) -> Refusal | None:
+def _injected(case: OperationContext) -> Refusal | None:
     """An order that is not the owner's; in a counted line, which is not quoted, whoever said it."""
     trust = least_trust([case.trust, *case.sources])
     if case.operation.action is Action.EVICT or (not case.by_code and trust.rank >= Trust.AGENT.rank):
@@ -272,7 +272,7 @@ def _injected(case: Case) -> Refusal | None:
     return Refusal("injection", "operation", f"{found.kind}, from {trust.value}")
 
 
-def _laundered(case: Case) -> Refusal | None:
+def _laundered(case: OperationContext) -> Refusal | None:
     """Words of a page or a program, cited by nobody, among others or in the place of a line of the agent's.
 
     Quoted as a whole it would put the agent's own words into a stranger's mouth; the inputs are taken in without it.
@@ -285,7 +285,7 @@ def _laundered(case: Case) -> Refusal | None:
     return Refusal(LAUNDERED, "operation", figures)
 
 
-def _repeated(case: Case) -> Refusal | None:
+def _repeated(case: OperationContext) -> Refusal | None:
     """A text that stands there already, or that this answer has said: each line stands once."""
     operation = _quoted(case)
     if operation.action is Action.EVICT:
@@ -300,7 +300,7 @@ def _repeated(case: Case) -> Refusal | None:
     return None
 
 
-CHECKS: tuple[Callable[[Case], Refusal | None], ...] = (
+CHECKS: tuple[Callable[[OperationContext], Refusal | None], ...] = (
     _forgotten,
     _uncited,
     _untouchable,
@@ -333,7 +333,7 @@ def _terms(text: str) -> frozenset[str]:
     return content_terms(text)
 
 
-def _quoted(case: Case) -> Operation:
+def _quoted(case: OperationContext) -> Operation:
     """What a page or a program said stands there as a quotation, and so does an order that an agent noted."""
     operation = case.operation
     if operation.action is Action.EVICT or case.by_code:

@@ -1,4 +1,4 @@
-"""What a dream needs of the world, as protocols. `daemon/` supplies them; tests may supply others."""
+"""Ports: what a dream needs of the world, as protocols. `daemon/` supplies them; tests may supply others."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

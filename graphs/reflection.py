@@ -1,4 +1,4 @@
-"""Insights: what several new crystals say together. One model call, and none when there is little to say."""
+"""Reflection: insights from several new crystals, by one model call; none when there is little to say."""
 
 from collections.abc import Sequence
 

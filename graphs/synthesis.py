@@ -1,4 +1,4 @@
-"""Asking the model for an update, and reading what it answers.
+"""Synthesis: the request to the model for an update of MEMORY.md, and the draft read from its answer.
 
 A model that can only write Markdown may answer with the whole document: it is compared with the old one line by
 line and becomes the same operations, so that a line that it leaves out is an eviction, never a loss.
@@ -19,7 +19,7 @@ from state.document.document import Document, SectionName
 from state.document.merge import working
 from state.document.operations import Action, Operation
 from state.document.pointer import parse_pointer, topic_of
-from state.dream import Draft, Evidence, Kind, Snapshot, Standing
+from state.dream import CurrentLine, Draft, Evidence, Kind, Snapshot
 from state.secrets.policy import Redaction
 from state.signals.hormones import attention, mood
 from state.text.words import content_terms, jaccard, normalise
@@ -147,11 +147,11 @@ def compared(snapshot: Snapshot, new: Document) -> tuple[Operation, ...]:
     return tuple(operations)
 
 
-def _shown(line: Standing, redaction: Redaction) -> dict[str, object]:
+def _shown(line: CurrentLine, redaction: Redaction) -> dict[str, object]:
     return {"id": line.id, "pinned": line.pinned, "text": redaction.of(line.text)}
 
 
-def _seen(line: Standing, redaction: Redaction) -> Standing:
+def _seen(line: CurrentLine, redaction: Redaction) -> CurrentLine:
     return replace(line, text=redaction.of(line.text))
 
 
@@ -167,8 +167,8 @@ def _terms(text: str) -> frozenset[str]:
 
 
 def _pairs(
-    old: Sequence[Standing], written: Sequence[tuple[SectionName, str]]
-) -> list[tuple[Standing, SectionName, str]]:
+    old: Sequence[CurrentLine], written: Sequence[tuple[SectionName, str]]
+) -> list[tuple[CurrentLine, SectionName, str]]:
     """Old and new lines that are versions of each other, the most similar first, each used once."""
     scored = sorted(
         (
@@ -191,13 +191,13 @@ def _pairs(
     return pairs
 
 
-def _beside(old: Sequence[Standing], parts: Sequence[Standing], text: str) -> tuple[str, ...]:
+def _beside(old: Sequence[CurrentLine], parts: Sequence[CurrentLine], text: str) -> tuple[str, ...]:
     """The lines that are left over and say what is in a merged line and in none of its parts."""
     news = _terms(text).difference(*(_terms(line.text) for line in parts))
     return tuple(line.id for line in old if news & _terms(line.text))[:3]
 
 
-def _support(snapshot: Snapshot, text: str, old: Sequence[Standing]) -> tuple[str, ...]:
+def _support(snapshot: Snapshot, text: str, old: Sequence[CurrentLine]) -> tuple[str, ...]:
     """The inputs that say what the text says: a third of its terms, in the place of old lines of what is new in it.
 
     Of a text that only leaves out: what it leaves out. Of equals, those that share most with all of the text. When
@@ -218,7 +218,7 @@ def _share(wanted: Collection[str], text: str) -> float:
     return sum(supported(term, known) for term in wanted) / max(1, len(wanted))
 
 
-def _topic(line: Standing, pointers: Sequence[str]) -> str:
+def _topic(line: CurrentLine, pointers: Sequence[str]) -> str:
     """The topic that the answer's own pointers give this line, else its first words."""
     terms = content_terms(line.text)
     for text in pointers:

@@ -1,4 +1,4 @@
-"""Voices of a dream: who vouches for what a new line says, and whose words may not stand as if they were nobody's."""
+"""Voices: which texts of a dream may vouch for a new line, and which are by strangers and must stay attributed."""
 
 from collections.abc import Collection, Iterator, Sequence
 

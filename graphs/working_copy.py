@@ -1,4 +1,4 @@
-"""The sheet on which a dream is worked out: the document so far, and what each change means for the ledger."""
+"""Working copy: the document while a dream changes it, and the ledger entries that each change makes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from state.document.editing import edited
 from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
 from state.document.pointer import render_pointer
 from state.document.seed import split_seed
-from state.dream import Dream, Evidence, PointerLine, Snapshot, Standing, Usage
+from state.dream import CurrentLine, Dream, Evidence, PointerLine, Snapshot, Usage
 from state.injection.defang import spoken_trust
 from state.signals.hormones import mood, valence
 from state.text.words import content_terms, jaccard
@@ -25,7 +25,7 @@ MAX_OLD_LINES = 20
 
 
 class WorkingCopy:
-    """Begins with the operations that the guards let through; evictions follow; ends as a `Dream`."""
+    """Starts with the operations that the guards let through; evictions follow; `dream` gives the final `Dream`."""
 
     def __init__(self, snapshot: Snapshot, operations: Sequence[Operation], insights: Sequence[Crystal]) -> None:
         self._snapshot = snapshot
@@ -43,8 +43,8 @@ class WorkingCopy:
         self.refused: list[Refusal] = []
         self.unmovable: set[str] = set()
         self.old_left = 0
-        self.lines: list[Standing] = list(snapshot.lines)
-        self.old_text: list[Standing] = list(snapshot.old_text)
+        self.lines: list[CurrentLine] = list(snapshot.lines)
+        self.old_text: list[CurrentLine] = list(snapshot.old_text)
         self._by_hand()
         for operation in self._operations:
             self._carry_out(operation)
@@ -55,7 +55,7 @@ class WorkingCopy:
         """Length of the file as it would be written."""
         return len(render(stamped(self.document, self._snapshot.now, mood(self._snapshot.hormones))))
 
-    def crystal_of(self, line: Standing) -> Crystal:
+    def crystal_of(self, line: CurrentLine) -> Crystal:
         """The crystal that keeps a line once it has left MEMORY.md: one that has its text already, else a new one."""
         twin = self._twins.get(line.text)
         return twin or Crystal(
@@ -70,7 +70,7 @@ class WorkingCopy:
             valence=valence(self._snapshot.hormones),
         )
 
-    def remove(self, line: Standing, fate: Fate, crystal: Crystal, successor: str = "") -> None:
+    def remove(self, line: CurrentLine, fate: Fate, crystal: Crystal, successor: str = "") -> None:
         """A line leaves; its text is kept as a crystal."""
         old = line in self.old_text
         if fate is Fate.EVICTED:
@@ -91,7 +91,7 @@ class WorkingCopy:
         self.pointers.append(pointer)
         self._write(SectionName.POINTERS, text, 0.5, Trust.AGENT, (pointer.crystal,), ())
 
-    def retire(self, pointer: PointerLine, line: Standing | None, text: str) -> None:
+    def retire(self, pointer: PointerLine, line: CurrentLine | None, text: str) -> None:
         """Take a pointer out of the file; its keywords stay in the ledger."""
         self.pointers = [other for other in self.pointers if other.keywords != pointer.keywords]
         self.retired.append(pointer)
@@ -104,7 +104,7 @@ class WorkingCopy:
             else:
                 self.deaths.append(Death(line.id, SectionName.POINTERS, text, Fate.EVICTED, pointer.crystal))
 
-    def keep(self, line: Standing, refusal: Refusal) -> None:
+    def keep(self, line: CurrentLine, refusal: Refusal) -> None:
         """A line that was to leave stays."""
         self.unmovable.add(line.id)
         self.refuse(refusal)
@@ -169,7 +169,7 @@ class WorkingCopy:
         pieces, lines = self._cited(operation)
         touched = [line for line in self.lines if line.id in operation.lines]
         importance = max([piece.importance for piece in pieces] + [line.importance for line in touched], default=0.5)
-        said: list[Evidence | Standing] = [*pieces, *lines, *touched]
+        said: list[Evidence | CurrentLine] = [*pieces, *lines, *touched]
         trust = trust_of_line(operation.text, [spoken_trust(one.text, one.trust) for one in said])
         evidence = tuple(dict.fromkeys(piece.crystal for piece in pieces if piece.crystal))
         born = self._write(operation.section, operation.text, importance, trust, evidence, operation.lines)
@@ -207,7 +207,7 @@ class WorkingCopy:
             self.crystals.append(crystal)
         return crystal.id
 
-    def _cited(self, operation: Operation) -> tuple[list[Evidence], list[Standing]]:
+    def _cited(self, operation: Operation) -> tuple[list[Evidence], list[CurrentLine]]:
         pieces = [piece for piece in self._snapshot.evidence if piece.id in operation.cites]
         return pieces, [line for line in self._snapshot.lines if line.id in operation.cites]
 
@@ -222,7 +222,7 @@ class WorkingCopy:
     ) -> str:
         name = self._named()
         self.births.append(Birth(name, section, text, importance, trust, evidence, replaces))
-        self.lines.append(Standing(name, section, text, importance, trust, self._now))
+        self.lines.append(CurrentLine(name, section, text, importance, trust, self._now))
         return name
 
     def _named(self) -> str:

@@ -1,4 +1,4 @@
-"""What is said to the model, and what may come back.
+"""Prompts: loads and renders the messages to the model.
 
 Prompts are files: `prompts/NAME.md`, a `version:` line, a rule, then a Jinja template whose first part is the system
 message and whose second part (after a line `--- user ---`) is the user message. A missing variable raises, so

@@ -1,4 +1,4 @@
-"""What may come back from the model, read tolerantly.
+"""Replies: reads the model's answers to the prompts, tolerantly.
 
 A reply is one JSON object, bare, in a fence, or among other words; a synthesis may instead be a whole Markdown
 document. An operation that cannot be read is refused alone. A reply of which nothing can be read is a ReplyError.

@@ -1,1 +1,1 @@
-"""The values that are remembered, and pure functions on them."""
+"""State: the values that dreamd remembers, and pure functions on them; only `stores` touches the disk."""

@@ -1,4 +1,4 @@
-"""What an agent reads at session start: MEMORY.md within its budget, then the notes that no dream has folded in."""
+"""Bootstrap: what an agent reads at session start, MEMORY.md within its budget and the pending notes."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator

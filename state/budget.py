@@ -1,4 +1,4 @@
-"""What a dream may cost, what it has cost, and the breaker between the two. Pure: money and time are arguments."""
+"""Budget: what a dream may cost and has cost, and the check between the two. Pure: money and time are arguments."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Values as JSON and back: the form of the journal's records, of checkpoints and of `--json`.
+"""Codec: values as JSON and back, for the journal's records, checkpoints and `--json`.
 
 Reading checks everything: an unknown key, a missing one or a wrong type is a StorageError, never a half-read value.
 """

@@ -1,4 +1,4 @@
-"""A dream is a value: what was read (`Snapshot`), and all that will change and why (`Dream`).
+"""Dream: what a dream has read (`Snapshot`), and all that it will change and why (`Dream`), as values.
 
 Between reading a snapshot and committing a dream nothing remembered changes. A dream can be run dry, run twice to
 compare prompts, written to the journal, and committed again after a crash.
@@ -64,7 +64,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CurrentLine:
     """A line of MEMORY.md as it stands, with its id from the ledger."""
 
     id: str
@@ -132,7 +132,7 @@ class Snapshot:
     budget: int
     next_line: int
     hormones: Hormones
-    lines: tuple[Standing, ...] = ()
+    lines: tuple[CurrentLine, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     seeds: tuple[str, ...] = ()
     notes: tuple[Crystal, ...] = ()
@@ -142,13 +142,13 @@ class Snapshot:
     new_tombstones: tuple[str, ...] = ()
     lifted_tombstones: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
-    deleted: tuple[Standing, ...] = ()
+    deleted: tuple[CurrentLine, ...] = ()
     corrected: tuple[tuple[str, str], ...] = ()
     pointed: tuple[Crystal, ...] = ()
     twins: tuple[Crystal, ...] = ()
     best: tuple[PastLine, ...] = ()
     genome: tuple[str, ...] = ()
-    old_text: tuple[Standing, ...] = ()
+    old_text: tuple[CurrentLine, ...] = ()
     problems: tuple[str, ...] = ()
     redaction: Redaction = DEFAULT
     forgotten: Tombstones = NOTHING

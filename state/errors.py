@@ -1,4 +1,4 @@
-"""One tree of errors: each class has its exit status, its code and its HTTP status, which stand here alone.
+"""Errors: the tree of errors that dreamd raises; each class has its exit status, its code and its HTTP status.
 
 Each message says what happened, to what, and what to do. 409 is for what is refused because of how the workspace is
 now, 503 for a daemon that cannot do it now. What is `passing` may be asked again soon.

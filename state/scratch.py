@@ -1,4 +1,4 @@
-"""The write-ahead log's entries: notes as text, and text as notes.
+"""Scratch log: the notes of the write-ahead log as text, and text as notes.
 
     # Scratch Buffer (Working Memory WAL)
 
@@ -101,7 +101,7 @@ def parse_notes(text: str, file_time: datetime, first_line: int = 1) -> tuple[No
 
 
 def notes_in(text: str, file_time: datetime, first_line: int = 1) -> Iterator[Note]:
-    """The same, one after the other: whoever only counts them keeps none of a million."""
+    """Like `parse_notes`, but lazy: whoever only counts the notes keeps none of a million in memory."""
     notes = (entry.note(file_time) for entry in _entries(text, first_line))
     return (note for note in notes if note.text)
 
@@ -147,7 +147,7 @@ class _Entry:
         self.bytes = len(line.encode("utf-8", "replace"))
 
     def goes_on_with(self, line: str, *, blank_before: bool) -> bool:
-        """Is this unindented line the next one of the same paragraph?"""
+        """Whether this unindented line continues the paragraph."""
         if blank_before or not self.paragraph or _BULLET.match(line) or _HEADING.match(line):
             return False
         return self.bytes + len(line) < MAX_NOTE_BYTES

@@ -1,4 +1,4 @@
-"""Trust: whose words a text is made of, from a page of the web up to the owner."""
+"""Trust: whose words a text is made of, from a web page up to the owner."""
 
 import re
 from enum import StrEnum

@@ -4,7 +4,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import EMBED_BATCH, Store, utc_now
 from state.search.ranking import Filters, Findings
-from state.signals.curiosity import Cause, missed
+from state.signals.curiosity import Cause, gap_of_search
 
 _NO_FILTERS = Filters()
 # Hits below this share of the best score stand there only to fill the limit.
@@ -12,7 +12,7 @@ _COUNTED_SHARE = 0.5
 
 
 def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
-    """The search of the workspace's owner: finds the newest notes, and records what was found and missed.
+    """The search of the workspace's owner: finds the newest notes, and records what was found and gap_of_search.
 
     Pending notes become crystals first. Each hit that matches at least half as well as the best
     counts as an access; a query that nothing answers becomes an open question; the keywords of a pointer count as a
@@ -30,7 +30,7 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
     if findings.good:
         enough = findings.hits[0].score * _COUNTED_SHARE if findings.hits else 0.0
         store.crystals.touch([hit.crystal.id for hit in findings.hits if hit.score >= enough], now)
-    elif filters == _NO_FILTERS and (gap := missed(redacted(store, keywords))) is not None:
+    elif filters == _NO_FILTERS and (gap := gap_of_search(redacted(store, keywords))) is not None:
         store.questions.raise_(gap, Cause.MISS, now)
     return findings
 

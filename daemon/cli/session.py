@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from daemon.api.operations import Request
     from daemon.api.operations.session_memory import Events
     from daemon.sessions.answers import Memory, Restored, SessionSummary
-    from state.sessions.stats import Standing
+    from state.sessions.stats import SessionStats
 
     class Paged(Protocol):
         """A part of a list."""
@@ -152,7 +152,7 @@ def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show_stats(found: "Standing") -> None:
+def _show_stats(found: "SessionStats") -> None:
     fill = found.capacity
     counts = [f"{found.active_count} active", f"{found.expired_count} expired"]
     counts += [f"{found.hidden_count} hidden"] if found.hidden_count else []

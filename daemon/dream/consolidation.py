@@ -21,7 +21,7 @@ from state.crystals.crystal import Crystal
 from state.crystals.duplicates import NEAR_COSINE, same_memory
 from state.errors import ConfigError
 from state.search.answering import answers
-from state.signals.curiosity import disputed
+from state.signals.curiosity import gap_of_contradiction
 from state.stores.crystals.duplicates import Twins
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import transaction
@@ -133,7 +133,7 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
             store.check()
             merged += sum(duplicates.merge(one, other) for one, other in alike)
             for one, other in opposed:
-                raised += store.questions.dispute(disputed(one.text, other.text), one.id, other.id, now)
+                raised += store.questions.dispute(gap_of_contradiction(one.text, other.text), one.id, other.id, now)
             duplicates.compared(keys)
         compared += len(keys)
     return compared, merged, raised

@@ -7,7 +7,7 @@ from datetime import datetime
 from daemon.workspace.stores import Store
 from state.crystals.contradiction import contradicts
 from state.document.document import Document
-from state.dream import Standing
+from state.dream import CurrentLine
 from state.stores.history.lineage import match
 from state.text.words import content_terms, jaccard, normalise, numbers
 from state.trust import Trust
@@ -26,9 +26,9 @@ class OwnerEdits:
     of a gone line and the new one in its place, `tombstones` the texts that must not be written again.
     """
 
-    lines: tuple[Standing, ...]
+    lines: tuple[CurrentLine, ...]
     written: tuple[str, ...]
-    gone: tuple[Standing, ...]
+    gone: tuple[CurrentLine, ...]
     corrected: tuple[tuple[str, str], ...]
     tombstones: tuple[str, ...]
     next_line: int
@@ -44,7 +44,7 @@ def owner_edits(store: Store, document: Document, now: datetime) -> OwnerEdits:
     lines, written = [], []
     for (name, block), line in zip(blocks, known, strict=True):
         if line is None:
-            line = Standing(f"L{number}", name, block.text, IMPORTANCE, Trust.OWNER, now)  # noqa: PLW2901
+            line = CurrentLine(f"L{number}", name, block.text, IMPORTANCE, Trust.OWNER, now)  # noqa: PLW2901
             written.append(line.id)
             number += 1
         lines.append(replace(line, section=name, text=block.text, pinned=block.pinned))
@@ -57,7 +57,7 @@ def owner_edits(store: Store, document: Document, now: datetime) -> OwnerEdits:
     )
 
 
-def _corrected(gone: Sequence[Standing], new: Sequence[Standing]) -> dict[str, str]:
+def _corrected(gone: Sequence[CurrentLine], new: Sequence[CurrentLine]) -> dict[str, str]:
     """Which new line is a gone one in other words: of the same section, half of the terms in common."""
     free, pairs = list(new), {}
     for old in gone:
@@ -74,10 +74,10 @@ def _corrected(gone: Sequence[Standing], new: Sequence[Standing]) -> dict[str, s
 
 def _deleted_texts(
     document: Document,
-    standing: Sequence[Standing],
-    gone: Sequence[Standing],
+    standing: Sequence[CurrentLine],
+    gone: Sequence[CurrentLine],
     corrected: dict[str, str],
-    lines: Sequence[Standing],
+    lines: Sequence[CurrentLine],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The texts that the owner does not want again, and what looks like an accident.
 

@@ -12,7 +12,7 @@ from state.document.markdown import is_stamp
 from state.document.merge import difference
 from state.document.operations import Birth, Death, Fate
 from state.document.pointer import parse_pointer
-from state.dream import Dream, PointerLine, SegmentMark, Standing
+from state.dream import CurrentLine, Dream, PointerLine, SegmentMark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.journal import RESTORE
@@ -141,10 +141,10 @@ def _line_changes(
     return tuple(births), tuple(deaths), tuple(crystals)
 
 
-def _by_hand(before: str, known: set[str], now: datetime) -> list[Standing]:
+def _by_hand(before: str, known: set[str], now: datetime) -> list[CurrentLine]:
     """The lines that the owner wrote since the last version, in the sections and around them."""
     return [
-        Standing("", part.name or SectionName.CONTEXT, block.text, HAND_IMPORTANCE, Trust.OWNER, now)
+        CurrentLine("", part.name or SectionName.CONTEXT, block.text, HAND_IMPORTANCE, Trust.OWNER, now)
         for part in parse(before).parts
         for block in part.lines
         if block.key not in known and not is_stamp(block.raw)

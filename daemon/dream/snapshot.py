@@ -18,7 +18,7 @@ from state.document.document import Document, SectionName
 from state.document.merge import working
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
-from state.dream import Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot, Standing
+from state.dream import CurrentLine, Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot
 from state.errors import DreamdError, NotFoundError
 from state.signals import economics
 from state.signals.curiosity import rank_questions
@@ -118,7 +118,7 @@ def _with_page_trust(piece: Evidence, origin: Origin, pages: Sequence[Voice]) ->
     return replace(piece, trust=least_trust([piece.trust, trust])) if trust else piece
 
 
-def _old_piece(store: Store, line: Standing) -> Evidence:
+def _old_piece(store: Store, line: CurrentLine) -> Evidence:
     return Evidence(line.id, Kind.OLD_TEXT, redacted(store, line.text), line.importance, line.trust, line.born_at)
 
 
@@ -164,7 +164,7 @@ def _genome(store: Store) -> tuple[str, ...]:
     return tuple(row for row in rows if row and not row.startswith("#"))[:MAX_CONSTRAINTS]
 
 
-def _old_text(store: Store, text: str, now: datetime) -> tuple[Standing, ...]:
+def _old_text(store: Store, text: str, now: datetime) -> tuple[CurrentLine, ...]:
     """The lines above the rule, from before the first dream; offered from the second dream on."""
     parts = split_seed(text)
     if parts is None or not store.lineage.last_version():
@@ -172,13 +172,13 @@ def _old_text(store: Store, text: str, now: datetime) -> tuple[Standing, ...]:
     inside = normalise(parts[0])
     above = [block for part in working(text).parts if part.name is None for block in part.lines]
     return tuple(
-        Standing(f"T{number}", SectionName.CONTEXT, block.text, 0.7, Trust.OWNER, now - OLD_TEXT_AGE, block.pinned)
+        CurrentLine(f"T{number}", SectionName.CONTEXT, block.text, 0.7, Trust.OWNER, now - OLD_TEXT_AGE, block.pinned)
         for number, block in enumerate(above, 1)
         if block.key in inside
     )
 
 
-def _budget(store: Store, text: str, document: Document, old_text: Sequence[Standing]) -> int:
+def _budget(store: Store, text: str, document: Document, old_text: Sequence[CurrentLine]) -> int:
     """Characters for the whole file: the reader's budget, or more while text from before the first dream is in it.
 
     The first dream has half a budget of its own below that text; later ones take it over bit by bit. The owner's own

@@ -21,7 +21,7 @@ from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin, crystal_id
 from state.errors import UsageError
-from state.sessions.forgetting import Instruction, Mode, OfId, instruction_of, meant, mode_of
+from state.sessions.forgetting import Instruction, Mode, OfId, instruction_of, mode_of, selected_items
 from state.sessions.importance import assigned
 from state.sessions.item import Item
 from state.sessions.moments import after
@@ -152,7 +152,7 @@ def forget(
 
 def _meant(sessions: Sessions, session_id: str, wanted: Instruction, how: Mode) -> tuple[Item, ...]:
     if not isinstance(wanted, OfId):
-        return meant(wanted, policy_and_items(sessions, session_id)[1], how)
+        return selected_items(wanted, policy_and_items(sessions, session_id)[1], how)
     find = find_anywhere if how is Mode.HARD else find_in_set
     return (find(sessions, session_id, wanted.id)[1],)
 

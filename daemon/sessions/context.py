@@ -9,7 +9,7 @@ from daemon.workspace.stores import Store
 from state.sessions.context import assemble, strategy_of
 from state.sessions.page import ALL, Wanted
 from state.sessions.policies.bounded import Bounded
-from state.sessions.search import filters_of, remembered
+from state.sessions.search import filters_of, matching_items
 from state.sessions.stats import Capacity
 from state.sessions.stats import capacity as capacity_of
 from state.sessions.summarizing import scope_of
@@ -35,7 +35,7 @@ def remember(
     sessions, passing = sessions_of(store), filters_of(filters)
     with sessions.steady():
         _, shelf = policy_and_items(sessions, session_id)
-        return memories_of(session_id, page_of(remembered(shelf, prompt, passing, now), wanted))
+        return memories_of(session_id, page_of(matching_items(shelf, prompt, passing, now), wanted))
 
 
 @call

@@ -37,9 +37,9 @@ from state.sessions.item import Item, State
 from state.sessions.page import ALL, Page, Wanted, page
 from state.sessions.policies.policy import Action
 from state.sessions.policies.settings import shown
-from state.sessions.search import Filters
+from state.sessions.search import ItemFilters
 from state.sessions.search import search as matching
-from state.sessions.stats import Standing, standing
+from state.sessions.stats import SessionStats
 from state.stores.database.connection import transaction
 from state.stores.sessions.relations import Relation
 
@@ -138,7 +138,7 @@ def search(
 ) -> SearchResult:
     """The items whose content holds the query in any case, with any of the tags, the most relevant first."""
     sessions, any_of = sessions_of(store), tags_of(tags)
-    filters = Filters(tags=any_of, priority=priority_of(priority) if priority is not None else None)
+    filters = ItemFilters(tags=any_of, priority=priority_of(priority) if priority is not None else None)
     with sessions.steady():
         session = find_session(sessions, session_id)
         items = sessions.items.holding(session, checked_text("query", query), any_of, priority) if session else []
@@ -149,12 +149,12 @@ def search(
 
 
 @call
-def stats(store: Store, session_id: str, now: datetime) -> Standing:
+def stats(store: Store, session_id: str, now: datetime) -> SessionStats:
     """How a session stands."""
     sessions = sessions_of(store)
     with sessions.steady():
         decides, shelf = policy_and_items(sessions, session_id)
-        return standing(session_id, decides, shelf, now)
+        return session_stats(session_id, decides, shelf, now)
 
 
 @call

@@ -9,7 +9,7 @@ from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.errors import UsageError
 from state.forgetting.matching import Cut, Target, spans
-from state.forgetting.placed_words import worded
+from state.forgetting.placed_words import placed_words
 from state.stores.database.tombstones import buried_of
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import Made, joined_erasures, made_from, planned
@@ -77,7 +77,7 @@ def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target,
         exact = spans(text, targets)
         for start, end in known.found(text):
             if (start, end) not in exact:
-                around = [(at, stop) for _, at, stop in worded(text) if at < end and start < stop]
+                around = [(at, stop) for _, at, stop in placed_words(text) if at < end and start < stop]
                 found[Target.of(text[around[0][0] : around[-1][1]])] = None
         if len(found) > _SHOWN:
             break

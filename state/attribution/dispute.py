@@ -1,4 +1,4 @@
-"""Dispute: what of a line a stranger speaks of too and the agent's own texts do not say like that, for attribution.
+"""Dispute: finds what a stranger's text and a line share and the agent's own texts say otherwise.
 
 A stranger disputes no line by using its words: he must have so much of what he says, or of what the line says, in
 common with it that it may well be his, and the vouchers must say something else.
@@ -29,7 +29,7 @@ Line = Sequence[Word]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class VouchedLine:
     """A line as its vouchers tell it: its cheapest reading by them, and what is exchanged in it."""
 
     line: Line
@@ -47,12 +47,12 @@ class Told:
         return step.explained and self.own[step.source].words[step.at].only_reports(self.line[at])
 
 
-def told(line: Line, steps: Sequence[Step], own: Sequence[Source]) -> Told:
+def vouched_line(line: Line, steps: Sequence[Step], own: Sequence[Source]) -> VouchedLine:
     """The line with its reading by its vouchers, for one stranger's sentence after the other."""
-    return Told(line, steps, own, [crossed for one in own if (crossed := _crossed(line, one))])
+    return VouchedLine(line, steps, own, [crossed for one in own if (crossed := _crossed(line, one))])
 
 
-def disputed(it: Told, stranger: Source) -> list[int]:
+def disputed(it: VouchedLine, stranger: Source) -> list[int]:
     """The words of which a stranger's sentence speaks too, and which the vouchers do not say like that; mostly none.
 
     That is a word that no voucher has among others that the stranger has; a part in which the vouchers are turned
@@ -77,7 +77,7 @@ def _has(source: Source, word: Word) -> bool:
     return bool(source.where(word)) or any(source.where(bare) for bare in unprefixed(word))
 
 
-def _new(it: Told, theirs: Sequence[int], stranger: Source) -> list[int]:
+def _new(it: VouchedLine, theirs: Sequence[int], stranger: Source) -> list[int]:
     """The words that the stranger has and no voucher, when one of them is a name or there are others in common."""
     new = [at for at in theirs if not it.steps[at].explained and not _is_denied(it.line[at], it.own)]
     if any(_is_name(it.line[at], stranger) for at in new):
@@ -90,7 +90,7 @@ def _new(it: Told, theirs: Sequence[int], stranger: Source) -> list[int]:
     return new if enough and it.weight(new) >= CONTENT and len(new) < len(there) else []
 
 
-def _novel(it: Told, theirs: Sequence[int], stranger: Source) -> list[int]:
+def _novel(it: VouchedLine, theirs: Sequence[int], stranger: Source) -> list[int]:
     """The words that nobody has in a clause that has the subject of which the stranger speaks."""
     for part in list(_parts(it.line))[1:]:
         shared = [at for at in part if at in theirs]
@@ -118,7 +118,7 @@ def _parts(line: Line) -> Iterator[list[int]]:
         yield list(group)
 
 
-def _is_otherwise(it: Told, part: Sequence[int], shared: Sequence[int], stranger: Source) -> bool:
+def _is_otherwise(it: VouchedLine, part: Sequence[int], shared: Sequence[int], stranger: Source) -> bool:
     """Whether the vouchers say a part otherwise, of which a stranger has enough for it to be his."""
     weight, common = it.weight(part), it.weight(shared)
     if common < _REPORTED_RIVAL * min(weight, _sum(stranger)):
@@ -133,7 +133,7 @@ def _is_otherwise(it: Told, part: Sequence[int], shared: Sequence[int], stranger
     return close and common >= _CLAIM and _is_turned(it, shared, stranger)
 
 
-def _is_mentioned(it: Told, part: Sequence[int], *, same: bool) -> bool:
+def _is_mentioned(it: VouchedLine, part: Sequence[int], *, same: bool) -> bool:
     """Whether the vouchers only speak of it: their sentences say a good deal more than the line does.
 
     `same`: a stranger says it word for word; then a word more is enough, such as one that calls it a rumour.
@@ -150,7 +150,7 @@ def _is_mentioned(it: Told, part: Sequence[int], *, same: bool) -> bool:
     return unused > _MENTIONED * whole or (same and unused >= CONTENT)
 
 
-def _is_turned(it: Told, shared: Sequence[int], stranger: Source) -> bool:
+def _is_turned(it: VouchedLine, shared: Sequence[int], stranger: Source) -> bool:
     """Whether two words stand as in the stranger's sentence, and the other way around wherever a voucher has both."""
     for first, second in combinations(shared, 2):
         one, other = it.line[first], it.line[second]

@@ -1,4 +1,4 @@
-"""Passages: how a line can be put together from what others have said, for telling whose words it is made of.
+"""Passages: the cheapest way to put a line together from passages of other texts, for attribution.
 
 A reading explains each word of a line by a place in one of several texts, in that text's order. Every step away from
 it costs something: to leave words out, to turn back, to go on in another text, to deny what stands there, to say as

@@ -1,17 +1,16 @@
-"""Attribution: whose words a new line is made of, whatever it cites, and how it may stand in MEMORY.md.
+"""Sources: which words of a new line are a stranger's, whatever the line cites.
 
 The cheapest reading of a line (state/attribution/passages.py) by vouchers alone, texts of the agent or the owner, is
-compared
-with the cheapest one that may use strangers' texts too: where a stranger explains a passage better, it is his. So the
-wording of one voucher counts, its order, its denials and what it only reports, not a bag of words that many vouchers
-have together. Words that nobody has said are the least trusted stranger's, for they may be a translation.
+compared with the cheapest one that may use strangers' texts too: where a stranger explains a passage better, it is
+his. So the wording of one voucher counts, its order, its denials and what it only reports, not a bag of words that
+many vouchers have together. Words that nobody has said are the least trusted stranger's: they may be a translation.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from state.attribution.dispute import disputed, told
+from state.attribution.dispute import disputed, vouched_line
 from state.attribution.passages import Entry, Source, Step, nearest, reading, sentences, source_of
 from state.attribution.wording import CONTENT, NOT, Word, key_of, wording
 from state.text.remembered import remembered
@@ -122,7 +121,7 @@ def _disputed(
     line: Line, alone: Sequence[Step], own: Sequence[Source], voices: dict[Source, Voice]
 ) -> Foreign | None:
     """The words that one of the strangers disputes."""
-    keys, by_own = {key_of(word.text) for word in line if word.meaning}, told(line, alone, own)
+    keys, by_own = {key_of(word.text) for word in line if word.meaning}, vouched_line(line, alone, own)
     for source, voice in voices.items():
         near = (said for said in sentences(source) if not keys.isdisjoint(said.places))
         found = next(filter(None, (disputed(by_own, said) for said in near)), None)

@@ -1,4 +1,4 @@
-"""Wording: a text as words in their order, each with what its clause does to it, for telling who said what.
+"""Wording: a text as words in order, each marked as denied, quoted or reported, for attribution.
 
 Two texts with the same words may say opposite things: the words of a clause that denies, and those of a sentence
 that only tells what a page says, or of a quotation in it, are marked as such.
@@ -97,7 +97,7 @@ def wording(text: str) -> tuple[Word, ...]:
     clause = phrase = begins = 0
     for number, sentence in enumerate(_SENTENCE.split(unicodedata.normalize("NFKC", visible(text)))):
         plain, before = folded(sentence), len(found)
-        told = Speech.REPORTED if _reported().search(plain) else Speech.OWN
+        reported = Speech.REPORTED if _reported().search(plain) else Speech.OWN
         scope = False
         for part, speech in _clauses(plain):
             clause += 1
@@ -106,7 +106,7 @@ def wording(text: str) -> tuple[Word, ...]:
                 phrase += 1
                 denies = not _negators().isdisjoint(terms(said)) or bool(_UNSPACED_NOT.search(said))
                 denied = denies or scope
-                place, speaks = (number, clause, phrase), max(told, speech)
+                place, speaks = (number, clause, phrase), max(reported, speech)
                 found += [_word(term, named, place, speaks, denied=denied) for term in terms(said)]
             scope = denied
         if _only_denies(found[before:]):
@@ -148,8 +148,8 @@ def _negators() -> frozenset[str]:
 def _reported() -> re.Pattern[str]:
     doubted, sources, saying = (_listed(words) for words in (DOUBTED, SOURCES, SAYING))
     domain = r"\w+\.(?:example|com|org|net|io|dev|test)"
-    told = rf"\b(?:{sources}|{domain})(?:,? \w+){{0,4}}?,? (?:{saying})\b(?! \d)"  # a display reads 5
-    return re.compile(rf"\b(?:{doubted})\b|{told}|{_REPORTED_UNSPACED}")
+    reported = rf"\b(?:{sources}|{domain})(?:,? \w+){{0,4}}?,? (?:{saying})\b(?! \d)"  # a display reads 5
+    return re.compile(rf"\b(?:{doubted})\b|{reported}|{_REPORTED_UNSPACED}")
 
 
 @cache

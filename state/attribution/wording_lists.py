@@ -1,4 +1,4 @@
-"""Wording's lists: words that deny, that tell nothing, or that say that somebody else says it, in nine languages.
+"""Wording lists: words of denial, of little meaning and of reported speech in nine languages, for `wording`.
 
 An asterisk stands for any ending. A word that is missing here costs a stranger's claim that passes for the agent's
 own where a voucher has denied or only reported it in the very same words.

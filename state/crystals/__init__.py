@@ -1,1 +1,1 @@
-"""crystals."""
+"""Crystals: the unit of long-term memory, how it ages, and how duplicates and contradictions are found."""

@@ -1,4 +1,4 @@
-"""Antonyms: the words by which contradictions are known: negations, relations, properties, opposites, alternatives.
+"""Antonyms: word lists for the search for contradictions: negations, relations, properties, opposites.
 
 Small lists of English and a few other languages; a word that is missing here costs a contradiction that is not
 seen, never a truth.

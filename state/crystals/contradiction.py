@@ -1,4 +1,4 @@
-"""Do two lines say opposite things about the same subject? Precision before recall: a doubt is no contradiction.
+"""Contradiction: whether two lines say opposite things of one subject. Precision before recall.
 
 A contradiction revises the older line, so a false one loses a truth, and a missed one leaves two lines standing.
 Four cases are seen: the same words with opposite polarity; the same choice the other way round; one value in an
@@ -15,7 +15,7 @@ from state.crystals.antonyms import DATE_UNITS, UNSPACED_PROPERTIES, are_alterna
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.crystals.duplicates import comparable
 from state.injection.defang import reads_as_instruction
-from state.text.sentences import ends_as_question
+from state.text.sentences import ends_as_question, statements_of
 from state.text.words import STOP_WORDS, UNSPACED, jaccard, normalise, stem
 from state.trust import Trust
 
@@ -29,7 +29,6 @@ _SAID_WITHIN = 3
 _PAST = frozenset(("was", "been", "war"))
 _CLAIMED = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED)
 
-_SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\n+")
 
 _TOKEN = re.compile(
     rf"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?(?=\W|$|[^\W\d_])|[{UNSPACED}]|c\+\+|[cf]#|"
@@ -69,11 +68,6 @@ def contradicts(a: str, b: str) -> bool:
     return any(_opposed(one, other) for one in _statements(a) for other in others)
 
 
-def supersedes(new: str, old: str) -> bool:
-    """Whether the new text takes the place of the old one: it says otherwise of the same subject."""
-    return contradicts(new, old)
-
-
 def violates(text: str, constraint: str) -> bool:
     """Whether the text says what the constraint rules out, or does in whatever detail what it forbids.
 
@@ -91,7 +85,7 @@ def _does(one: _Statement, rule: _Statement) -> bool:
 
 
 def disagree(one: Crystal, other: Crystal) -> bool:
-    """Do two crystals contradict each other, so that somebody should find out which holds? Symmetric.
+    """Whether two crystals contradict each other, so that somebody should find out which holds. Symmetric.
 
     Only of what was said or noted, by the owner or the agent: a page raises no doubt about them. Events may go either
     way on different days, questions say nothing, and what stood in MEMORY.md was weighed by a dream.
@@ -106,7 +100,7 @@ def disagree(one: Crystal, other: Crystal) -> bool:
 
 
 def other_number(a: str, b: str) -> bool:
-    """Do the texts differ in one number alone, that says what something is? "The office is in room 14", and 15.
+    """Whether two texts differ only in one number that says what something is: "The office is in room 14", and 15.
 
     Worth a question, and no contradiction: "the bug is in line 40" may be so of line 52 too. Symmetric.
     """
@@ -133,17 +127,9 @@ def _is_claim(crystal: Crystal) -> bool:
     )
 
 
-def same_subject(a: str, b: str) -> bool:
-    """Whether the two texts are about the same thing, whatever they say of it.
-
-    True when the words that are no values, negations and relations overlap by more than half, or are all contained.
-    """
-    return any(_same_subject(one, other) for one in _statements(a) for other in _statements(b))
-
-
 @lru_cache(maxsize=1024)
 def _statements(text: str) -> tuple[_Statement, ...]:
-    sentences = [part for part in _SENTENCE.split(text) if part.strip() and len(part) <= MAX_CHARACTERS]
+    sentences = [part for part in statements_of(text) if part.strip() and len(part) <= MAX_CHARACTERS]
     statements = (_statement(sentence) for sentence in sentences[:MAX_SENTENCES])
     return tuple(statement for statement in statements if statement.content and len(statement.tokens) <= MAX_TOKENS)
 
@@ -191,7 +177,7 @@ def _opposed(one: _Statement, other: _Statement) -> bool:
 
 
 def _opposite_polarity(one: _Statement, other: _Statement) -> bool:
-    """The same words, and one is denied; or one word replaced by its opposite."""
+    """Whether the statements have the same words and one is denied, or one word is replaced by its opposite."""
     if one.values != other.values or one.choice or other.choice:
         return False
     if one.negated != other.negated:
@@ -203,7 +189,7 @@ def _opposite_polarity(one: _Statement, other: _Statement) -> bool:
 
 
 def _is_switched(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Is one word replaced by its opposite, and nothing else?"""
+    """Whether one word is replaced by its opposite, and nothing else."""
     if len(one) != len(other):
         return False
     changed = [(old, new) for old, new in zip(one, other, strict=True) if old != new]
@@ -211,7 +197,7 @@ def _is_switched(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _opposite_choice(one: _Statement, other: _Statement) -> bool:
-    """Tabs over spaces, and spaces over tabs; or spaces alone, where tabs were chosen over them."""
+    """Whether one prefers what the other rejects: tabs over spaces, and spaces over tabs (or spaces alone)."""
     if one.choice and other.choice:
         return one.choice == other.choice[::-1] and jaccard(one.content, other.content) >= SAME_WORDS
     with_choice, plain = (one, other) if one.choice else (other, one)
@@ -255,7 +241,7 @@ def _is_detail(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def _measures(before: Sequence[str], values: Sequence[str]) -> bool:
-    """Do values after these words measure the subject? In line 40, Python 3.12, Monday they name one of many."""
+    """Whether values after these words measure the subject; in "line 40" or "Python 3.12" they name one of many."""
     last = before[-1]
     dated = any(value in calendar() for value in (*values, last)) or last in DATE_UNITS
     if dated:
@@ -272,7 +258,7 @@ def _names_property(tokens: Sequence[str]) -> bool:
 
 
 def _takes_one_value(before: Sequence[str], old: Sequence[str], new: Sequence[str]) -> bool:
-    """Is what follows the only value: "name is …", "lives in …"? A longer value that holds the other is a detail."""
+    """Whether one value alone can follow: "name is …", "lives in …". A value with the other one in it is a detail."""
     same_sort = any(map(_is_value, old)) == any(map(_is_value, new))
     if not same_sort or _is_detail(old, new) or {old[0], new[0]} & {"a", "an"}:
         return False
@@ -282,7 +268,7 @@ def _takes_one_value(before: Sequence[str], old: Sequence[str], new: Sequence[st
 
 
 def _other_date(one: _Statement, other: _Statement) -> bool:
-    """The same property of the same thing has, in other words, another date or number."""
+    """Whether one property of one thing has, in other words, another date or number."""
     if not one.values or not other.values or one.negated != other.negated:
         return False
     if one.values <= other.values or other.values <= one.values:
@@ -297,16 +283,9 @@ def _other_date(one: _Statement, other: _Statement) -> bool:
 
 
 def _says_value(statement: _Statement) -> bool:
-    """Do all values stand after a relation? "Release 1.3 is out" names a release, it does not say its number."""
+    """Whether all values follow a relation: "Release 1.3 is out" names a release, it does not say its number."""
     first = next(i for i, token in enumerate(statement.tokens) if token in statement.values)
     return any(token in _relations() | words("revision") for token in statement.tokens[:first])
-
-
-def _same_subject(one: _Statement, other: _Statement) -> bool:
-    noise = (_relations() | words("revision") | words("opinions")) - words("properties")
-    left, right = one.content - one.values - noise, other.content - other.values - noise
-    smaller = min(len(left), len(right))
-    return jaccard(left, right) > 0.5 or (smaller >= 2 and len(left & right) == smaller)
 
 
 def _in_order(one: _Statement, other: _Statement) -> bool:

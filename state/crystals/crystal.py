@@ -1,4 +1,4 @@
-"""Crystals: the unit of long-term memory.
+"""Crystal: the unit of long-term memory, its id and its strength.
 
 A crystal is never deleted by decay. Its importance is kept as given; its strength is computed when it is
 read. Its id comes from its origin and its text, so writing it twice is writing it once.

@@ -1,4 +1,4 @@
-"""When two crystals are one memory, which of them stands for both, and what it takes over from the other.
+"""Duplicates: whether two crystals are one memory, which one is shown, and what it takes over from the other.
 
 Vectors find candidates; they are no proof: "room 14" and "room 15", "tea over coffee" and "coffee over tea", "was"
 and "is" are nearer to each other than most honest repetitions (.95 to .99). So the words decide. Two texts are one
@@ -64,7 +64,7 @@ class _Said:
 
 
 def same_memory(one: Crystal, other: Crystal) -> bool:
-    """Do both say the same, about the same, of the same time? Symmetric."""
+    """Whether two crystals say one thing of one subject and one time. Symmetric."""
     if one.id == other.id or not _same_sort(one.origin, other.origin) or not comparable(one, other):
         return False
     timed = Kind.EPISODE in (one.kind, other.kind) or not _RELATIVE.isdisjoint(terms(one.text))
@@ -74,13 +74,13 @@ def same_memory(one: Crystal, other: Crystal) -> bool:
 
 
 def comparable(one: Crystal, other: Crystal) -> bool:
-    """Are both about the same: under the same headings, and no "I" or "you" of another speaker's? Symmetric."""
+    """Whether two crystals have one subject: the same headings, no "I" or "you" of different speakers. Symmetric."""
     same_speaker = one.speaker.casefold() == other.speaker.casefold()
     return _place(one) == _place(other) and (same_speaker or not _PERSONS & {*terms(one.text), *terms(other.text)})
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """The same words in the same order, or with the last ones first. Symmetric, reflexive."""
+    """Whether both texts have the same words in the same order, or with the last ones first. Symmetric, reflexive."""
     a, b = _said(one), _said(other)
     if (a.symbols, a.asks) != (b.symbols, b.asks):
         return False
@@ -93,8 +93,8 @@ def says_the_same(one: str, other: str) -> bool:
     return any(twice[at : at + len(b.tokens)] == a.tokens for at in turns)
 
 
-def survivor(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crystal, Crystal] | None:
-    """(who stands for both, its twin) of two that are one memory; None when neither may step back.
+def canonical(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crystal, Crystal] | None:
+    """(the visible one, the hidden one) of two crystals that are one memory; None when neither may be hidden.
 
     What is in `kept` (ids) or frozen does not. Else the one that is trusted more stays, then the more important one,
     then the elder.
@@ -105,8 +105,8 @@ def survivor(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Cryst
     return stays, leaves
 
 
-def absorbed(stays: Crystal, leaves: Crystal) -> Crystal:
-    """The survivor with what it takes over.
+def with_duplicate(stays: Crystal, leaves: Crystal) -> Crystal:
+    """The visible crystal with what it takes over from its duplicate.
 
     From a twin of the same trust: a parent, the higher importance, the accesses, the later time of use. From one
     that is trusted less but vouched for (the agent's echo of its owner): the same, but no parent, for it is not
@@ -127,7 +127,7 @@ def absorbed(stays: Crystal, leaves: Crystal) -> Crystal:
 
 
 def asked_word_for_word(query: str, text: str) -> bool:
-    """Does somebody ask in these very words?"""
+    """Whether the query holds the text word for word."""
     return normalise(text) in normalise(query)
 
 

@@ -1,4 +1,4 @@
-"""How a crystal moves through its life: what an access and a dream make of it, and when it fades.
+"""Lifecycle: the next stage of a crystal after an access or a dream, and when it fades.
 
     generated --access--> activated --dream, or 5 accesses--> consolidated --fades--> archived --access--> activated
 

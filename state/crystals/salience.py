@@ -1,4 +1,4 @@
-"""How much a turn is worth remembering, and as what: small, deterministic, from its words and its speaker.
+"""Salience: a first guess of a turn's importance and kind, from its words and its speaker.
 
 A first guess, made without a model. What the owner says outweighs what a tool prints; a wish, a decision, a date or
 "remember" outweighs talk. Guesses are cheap to be wrong: nothing is dropped, everything is found by search.

@@ -1,4 +1,4 @@
-"""Which crystals reach a dream when there are more than fit: the important ones, and something of every kind."""
+"""Selection: which crystals a dream reads when there are too many: the important ones, and some of every kind."""
 
 from collections import defaultdict
 from collections.abc import Iterable

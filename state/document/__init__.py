@@ -1,1 +1,1 @@
-"""document."""
+"""Document: MEMORY.md as a value: parsing, editing, merging with the owner's edits, and operations on its lines."""

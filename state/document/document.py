@@ -1,4 +1,4 @@
-"""MEMORY.md as a value: seven sections of lines, and whatever a human wrote around them.
+"""Document: MEMORY.md as a value, seven sections of lines and whatever a human wrote around them.
 
 Parsing loses nothing: `render(parse(text)) == text` for every text. A document is a sequence of parts, each part a
 sequence of blocks, each block the exact characters that it was read from. An edit replaces the blocks that it
@@ -203,7 +203,7 @@ def blank(newline: str = "\n") -> Document:
 
 
 def complete(document: Document) -> Document:
-    """The same document with the sections that were missing, each empty and in its place."""
+    """The document with its missing sections added, each empty and in its place."""
     template, order, parts = blank(document.newline), list(SectionName), list(document.parts)
     if not any(is_title(part.heading) for part in parts):
         at = next((i for i, part in enumerate(parts) if part.name is not None), len(parts))
@@ -227,7 +227,7 @@ def stamp(at: datetime, mood: str) -> str:
 
 
 def stamped(document: Document, at: datetime, mood: str) -> Document:
-    """The same document with the line under the title saying when the last dream was, and the mood."""
+    """The document with the time of the last dream and the mood in the line under the title."""
     row = stamp(at, mood)
     parts = list(document.parts)
     at_part = next((i for i, part in enumerate(parts) if is_title(part.heading)), None)
@@ -260,7 +260,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def closed(part: Part, newline: str) -> Part:
-    """The same part, ending in a newline."""
+    """The part, ending in a newline."""
     if part.raw.endswith("\n") or not part.raw:
         return part
     if not part.blocks:
@@ -270,7 +270,7 @@ def closed(part: Part, newline: str) -> Part:
 
 
 def _spaced(part: Part, newline: str) -> Part:
-    """The same part, ending in a blank row."""
+    """The part, ending in a blank row."""
     part = closed(part, newline)
     if not part.raw or part.raw.endswith(("\n\n", "\n\r\n")):
         return part

@@ -1,4 +1,4 @@
-"""Changing MEMORY.md line by line: an edit replaces the lines that it names, all others stay byte for byte."""
+"""Editing: applies edits to MEMORY.md line by line; lines that no edit names stay byte for byte."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The rows of a Markdown text: which are headings, and where the unit ends that starts at one.
+"""Markdown: splits a text into headings and units (list items, paragraphs, fences, comments), for the document.
 
 A unit is a list item or a paragraph with its continuation, a fence, a comment, or one row of anything else. A fence
 or a comment that is never closed is ordinary text: what stands below it is still read. Reading takes linear time
@@ -59,23 +59,23 @@ def opens_fence(row: str) -> bool:
 
 
 def is_rule(row: str) -> bool:
-    """A thematic break."""
+    """Whether the row is a thematic break."""
     return bool(_RULE.fullmatch(row.rstrip("\r\n")))
 
 
 def is_stamp(row: str) -> bool:
-    """The row that says when the last dream was."""
+    """Whether the row says when the last dream was."""
     return bool(_STAMP.match(row.strip()))
 
 
 def says_nothing(text: str) -> bool:
-    """Whether a template's placeholder or an empty item rather than content."""
+    """Whether the text is a placeholder of a template or an empty item, and no content."""
     bare = text.strip()
     return len(bare) <= _LONGEST_PLACEHOLDER and bool(_PLACEHOLDER.fullmatch(bare)) and not is_rule(bare)
 
 
 def is_filler(row: str) -> bool:
-    """A blank row, a heading, a rule, or a comment with nothing behind it."""
+    """Whether the row is blank, a heading, a rule, or a comment with nothing behind it."""
     bare = row.strip()
     return not bare or bool(heading_of(row)) or is_rule(row) or _is_comment(bare)
 

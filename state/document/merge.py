@@ -1,4 +1,4 @@
-"""Three versions of MEMORY.md: the one that a dream read, the one that it wrote, and what a human made meanwhile.
+"""Merge: three versions of MEMORY.md: what the dream read, what it wrote, and what a human wrote meanwhile.
 
 A dream is a list of edits by line, so merging is applying the same edits to the human's version: an edit of a line
 that the human changed or removed does not apply, everything that the human wrote stays.

@@ -1,4 +1,4 @@
-"""Update operations: what a synthesis may do to MEMORY.md, and what became of each.
+"""Operations: what a synthesis may do to the lines of MEMORY.md, and what became of each line.
 
 A model (or the extractive synthesis) answers with operations on lines that have ids, each citing the ids that
 justify it. Code applies them; nothing else changes a document.

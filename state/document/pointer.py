@@ -1,4 +1,4 @@
-"""Crystal pointers: one line that says where a faded line went.
+"""Pointer: the line in MEMORY.md that leads to a crystal by search keywords.
 
 `- {topic} → search: `keywords``. The keywords are chosen so that the search itself finds the crystal, with spare
 words, since a pointer that is verified in a small store ages as the store grows (one word: 78 % in the first five

@@ -1,4 +1,4 @@
-"""First contact with a MEMORY.md from before the first dream: nothing of it is lost, and it stays on top.
+"""Seed: takes over a MEMORY.md from before the first dream without losing any of it.
 
 Its text becomes crystals; the first dream writes below a rule and a comment, later ones take the old text over.
 """

@@ -1,4 +1,4 @@
-"""Digests: salted ones of runs of words and of letters, which say nothing about the words; what is buried is kept so.
+"""Digests: salted hashes of word and letter runs, by which forgotten texts are recognised without being kept.
 
 Each run has a mark of 16 bits beside its digest, made of its words by a sum that rolls along a text: only where the
 mark fits, a digest is made.
@@ -72,7 +72,7 @@ def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> lis
 
 
 def _sums_of_many(values: Mapping[str, int], words: Sequence[str]) -> Any:  # noqa: ANN401 - numpy's, loaded late
-    """The same: divided by 31 to the power of its place, each sum is the one before it and a value."""
+    """`sums_of` with numpy: divided by 31 to the power of its place, each sum is the one before it plus a value."""
     import numpy as np
 
     each = np.fromiter(map(values.__getitem__, words), np.uint64, len(words))
@@ -92,6 +92,6 @@ def _marked_of_many(sums: Any, size: int, power: int, marks: Collection[int]) ->
 
 @lru_cache(maxsize=65_536)
 def value_of(salt: str, word: str) -> int:
-    """What a word, or a letter, is in a sum."""
+    """The 64-bit number that stands for a word, or a letter, in a rolling sum."""
     digest = hmac.digest(bytes.fromhex(salt), word.encode("utf-8", "surrogatepass"), "sha256")
     return int.from_bytes(digest[:8], "big")

@@ -1,4 +1,4 @@
-"""The log of notes without what is forgotten, as long as before: an agent may append to the same file meanwhile.
+"""In place: blanks forgotten sentences in the log of notes without moving a line, while an agent may append.
 
 What goes are sentences, as everywhere. What is left of a line moves together, and spaces follow it to the line's old
 end, so that it reads as if the rest alone had been written.
@@ -13,7 +13,7 @@ from state.scratch import Note, body_at
 
 
 def blanked(content: bytes, notes: Sequence[Note], found: Finder) -> bytes:
-    """The same bytes but for the sentences of these notes (as they were parsed from it) in which something is found.
+    """The log with every sentence of these notes (as parsed from it) blanked in which something is found.
 
     Every line begins and ends where it did.
     """

@@ -1,4 +1,4 @@
-"""What it means to forget a text: where it stands in another one, and what is left when it is taken out.
+"""Matching: where a text to be forgotten stands in another text, and what is left when it is taken out.
 
 Texts are compared by their words (NFKC, casefolded, nothing invisible); of what stands between words nothing counts,
 so Markdown marks, quotes, line breaks, tags and the escapes of addresses and of HTML do not hide a text, nor do the
@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from typing import Self
 
 from state.errors import UsageError
-from state.forgetting.placed_words import Span, Word, worded
+from state.forgetting.placed_words import Span, Word, placed_words
 from state.text.escapes import unescaped
 from state.text.patterns import late_pattern
 from state.text.spelling import simplified
@@ -46,7 +46,7 @@ _EXACT_TURNS = 8
 
 
 class Cut(StrEnum):
-    """How much goes with a match."""
+    """How much text is removed with a match."""
 
     SENTENCES = "sentences"  # the sentences (or lines) that hold it
     WORDS = "words"  # its words; a mark is left in their place
@@ -61,7 +61,7 @@ class Target:
     @classmethod
     def of(cls, text: str) -> Self:
         """The text as a target. Raises UsageError when it has no words."""
-        words = tuple(word for word, _, _ in worded(text))
+        words = tuple(word for word, _, _ in placed_words(text))
         if not words:
             raise UsageError("a text to be forgotten needs at least one word", "say which")
         return cls(words)
@@ -119,7 +119,7 @@ def cut_off(text: str, words: Sequence[Word], places: Sequence[int], ends: Ends)
 
 
 def joined(found: Iterable[Span]) -> tuple[Span, ...]:
-    """The same places in order, those that overlap as one."""
+    """The places in order, with overlapping ones joined."""
     merged: list[Span] = []
     for start, end in sorted(found):
         if merged and start < merged[-1][1]:
@@ -170,7 +170,7 @@ def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
     if not found:
         return text
     left = _without_words(text, found) if cut is Cut.WORDS else _without_sentences(text, found)
-    return left if worded(left.replace(_MARK, "")) else ""
+    return left if placed_words(left.replace(_MARK, "")) else ""
 
 
 def sentences(text: str) -> tuple[Span, ...]:
@@ -200,14 +200,14 @@ def _without_words(text: str, found: Sequence[Span]) -> str:
 
 
 def _mark_of(cut: str) -> str:
-    return _WORDLESS_MARK if any(word == _MARK_WORD for word, _, _ in worded(cut)) else _MARK
+    return _WORDLESS_MARK if any(word == _MARK_WORD for word, _, _ in placed_words(cut)) else _MARK
 
 
 def _without_sentences(text: str, found: Sequence[Span]) -> str:
     gone = _touched(sentences(text), found)
     kept: list[str] = []
     at = first = 0
-    holds_words = cache(lambda line: bool(worded(_LEAD.sub("", line, count=1))))
+    holds_words = cache(lambda line: bool(placed_words(_LEAD.sub("", line, count=1))))
     for line in text.splitlines(keepends=True):
         end = at + len(line)
         last = bisect_left(gone, (end, 0), first)
@@ -289,7 +289,7 @@ def _sought(targets: tuple[Target, ...]) -> _Sought:
 def _places(text: str, sought: _Sought) -> list[Span]:
     if not _possible(text, sought):
         return []
-    words = worded(text)
+    words = placed_words(text)
     bare = tuple(word for word, _, _ in words)
     found = [
         (words[at][1], words[at + length - 1][2])

@@ -1,4 +1,4 @@
-"""Placed words: the words of a text as they are compared, each with its place, so that it can be taken out there.
+"""Placed words: a text as normalised words, each with its place, for finding and cutting.
 
 Folded (NFKC, casefolded, nothing invisible). A character of a script that is written without spaces is a word.
 """
@@ -19,7 +19,7 @@ _STRETCH = late_pattern(r"[^\x00-/:-@\[-`{-\x7f]+")
 _UNSPACED = late_pattern(rf"[{UNSPACED}]")
 
 
-def worded(text: str) -> tuple[Word, ...]:
+def placed_words(text: str) -> tuple[Word, ...]:
     """The words of the text in order, normalised, each with the place (start, end) that it has in the text."""
     found: list[Word] = []
     for stretch in _STRETCH.finditer(text):

@@ -1,10 +1,10 @@
-"""Respelt: what is buried, as a value that finds it in other spellings and with one word more or less.
+"""Respelt: recognises forgotten texts in other spellings, and with one word more or less.
 
     letters   all of it without what stands between its letters and digits, seven eighths of a long text
     heads     the first half of a short text, tails the last one: where one stands, the other may have one word more
     wholes    how many words those texts have
 
-A text with one word less is buried as a run of its own. Of what is found by its marks the digests decide.
+A text with one word less is kept as a run of its own. The marks find candidates, the digests decide.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +52,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Respelt:
-    """What is buried in one workspace, for other spellings."""
+    """The forgotten texts of one workspace, as hashes of their other spellings."""
 
     letters: tuple[Marked, ...] = ()
     heads: tuple[Marked, ...] = ()

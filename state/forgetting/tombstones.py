@@ -1,11 +1,11 @@
-"""What is not to be learnt again, as a value: salted digests of runs of words, which say nothing about the words.
+"""Tombstones: forgotten texts as salted hashes of word n-grams, so that the list reveals nothing.
 
 A text is looked through window by window, so it is found in any text that holds it, or what was cut off from it, by
 the rules of `state.forgetting.matching`; in other spellings and with one word more or less, by those of
 `state.forgetting.respelt`; and in base64.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
@@ -21,16 +21,15 @@ from state.forgetting.digests import (
     sums_of,
 )
 from state.forgetting.matching import RUN_WORDS, Cut, cut_all, cut_off, joined, readings
-from state.forgetting.placed_words import Span, Word, worded
+from state.forgetting.placed_words import Span, Word, placed_words
 from state.forgetting.respelt import NONE, Respelt
-from state.scratch import Note
 from state.text.escapes import unescaped
 from state.text.spelling import encoded
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The buried runs of so many words: their marks and their digests.
+    """The forgotten runs of so many words: their marks and their digests.
 
     Of the parts of long texts, which stand for them only where a text may be cut, these are also the digests of the
     first and the last ones as such.
@@ -43,9 +42,9 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """All that is buried in one workspace: `runs` by length, the shortest first; `whole` are digests of whole texts.
+    """All forgotten texts of one workspace: `runs` by length, the shortest first; `whole` are digests of whole texts.
 
-    `parts` are runs of eight words of long texts, `respelt` is for other spellings. False when nothing is buried.
+    `parts` are runs of eight words of long texts, `respelt` is for other spellings. False when nothing is forgotten.
     """
 
     salt: str = ""
@@ -59,13 +58,13 @@ class Tombstones:
 
     @property
     def anywhere(self) -> "Tombstones":
-        """What the owner has forgotten: not to be kept in any text, a note's or a session's archive included."""
+        """The tombstones that hold in every text of notes and archived sessions too: all but whole texts."""
         return replace(self, whole=frozenset()) if self.whole else self
 
     def found(self, text: str) -> tuple[Span, ...]:
-        """Where something buried stands in the text: (start, end) in characters, in order, none overlapping another.
+        """Where forgotten texts stand in the text: (start, end) in characters, in order, without overlaps.
 
-        A text that is buried whole is found in itself alone, all of it.
+        A text that is forgotten as a whole is found in itself alone, all of it.
         """
         if not self or not text.strip():
             return ()
@@ -74,28 +73,21 @@ class Tombstones:
         return _found(self, text)
 
     def without(self, text: str) -> str:
-        """The text without the sentences (or lines) that hold something buried; "" when no word remains."""
+        """The text without the sentences (or lines) that hold something forgotten; "" when no word remains."""
         return cut_all(text, self.found, Cut.SENTENCES)
 
     def masked(self, text: str) -> str:
-        """The text with a mark in the place of the words that are buried."""
+        """The text with a mark in the place of forgotten words."""
         return cut_all(text, self.found, Cut.WORDS) or (text and MASK)
 
     def spared(self, crystal: Crystal) -> Crystal | None:
-        """What may be learnt of a crystal: the very same where nothing of it is buried; None: nothing."""
+        """The crystal without what is forgotten, unchanged when nothing of it is; None when no text is left."""
         beside = (crystal.context, crystal.speaker, crystal.session)
         if not self or not any(map(self.found, (crystal.text, *beside))):
             return crystal
         text = self.without(crystal.text)
         context, speaker, session = map(self.without, beside)
         return replace(crystal, text=text, context=context, speaker=speaker, session=session) if text else None
-
-    def of_notes(self, notes: Iterable[Note]) -> tuple[Note, ...]:
-        """What may be shown of these notes."""
-        if not self:
-            return tuple(notes)
-        left = (replace(note, text=self.without(note.text)) for note in notes)
-        return tuple(note for note in left if note.text)
 
 
 MASK = "[…]"
@@ -106,7 +98,7 @@ NOTHING = Tombstones()
 def _found(buried: Tombstones, text: str) -> tuple[Span, ...]:
     found: list[Span] = []
     for reading in readings(text):
-        words = worded(reading)
+        words = placed_words(reading)
         found += _places(buried, reading, words)
         if reading == unescaped(text):
             found += [span for span, _ in buried.respelt.found(buried.salt, reading, words)]

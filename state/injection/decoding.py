@@ -1,4 +1,4 @@
-"""What a text says once it is read as it is meant: folded to one spelling, and decoded."""
+"""Decoding: a text folded to one spelling, and what is encoded in it (base64, hex, escapes, ROT13, leet)."""
 
 import base64
 import binascii

@@ -1,9 +1,8 @@
-"""Memory is data, not orders: does a text try to command the agent that will read it, and how is it made harmless?
+"""Defang: recognises prompt injection, and makes a text harmless as a line or a quotation of MEMORY.md.
 
 `reads_as_instruction` is a heuristic over a table of patterns (state/injection/patterns.py). `defang` takes away
-whatever could
-change the structure of MEMORY.md, and `quote` marks a text as something that was said. An instruction that is
-quoted is a mention of it; the structure is safe whatever the heuristic misses.
+whatever could change the structure of MEMORY.md, and `quote` marks a text as something that was said. An instruction
+that is quoted is a mention of it; the structure is safe whatever the heuristic misses.
 """
 
 import re

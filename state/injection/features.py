@@ -1,4 +1,4 @@
-"""Signs that a text commands an agent, each weak alone: together they decide where no single pattern is sure.
+"""Features: weak signs of prompt injection with weights that decide together where no pattern is sure.
 
 A sign is a pattern over folded text on one line (lower case, no accents), with the kind of trick that it speaks for
 and a weight. The weights of the signs that are in a passage add up; the passage commands when they reach 1. Negative

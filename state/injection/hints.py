@@ -1,9 +1,8 @@
-"""Hints: pieces of text of which a pattern needs one, so that most patterns need not be tried on most texts.
+"""Hints: literals of which a pattern needs one, so that most patterns need not be tried on most texts.
 
 They are read off the pattern as the interpreter parses it. To look for a hint in a text costs a hundredth of what the
-pattern costs. Those of the tables of state/injection/defang.py are stored in hints.json (`python -m
-benchmarks.hints` writes
-it): to read them off at each start would take longer than all else that a short command does.
+pattern costs. Those of the tables of this room are stored in hints.json (`python -m benchmarks.hints` writes it): to
+read them off at each start would take longer than all else that a short command does.
 """
 
 import json
@@ -43,7 +42,7 @@ class Pieces:
 
 
 def hints_of(pattern: str) -> Hints:
-    """Texts of which one is in whatever the pattern, which minds case, matches; none: nothing is known."""
+    """Literals of which at least one is in every match of the (case-sensitive) pattern; empty: nothing is known."""
     stored = _stored().get(pattern)
     return read_off(pattern) if stored is None else frozenset(stored)
 
@@ -55,7 +54,7 @@ def _stored() -> dict[str, list[str]]:
 
 
 def read_off(pattern: str) -> Hints:
-    """The same, without those that are stored."""
+    """The hints of a pattern, read off its parse tree."""
     from re import _parser as parser
 
     return _of(parser.parse(pattern))

@@ -1,4 +1,4 @@
-"""The table behind state/injection/defang.py: tricks, and the patterns that show them.
+"""Patterns: the table of prompt-injection tricks that `defang` searches for.
 
 Patterns are matched against folded text: lower case, without accents, nothing invisible. `_WRITTEN` ones look at the
 structure, with line breaks kept; `_SPOKEN` ones at the words on one line. Every gap is bounded, so that no text is
@@ -329,7 +329,7 @@ _SQUEEZED = (
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A pattern that shows a kind of trick, and the pieces of text of which it needs one."""
+    """A pattern that shows a kind of trick, and the literals (hints) of which it needs one."""
 
     kind: Poison
     pattern: re.Pattern[str]

@@ -1,4 +1,4 @@
-"""Structure in a line: what could make a line of MEMORY.md more than a line, and how it is taken apart.
+"""Structure: takes apart what would make a line of MEMORY.md more than a line.
 
 `apart` is for every line: no heading, pointer, log entry, stamp, attribution, table or raw HTML, while a link, code
 and emphasis stay. `inert` is for what is quoted: there nothing is live, whoever renders it. Both put a blank between

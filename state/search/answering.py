@@ -1,4 +1,4 @@
-"""Does a text answer an open question? Strict: a question that is wrongly settled is worse than one that stays open.
+"""Answering: whether a text answers an open question. Strict: a wrongly settled question is worse than an open one.
 
 One sentence must name what the question names and say something new of the sort that was asked for: a reason to
 "why", a time to "when", a number to "how many", a name to "who". Doubts, plans and questions answer nothing.
@@ -8,11 +8,10 @@ import re
 
 from state.search.dates import tells_time
 from state.text.common_words import COMMONPLACE
-from state.text.sentences import ends_as_question
+from state.text.sentences import ends_as_question, statements_of
 from state.text.words import STOP_WORDS, content_terms, numbers
 
 _TOPIC = re.compile(r"^What is known about: (?P<topic>.*?)\?*$", re.DOTALL)
-_SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\n+")
 _DOUBT = re.compile(
     r"\b(?:ask(?:s|ed|ing)?|wonder(?:s|ed|ing)?|questions?|unknown|unclear|undecided|unsure|no idea|nobody knows|"
     r"not (?:yet )?(?:sure|clear|known|decided)|maybe|perhaps|might|may be|probably|possibly|guess|think|suspect|"
@@ -64,11 +63,11 @@ def answers(question: str, text: str) -> bool:
 
 
 def _statements(text: str) -> list[str]:
-    return [one for one in _SENTENCE.split(text) if one and not ends_as_question(one) and not _DOUBT.search(one)]
+    return [one for one in statements_of(text) if one and not ends_as_question(one) and not _DOUBT.search(one)]
 
 
 def _fits(question: str, wanted: frozenset[str], sentence: str) -> bool:
-    """Is what the sentence says of the sort that the question asks for?"""
+    """Whether the sentence says something of the sort that the question asks for."""
     word = _WH.search(question)
     asked = word[1].lower() if word else ""
     if not asked and _POLAR.search(question):

@@ -1,4 +1,4 @@
-"""The time that a question means, and whether a text tells one."""
+"""Dates: the periods that a query names, and whether a text states a time."""
 
 import re
 from dataclasses import dataclass
@@ -49,12 +49,12 @@ class Period:
 
 
 def asks_when(question: str) -> bool:
-    """Is the answer to this a time?"""
+    """Whether the question asks for a time."""
     return _ASKS_WHEN.match(question) is not None
 
 
 def tells_time(text: str) -> bool:
-    """Does a text hold a word that says when something was?"""
+    """Whether a text has a word that says when something was."""
     return not _TIME_WORDS.isdisjoint(_WORD.findall(text.casefold()))
 
 

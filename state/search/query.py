@@ -1,4 +1,4 @@
-"""What a search asks for: its words, the speakers that it names, and the time that it means."""
+"""Query: the words, speakers and periods that a search asks for."""
 
 import re
 from collections.abc import Collection
@@ -33,9 +33,9 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
     text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate can be neither looked up nor embedded
     pattern = rf"\b(?:{'|'.join(map(re.escape, speakers))})\b(?:['’]s\b)?"
     without_names = " ".join(re.sub(pattern, " ", text).split()) if speakers else text
-    topic = without_names if content(without_names) else text
+    topic = without_names if content_words(without_names) else text
     return Question(
-        words=(content(topic) or tuple(dict.fromkeys(terms(topic))))[:_MAX_WORDS],
+        words=(content_words(topic) or tuple(dict.fromkeys(terms(topic))))[:_MAX_WORDS],
         topic=topic,
         names=frozenset(speakers),
         periods=periods_in(text, now),
@@ -43,7 +43,7 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
     )
 
 
-def content(text: str) -> tuple[str, ...]:
+def content_words(text: str) -> tuple[str, ...]:
     """The distinct words of a text that are no stop words, in order."""
     return tuple(dict.fromkeys(term for term in terms(text) if term not in STOP_WORDS))
 

@@ -1,4 +1,4 @@
-"""From signals to an order: what a search returns first.
+"""Ranking: the order of search results, from their signals.
 
 Dense and lexical match count alike; what stands beside a text, who said it and when decide between close matches.
 The weights are round numbers, chosen by hand; `benchmarks/retrieval.py` prints what each signal is worth to questions
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # What a word counts that stands so many places after the text (another chunk of the same turn: 0). An answer stands
 # after its question more often than before it.
-REACH: Mapping[int, float] = {-2: 0.4, -1: 0.7, 0: 0.7, 1: 0.5, 2: 0.3}
+CONTEXT_WEIGHTS: Mapping[int, float] = {-2: 0.4, -1: 0.7, 0: 0.7, 1: 0.5, 2: 0.3}
 
 # What each of the `Signals` counts.
 WEIGHTS = {
@@ -155,8 +155,8 @@ def shares(counts: Sequence[int], total: int) -> list[float]:
     return [one / whole for one in rarities]
 
 
-def telling(length: int, covered: float) -> float:
-    """What a word counts that stands in a text of so many characters with this share of the query, in (0, 1].
+def word_weight(length: int, covered: float) -> float:
+    """Weight of a matched word in (0, 1]: BM25 length normalisation, relaxed as the text covers more of the query.
 
     A long text holds some words of any query by chance, but hardly all of them.
     """
@@ -164,15 +164,15 @@ def telling(length: int, covered: float) -> float:
     return by_length + (1.0 - by_length) * covered**3
 
 
-def coverage(shares: Sequence[float], ring: Iterable[tuple[int, float]]) -> float:
-    """How much of a query's words stands in a ring of texts, in [0, 1].
+def coverage(shares: Sequence[float], window: Iterable[tuple[int, float]]) -> float:
+    """Share of the query's words in a window of neighbouring texts, in [0, 1].
 
-    `ring` is (words held, what a word counts there); bit i of the words held stands for the word of shares[i]. Of
-    several places of a word the one where it counts most counts.
+    `window` is (matching words, weight of a word there); bit i of the matching words stands for the word of
+    shares[i]. Of several places of a word the one where it counts most counts.
     """
     seen, found = 0, 0.0
-    for held, factor in sorted(ring, key=lambda place: -place[1]):
-        new = held & ~seen
+    for matching, factor in sorted(window, key=lambda place: -place[1]):
+        new = matching & ~seen
         seen |= new
         while new:
             found += factor * shares[(new & -new).bit_length() - 1]

@@ -1,4 +1,4 @@
-"""Session working memory: what an agent juggles now. One item, four policies; pure values and functions.
+"""Session working memory: what an agent keeps in mind now. One item, four policies; pure values and functions.
 
     open(policy) ─> add ─> admit ─┐                  ┌─> promoted: a crystal, through the outbox
                     get ─> on_access ├─> Plan ─> store ┤

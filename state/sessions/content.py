@@ -1,4 +1,4 @@
-"""The text of an item: how long it may be, and how many tokens it counts."""
+"""Content: checks the text of an item, and counts its tokens."""
 
 from state.errors import UsageError
 from state.sessions.item import MAX_CONTENT_BYTES
@@ -11,7 +11,7 @@ def tokens_of(text: str) -> int:
 
 
 def checked(text: str) -> str:
-    """The same text: at least one character, at most 102,400 bytes of UTF-8. Raises UsageError."""
+    """The text, if it has at least one character and at most 102,400 bytes of UTF-8. Raises UsageError."""
     if not text:
         raise UsageError("content: it is empty", "write at least one character")
     try:

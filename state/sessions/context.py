@@ -1,4 +1,4 @@
-"""A session's items as one text for a model, within a number of tokens. Three strategies, after HTM."""
+"""Context: a session's items as one text for a model, within a number of tokens, by three strategies (after HTM)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def strategy_of(name: str) -> Strategy:
     return Strategy(name)
 
 
-def assemble(shelf: ItemView, strategy: Strategy, max_tokens: int, now: datetime) -> Context:
+def assemble(view: ItemView, strategy: Strategy, max_tokens: int, now: datetime) -> Context:
     """Items in the order of the strategy, up to the first that does not fit; neither hidden nor expired ones.
 
     Raises UsageError.
@@ -47,7 +47,7 @@ def assemble(shelf: ItemView, strategy: Strategy, max_tokens: int, now: datetime
         raise UsageError(f"max_tokens: {shown(max_tokens)} is below 1")
     taken: list[Item] = []
     spent = 0
-    for item in _ordered(shelf, strategy, now):
+    for item in _ordered(view, strategy, now):
         if item.expired(now):
             continue
         if spent + item.token_count > max_tokens:
@@ -62,10 +62,10 @@ def balance(item: Item, now: datetime) -> float:
     return item.importance / (1 + seconds_between(item.created_at, now) / HOUR_SECONDS)
 
 
-def _ordered(shelf: ItemView, strategy: Strategy, now: datetime) -> Iterator[Item]:
+def _ordered(view: ItemView, strategy: Strategy, now: datetime) -> Iterator[Item]:
     if strategy is Strategy.RECENT:
-        return shelf.items(Order.NEWEST, LIVE)
+        return view.items(Order.NEWEST, LIVE)
     if strategy is Strategy.IMPORTANT:
-        return shelf.items(Order.MOST_IMPORTANT, LIVE)
+        return view.items(Order.MOST_IMPORTANT, LIVE)
     # Of equals the newest first: the sort keeps their order.
-    return iter(sorted(shelf.items(Order.NEWEST, LIVE), key=lambda item: -balance(item, now)))
+    return iter(sorted(view.items(Order.NEWEST, LIVE), key=lambda item: -balance(item, now)))

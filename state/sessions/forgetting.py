@@ -1,4 +1,4 @@
-"""The instructions to forget: what they say, and which items they mean.
+"""Forgetting: the instructions to forget items of a session, and which items each means.
 
     oldest    least important    position:N    before:step_N    id:MEMORY_ID
 
@@ -93,20 +93,20 @@ def instruction_of(text: str) -> Instruction:
     return Position(number) if kind == "position:" else BeforeStep(number)
 
 
-def meant(instruction: InSet, shelf: ItemView, mode: Mode) -> tuple[Item, ...]:
+def selected_items(instruction: InSet, view: ItemView, mode: Mode) -> tuple[Item, ...]:
     """The items that the instruction means, at least one. Raises NotFoundError when there is none."""
     only = LIVE if mode is Mode.SOFT else EVERYTHING
     match instruction:
         case Oldest():
-            found = tuple(islice(shelf.items(Order.FIRST_IN, only), 1))
+            found = tuple(islice(view.items(Order.FIRST_IN, only), 1))
         case LeastImportant():
-            found = tuple(islice(shelf.items(Order.LEAST_IMPORTANT, only), 1))
+            found = tuple(islice(view.items(Order.LEAST_IMPORTANT, only), 1))
         case Position(place):
-            found = tuple(islice(shelf.items(Order.FIRST_IN), place, place + 1)) if place >= 0 else ()
+            found = tuple(islice(view.items(Order.FIRST_IN), place, place + 1)) if place >= 0 else ()
         case BeforeStep(step):
-            found = tuple(shelf.items(Order.FIRST_IN, Range(only.state, step_before=step)))
+            found = tuple(view.items(Order.FIRST_IN, Range(only.state, step_before=step)))
     if not found:
-        raise NotFoundError(f"there is nothing {_said(instruction)}", f"the session has {shelf.count} items")
+        raise NotFoundError(f"there is nothing {_said(instruction)}", f"the session has {view.count} items")
     return found
 
 

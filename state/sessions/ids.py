@@ -1,4 +1,4 @@
-"""Ids that a person can read: where an item came from, how it begins, when."""
+"""Ids: readable ids for session items: the session, how the text begins, when."""
 
 import unicodedata
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How much an item matters: what it was given, in whatever scale, and what its use makes of it."""
+"""Importance: the assigned importance of an item in any scale, and the score computed from its use."""
 
 import re
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""One item of a session's working memory, and the values that it is made of."""
+"""Item: one item of a session's working memory, and the values that it is made of."""
 
 import hashlib
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Moments near the ends of the calendar: a sum that falls off it stays at its end."""
+"""Moments: sums of times that stay within the calendar."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Pages: a long list in parts, each from where the last one ended."""
+"""Page: a long list in parts, with a cursor for the next part."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which items a question is about: the search of the tools, and what an agent remembers at a prompt."""
+"""Search: which items of a session match a query of the tools, or an agent's prompt."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _FULL_ACCESSES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class ItemFilters:
     """What an item must have; empty lets everything pass. Of the tags, any one; all compared exactly."""
 
     tags: tuple[str, ...] = ()
@@ -34,17 +34,17 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ItemMatch:
     """One result of a search; `relevance` is in [0, 1]."""
 
     item: Item
     relevance: float
 
 
-def filters_of(config: Mapping[str, object]) -> Filters:
+def filters_of(config: Mapping[str, object]) -> ItemFilters:
     """From `tags`, `priority`, `agent_id` and `source`. Raises UsageError, which names the key."""
     values = read("remember", _FILTERS, config)
-    return Filters(
+    return ItemFilters(
         tags=values.get("tags", ()),
         priority=values.get("priority"),
         agent=values.get("agent_id", ""),
@@ -52,11 +52,11 @@ def filters_of(config: Mapping[str, object]) -> Filters:
     )
 
 
-def search(items: Iterable[Item], query: str, filters: Filters) -> tuple[Found, ...]:
+def search(items: Iterable[Item], query: str, filters: ItemFilters) -> tuple[ItemMatch, ...]:
     """Those that hold the query, in any case, by relevance; the oldest first of equals. Empty: all of them."""
     wanted = folded(query)
     found = [
-        Found(item, relevance)
+        ItemMatch(item, relevance)
         for item in items
         if filters.let(item) and (relevance := _relevance(item, wanted)) is not None
     ]
@@ -68,7 +68,7 @@ def folded(text: str) -> str:
     return text.casefold()
 
 
-def remembered(shelf: ItemView, prompt: str, filters: Filters, now: datetime) -> Iterator[Item]:
+def matching_items(view: ItemView, prompt: str, filters: ItemFilters, now: datetime) -> Iterator[Item]:
     """Those that a prompt is about, by importance, then the newest first; an empty prompt is about all.
 
     An item matches that holds the prompt in any case, or shares a word with it that carries meaning. Neither hidden
@@ -76,7 +76,7 @@ def remembered(shelf: ItemView, prompt: str, filters: Filters, now: datetime) ->
     """
     wanted, words = folded(prompt.strip()), content_terms(prompt)
     hints = tuple(word[:-1] or word for word in words) + (("n't",) if "not" in words else ())
-    for item in shelf.items(Order.MOST_IMPORTANT, LIVE):
+    for item in view.items(Order.MOST_IMPORTANT, LIVE):
         if item.expired(now) or not filters.let(item):
             continue
         content = folded(item.content)

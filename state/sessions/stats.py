@@ -1,4 +1,4 @@
-"""How a session stands: one value for every policy and every window."""
+"""Stats: the counts and the capacity of a session, the same for every policy."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SessionStats:
     """Counts of the set: active and expired ones make up the total; hidden, promoted and pending ones are among both.
 
     `avg_importance` is of the computed importance, as of each item's last access.
@@ -78,12 +78,12 @@ def capacity(policy: Policy, count: int, tokens: int) -> Capacity:
     )
 
 
-def standing(session: str, policy: Policy, shelf: ItemView, now: datetime) -> Standing:
+def session_stats(session: str, policy: Policy, view: ItemView, now: datetime) -> SessionStats:
     """One pass over the set, and the preview's beginning."""
     counts: Counter[str] = Counter()
     priorities = Counter({priority.value: 0 for priority in Priority})
     importance = 0.0
-    for item in shelf.items(Order.FIRST_IN):
+    for item in view.items(Order.FIRST_IN):
         counts["total"] += 1
         counts["expired"] += item.expired(now)
         counts["hidden"] += item.state is State.HIDDEN
@@ -93,7 +93,7 @@ def standing(session: str, policy: Policy, shelf: ItemView, now: datetime) -> St
         priorities[item.priority.value] += 1
         importance += item.importance_score
     total = counts["total"]
-    return Standing(
+    return SessionStats(
         session_id=session,
         total_count=total,
         active_count=total - counts["expired"],
@@ -104,9 +104,9 @@ def standing(session: str, policy: Policy, shelf: ItemView, now: datetime) -> St
         avg_access_count=round(counts["accesses"] / total, PLACES) if total else 0.0,
         avg_importance=round(importance / total, PLACES) if total else 0.0,
         by_priority=dict(priorities),
-        step=shelf.step,
-        capacity=capacity(policy, shelf.count, shelf.tokens),
+        step=view.step,
+        capacity=capacity(policy, view.count, view.tokens),
         next_to_leave=tuple(
-            Leaver(step.item.id, step.action.value, step.reason) for step in islice(policy.order(shelf, now), _NEXT)
+            Leaver(step.item.id, step.action.value, step.reason) for step in islice(policy.order(view, now), _NEXT)
         ),
     )

@@ -1,4 +1,4 @@
-"""A summary without a model: the items that matter most, as they are, within a number of tokens.
+"""Summaries: a summary without a model: the most important items as they are, within a number of tokens.
 
 The same session gives the same summary. An item that does not fit gives as many of its first sentences as do; one
 that gives none is passed over for the next.
@@ -57,7 +57,7 @@ def scope_of(text: str, step: int, bounded: Bounded) -> Scope:
     return Scope(tag=tag)
 
 
-def summarize(shelf: ItemView, scope: Scope, token_limit: int, now: datetime) -> Summary:
+def summarize(view: ItemView, scope: Scope, token_limit: int, now: datetime) -> Summary:
     """The items of the scope, the most important first, then the newest; neither hidden nor expired ones.
 
     Raises UsageError.
@@ -67,7 +67,7 @@ def summarize(shelf: ItemView, scope: Scope, token_limit: int, now: datetime) ->
     lines: list[str] = []
     sources: list[Item] = []
     spent = 0
-    for item in _within(shelf, scope, now):
+    for item in _within(view, scope, now):
         line = _line(len(sources) + 1, item.content, token_limit - spent)
         if line:
             lines.append(line)
@@ -78,9 +78,9 @@ def summarize(shelf: ItemView, scope: Scope, token_limit: int, now: datetime) ->
     return Summary("\n".join(lines), spent, tuple(sources))
 
 
-def _within(shelf: ItemView, scope: Scope, now: datetime) -> Iterator[Item]:
+def _within(view: ItemView, scope: Scope, now: datetime) -> Iterator[Item]:
     only = Range(LIVE.state, importance_from=scope.importance_from, step_from=scope.step_from)
-    for item in shelf.items(Order.MOST_IMPORTANT, only):
+    for item in view.items(Order.MOST_IMPORTANT, only):
         if not item.expired(now) and (scope.tag is None or scope.tag in item.tags):
             yield item
 

@@ -76,7 +76,7 @@ class Gap:
     last_at: datetime
 
 
-class Asked(Protocol):
+class RankedQuestion(Protocol):
     """What ranking has to know of an open question."""
 
     @property
@@ -89,7 +89,7 @@ class Asked(Protocol):
     def last_at(self) -> datetime: ...
 
 
-Question = TypeVar("Question", bound=Asked)
+Question = TypeVar("Question", bound=RankedQuestion)
 
 
 def questions_in(text: str) -> tuple[str, ...]:
@@ -105,8 +105,8 @@ def questions_in(text: str) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def missed(query: str) -> str | None:
-    """The gap that a search without a good answer leaves; None for a query that asks nothing, or gives orders.
+def gap_of_search(query: str) -> str | None:
+    """The question of a search without a good answer; None for a query that asks nothing, or gives orders.
 
     >>> missed("deploy keys")
     'What is known about: deploy keys?'
@@ -117,8 +117,8 @@ def missed(query: str) -> str | None:
     return f"{line}?" if _ASKS.search(query.strip()) else f"What is known about: {line}?"
 
 
-def disputed(one: str, other: str) -> str:
-    """The gap that two contradicting lines leave."""
+def gap_of_contradiction(one: str, other: str) -> str:
+    """The question that two contradicting lines leave open."""
     half = QUESTION_CHARACTERS // 2 - 12
     return f"Which holds: {defang(one, half).rstrip('.')}, or {defang(other, half).rstrip('.')}?"
 

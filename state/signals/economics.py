@@ -1,4 +1,4 @@
-"""The Niche's feed: memory/economics.json, written by somebody else and therefore checked."""
+"""Economics: reads and checks memory/economics.json, which others write, for The Niche."""
 
 from datetime import date
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What a text makes an agent feel: a small lexicon, with an ear for negation.
+"""Event lexicon: the emotional events (`Feeling`) that a text tells of, by word lists that mind negation.
 
 Works clause by clause. "This does not work" is an error, "no errors" is nothing, "fixed the bug" is a reward, and a
 question, a condition or a plan is no event. Precision before recall: one that is missed costs a nuance of the mood.

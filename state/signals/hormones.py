@@ -1,4 +1,4 @@
-"""Three levels in [0, 1] that say what matters now: dopamine, cortisol, oxytocin.
+"""Hormones: three levels in [0, 1] that weigh what matters now: dopamine, cortisol, oxytocin.
 
 `level = baseline + (level - baseline) * 2^(-elapsed / half-life)`, computed when read. Feelings raise levels; the
 levels weigh the sections of MEMORY.md, colour new crystals, and one that rises above .7 leaves a note.

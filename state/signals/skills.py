@@ -1,4 +1,4 @@
-"""Emerging skills: tasks that come back in different sessions, before anybody calls them a skill."""
+"""Emerging skills: tasks that come back in different sessions."""
 
 import math
 import re
@@ -24,10 +24,6 @@ MAX_CLAUSES = 12
 MAX_PATTERNS = 1_000
 
 _CLAUSE = re.compile(r"(?<=[.;:!?])\s|[。；！？]|\s[–—-]\s|→|\n")
-_LINE = re.compile(
-    r"^(?:[-*+]\s++)?(?P<pattern>.+?)(?:→|->)\s*+Confidence:\s*(?P<percent>\d{1,3})\s*%\s*\|\s*Occurrences:\s*(?P<times>\d{1,9})\s*$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +47,6 @@ class EmergingSkill:
 
     def __str__(self) -> str:
         return f"{self.pattern} → Confidence: {round(self.confidence * 100)}% | Occurrences: {self.occurrences}"
-
-
-def render_skill(skill: EmergingSkill) -> str:
-    """The line with its bullet, as the section has it."""
-    return f"- {skill}"
-
-
-def parse_skill(line: str) -> EmergingSkill | None:
-    """The skill of a line, with or without bullet; None when it is no such line. Its sessions are not known."""
-    match = _LINE.match(line.strip())
-    if match is None or int(match["percent"]) > 100:
-        return None
-    return EmergingSkill(match["pattern"].rstrip(), int(match["percent"]) / 100, int(match["times"]))
 
 
 def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:

@@ -1,1 +1,1 @@
-"""text."""
+"""Text: words, sentences, chunks and spellings of any language, for every other room."""

@@ -1,4 +1,4 @@
-"""Cutting long text into overlapping chunks that can be embedded and found."""
+"""Chunks: cuts long text into overlapping chunks that can be embedded and found."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Words that say little by themselves: the last choice for a pointer's keywords.
+"""Common words: English words that say little by themselves: the last choice for a pointer's keywords.
 
 A small store knows only a few texts, and every word is rare in it; "rather" and "please" would lead to a line as
 well as "preflight" does, until the store has grown.

@@ -1,4 +1,4 @@
-"""A text with its escapes read, each character where it stood: what is written in other signs is the same text.
+"""Escapes: a text with its escapes decoded in place, so that every character keeps its position.
 
 Read are the percent signs of addresses, the entities of HTML, and tags, which part words as spaces do.
 """
@@ -15,7 +15,7 @@ _TAG = re.compile(r"<[!/?A-Za-z][^<>]{0,500}>")
 
 
 def unescaped(text: str) -> str:
-    """The same text, as long as before; itself where nothing is escaped."""
+    """The text with its escapes decoded, padded to its length; the text itself when nothing is escaped."""
     if "%" in text:
         text = _PERCENT.sub(_percent, text)
     if "&" in text:

@@ -1,4 +1,4 @@
-"""Patterns: regular expressions that are compiled when they are first used, for commands that need few of them.
+"""Late patterns: regular expressions that are compiled at first use, for commands that need few of them.
 
 To compile those of redaction alone takes longer than all else that a short command does.
 """

@@ -1,4 +1,4 @@
-"""Remembered answers: a cache of what a function has said of texts, bounded by their characters together.
+"""Text cache: keeps the results of a function on texts, bounded by their characters together.
 
 A cache that counts its entries holds little of short lines and hundreds of megabytes of long notes.
 """

@@ -1,4 +1,4 @@
-"""Spelling: one text in other signs, for whoever looks for a text that is written otherwise.
+"""Spelling: other spellings of a text, each with its positions, for whoever looks for a text spelt otherwise.
 
     look-alikes   letters and digits of other scripts that look like Latin ones        Аdа ٤٧١١
     groups        the separators of thousands                                          12,000
@@ -35,7 +35,7 @@ _LEAST_CONTENT = 3
 
 
 def simplified(text: str) -> str:
-    """The same text, as long as before: look-alikes as Latin letters and digits, numbers without groups."""
+    """The text, at its length, with look-alikes as Latin letters and digits, and numbers without separators."""
     if not text.isascii():
         digits = {ord(sign): str(unicodedata.decimal(sign)) for sign in set(text) if sign.isdecimal()}
         text = text.translate(_LOOK_ALIKES | digits)

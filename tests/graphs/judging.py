@@ -1,6 +1,6 @@
 """One memory, and one operation on it judged: refused alone, or let through."""
 
-from graphs.operation_checks import scrutinise
+from graphs.operation_checks import check_operations
 from state.document.operations import Operation, Refusal
 from state.dream import Evidence
 from tests.graphs.world import memory, snapshot
@@ -19,7 +19,7 @@ PLANNED = "L6"
 def judged(
     operation: Operation, *notes: str | Evidence, by_code: bool = False, **changes: object
 ) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
-    return scrutinise(snapshot(TEXT, *notes, **changes), [operation], by_code=by_code)
+    return check_operations(snapshot(TEXT, *notes, **changes), [operation], by_code=by_code)
 
 
 def refusal(operation: Operation, *notes: str | Evidence, by_code: bool = False, **changes: object) -> Refusal:

@@ -15,7 +15,7 @@ from state.codec import decode
 from state.document.document import SectionName, parse
 from state.document.operations import Fate, Refusal
 from state.document.seed import appended
-from state.dream import Dream, PastLine, PointerLine, Snapshot, Standing
+from state.dream import CurrentLine, Dream, PastLine, PointerLine, Snapshot
 from state.errors import CeilingError, ModelError
 from tests.graphs.world import (
     BOND,
@@ -325,7 +325,8 @@ def test_old_text_that_is_taken_in_shortened_is_no_mass_drop() -> None:
     ]
     text = appended("\n\n".join(paragraphs) + "\n", memory(bond=["Anna lives in Bonn."]))
     old = tuple(
-        Standing(f"T{n}", CONTEXT, one.strip(), 0.7, note(1, "x").trust, NOW) for n, one in enumerate(paragraphs, 1)
+        CurrentLine(f"T{n}", CONTEXT, one.strip(), 0.7, note(1, "x").trust, NOW)
+        for n, one in enumerate(paragraphs, 1)
     )
     pieces = [replace(note(n, line.text), id=line.id) for n, line in enumerate(old, 1)]
     read: Snapshot = snapshot(text, *pieces, old_text=old, notes=(), budget=20_000)

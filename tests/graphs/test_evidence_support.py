@@ -4,7 +4,7 @@ import pytest
 
 from graphs.evidence_support import unsupported_addition, unsupported_merge, unsupported_revision, values
 from graphs.guards import judge
-from graphs.operation_checks import runaway, scrutinise
+from graphs.operation_checks import check_operations, runaway
 from state.dream import Draft
 from tests.graphs.world import BOND, CONTEXT, add, evict, memory, merge, revise, snapshot
 
@@ -27,7 +27,9 @@ KEY = "Ada keeps the spare key of the boathouse under flowerpot 3"
 )
 def test_a_line_is_not_changed_by_a_note_about_something_else(lie: str) -> None:
     assert unsupported_revision(KEY, lie, [NEWS], [], [KEY], 1) is not None
-    (refused,) = scrutinise(snapshot(memory(bond=[KEY]), NEWS), [revise(BOND, "L1", lie, "N1")], by_code=False)[1]
+    (refused,) = check_operations(snapshot(memory(bond=[KEY]), NEWS), [revise(BOND, "L1", lie, "N1")], by_code=False)[
+        1
+    ]
     assert refused.guard == "evidence"
 
 
@@ -70,7 +72,7 @@ def test_a_note_that_says_the_old_and_the_new_name_renames_everything() -> None:
     lines = [f"Falcon has module{number}." for number in range(30)]
     operations = [revise(CONTEXT, f"L{at}", f"Kestrel has module{at - 1}.", "N1") for at in range(1, 31)]
     read = snapshot(memory(context=lines), "Falcon is called Kestrel now")
-    assert scrutinise(read, operations, by_code=False) == (tuple(operations), ())
+    assert check_operations(read, operations, by_code=False) == (tuple(operations), ())
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,9 @@ def test_a_note_about_the_subject_alone_is_no_reason_to_say_something_else_of_it
     old: str, said: str, new: str
 ) -> None:
     assert unsupported_revision(old, new, [said], [], [old], 1) is not None
-    (refused,) = scrutinise(snapshot(memory(bond=[old]), said), [revise(BOND, "L1", new, "N1")], by_code=False)[1]
+    (refused,) = check_operations(snapshot(memory(bond=[old]), said), [revise(BOND, "L1", new, "N1")], by_code=False)[
+        1
+    ]
     assert refused.guard == "evidence"
 
 

@@ -87,9 +87,9 @@ def test_no_honest_document_is_refused(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("honest", HONEST)
 def test_an_honest_update_stands_in_the_document_and_in_the_ledger(honest: Honest) -> None:
-    sheet = WorkingCopy(honest.snapshot, honest.operations, ())
-    written = [(name, block.key) for name, block in sheet.document.lines()]
-    assert sorted(written) == sorted((line.section, normalise(line.text)) for line in sheet.lines)
+    copy = WorkingCopy(honest.snapshot, honest.operations, ())
+    written = [(name, block.key) for name, block in copy.document.lines()]
+    assert sorted(written) == sorted((line.section, normalise(line.text)) for line in copy.lines)
     for operation in honest.operations:
         if operation.action.value != "evict":
             assert (operation.section, normalise(operation.text)) in written

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from graphs.operation_checks import MAX_EVICTIONS, MAX_LINE_CHARACTERS, runaway, scrutinise
+from graphs.operation_checks import MAX_EVICTIONS, MAX_LINE_CHARACTERS, check_operations, runaway
 from state.document.document import PLACEHOLDER
 from state.document.operations import Action, Operation, Refusal
 from state.dream import Evidence, Kind
@@ -93,11 +93,11 @@ def test_a_pinned_line_is_left_alone(operation: Operation) -> None:
 def test_a_new_line_does_not_contradict_a_pinned_one() -> None:
     text = memory(bond=["The deadline is March 20. 📌"])
     operation = add(CONTEXT, "The deadline is March 25.", "N1")
-    accepted, (one,) = scrutinise(snapshot(text, "The deadline is March 25."), [operation], by_code=False)
+    accepted, (one,) = check_operations(snapshot(text, "The deadline is March 25."), [operation], by_code=False)
     assert accepted == ()
     assert (one.guard, one.figures) == ("pinned", "it contradicts the pinned L1")
     free = snapshot(text.replace(" 📌", ""), "The deadline is March 25.")
-    assert scrutinise(free, [operation], by_code=False) == ((operation,), ())
+    assert check_operations(free, [operation], by_code=False) == ((operation,), ())
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_code_writes_its_own_sections() -> None:
 def test_a_line_is_changed_by_one_operation_of_an_answer() -> None:
     first = revise(CONTEXT, PLANNED, "The release is planned for Monday.", "N1")
     second = evict(CONTEXT, PLANNED, "the release")
-    accepted, (one,) = scrutinise(
+    accepted, (one,) = check_operations(
         snapshot(TEXT, "The release is planned for Monday."), [first, second], by_code=False
     )
     assert accepted == (first,)
@@ -143,7 +143,9 @@ def test_what_an_answer_says_twice_is_written_once() -> None:
     first = add(BOND, "Anna plays chess.", "N1")
     again = add(BOND, "anna plays CHESS.", "N1")
     elsewhere = add(CONTEXT, "Anna plays chess.", "N1")
-    accepted, refused = scrutinise(snapshot(TEXT, "Anna plays chess."), [first, again, elsewhere], by_code=False)
+    accepted, refused = check_operations(
+        snapshot(TEXT, "Anna plays chess."), [first, again, elsewhere], by_code=False
+    )
     assert accepted == (first,)
     assert [one.guard for one in refused] == ["shape", "shape"]
 
@@ -164,7 +166,7 @@ def test_a_line_does_not_become_another_standing_line(operation: Operation) -> N
 def test_a_merge_may_keep_the_words_of_one_of_its_lines() -> None:
     text = memory(bond=["Anna lives in Bonn.", "Anna lives in Bonn"])
     operation = merge(BOND, ["L1", "L2"], "Anna lives in Bonn.")
-    assert scrutinise(snapshot(text), [operation], by_code=False)[0] == (operation,)
+    assert check_operations(snapshot(text), [operation], by_code=False)[0] == (operation,)
 
 
 def test_a_revision_that_changes_nothing_is_none() -> None:
@@ -235,18 +237,18 @@ def test_a_revision_cites_an_input() -> None:
 def test_a_revision_keeps_a_quarter_of_the_words_of_its_line() -> None:
     text = memory(context=["alpha beta gamma delta epsilon zeta eta theta"])
     new = "omega psi chi alpha beta"
-    assert scrutinise(snapshot(text, new), [revise(CONTEXT, "L1", new, "N1")], by_code=False)[1] == ()
+    assert check_operations(snapshot(text, new), [revise(CONTEXT, "L1", new, "N1")], by_code=False)[1] == ()
     new = "omega psi chi alpha"
-    (one,) = scrutinise(snapshot(text, new), [revise(CONTEXT, "L1", new, "N1")], by_code=False)[1]
+    (one,) = check_operations(snapshot(text, new), [revise(CONTEXT, "L1", new, "N1")], by_code=False)[1]
     assert one.figures == "it keeps 1 of the 8 terms of L1, at least 25% wanted"
 
 
 def test_a_merge_forgets_none_of_its_lines() -> None:
     text = memory(context=["alpha beta gamma delta epsilon zeta eta theta iota kappa", "one two three four five"])
     kept = "alpha beta gamma one two three"
-    accepted, _ = scrutinise(snapshot(text), [merge(CONTEXT, ["L1", "L2"], kept)], by_code=False)
+    accepted, _ = check_operations(snapshot(text), [merge(CONTEXT, ["L1", "L2"], kept)], by_code=False)
     assert len(accepted) == 1
-    (one,) = scrutinise(snapshot(text), [merge(CONTEXT, ["L1", "L2"], "alpha beta one two")], by_code=False)[1]
+    (one,) = check_operations(snapshot(text), [merge(CONTEXT, ["L1", "L2"], "alpha beta one two")], by_code=False)[1]
     assert one.figures == "it keeps 2 of the 10 terms of L1, at least 30% wanted"
 
 
@@ -258,7 +260,7 @@ def test_one_bad_operation_among_twenty_is_refused_and_nineteen_apply() -> None:
     for bad in (0, 10, 19):
         operations = [add(CONTEXT, f"The {name} is green.", f"N{at}") for at, name in enumerate(names, 1)]
         operations[bad] = add(CONTEXT, "Nothing supports this.", "N999")
-        accepted, refused = scrutinise(
+        accepted, refused = check_operations(
             snapshot(TEXT, *(f"The {name} is green." for name in names)), operations, by_code=False
         )
         assert len(accepted) == 19

@@ -17,7 +17,7 @@ from state.document.markdown import is_stamp, rows_of
 from state.document.merge import working
 from state.document.operations import Action, Fate, Operation
 from state.document.pointer import FIRST, MAX_POINTERS, parse_pointer, render_pointer
-from state.dream import Draft, Dream, PointerLine, Snapshot, Standing, Usage
+from state.dream import CurrentLine, Draft, Dream, PointerLine, Snapshot, Usage
 from state.text.words import normalise
 from state.trust import Trust
 from tests.graphs.world import (
@@ -87,24 +87,24 @@ def proposals(draw: st.DrawFn) -> tuple[Snapshot, Draft]:
 
 def dreamt(read: Snapshot, draft: Draft, world: World | None = None) -> tuple[WorkingCopy, Dream]:
     verdict = judge(read, draft)
-    sheet = WorkingCopy(read, verdict.operations, ())
-    fade(read, sheet, verdict.operations, world or World())
-    return sheet, sheet.dream(verdict.refused, draft.author, Usage(), 0.0)
+    copy = WorkingCopy(read, verdict.operations, ())
+    fade(read, copy, verdict.operations, world or World())
+    return copy, copy.dream(verdict.refused, draft.author, Usage(), 0.0)
 
 
 @examples(200)
 @given(proposals())
 def test_the_lines_of_the_ledger_are_the_lines_of_the_file(case: tuple[Snapshot, Draft]) -> None:
     read, draft = case
-    sheet, dream = dreamt(read, draft)
+    copy, dream = dreamt(read, draft)
     written = Counter((name, block.key) for name, block in parse(dream.after).lines())
-    assert written == Counter((line.section, normalise(line.text)) for line in sheet.lines)
+    assert written == Counter((line.section, normalise(line.text)) for line in copy.lines)
     born, dead = [birth.id for birth in dream.births], [death.id for death in dream.deaths]
     assert len(set(born)) == len(born)
     assert len(set(dead)) == len(dead)
     stood = {line.id for line in read.lines}
     assert set(dead) <= stood | set(born)
-    assert {line.id for line in sheet.lines} == (stood | set(born)) - set(dead)
+    assert {line.id for line in copy.lines} == (stood | set(born)) - set(dead)
     assert not set(born) & stood
 
 
@@ -142,12 +142,12 @@ def test_what_leaves_is_a_crystal_and_what_is_pinned_stays(case: tuple[Snapshot,
 @given(proposals())
 def test_the_file_fits_or_says_why_not_and_every_pointer_in_it_resolves(case: tuple[Snapshot, Draft]) -> None:
     read, draft = case
-    sheet, dream = dreamt(read, draft)
+    copy, dream = dreamt(read, draft)
     too_long = len(dream.after) > read.budget
     assert too_long == any(one.guard == "budget" for one in dream.refused)
     room = room_for(read, WorkingCopy(read, judge(read, draft).operations, ()))
     if len(dream.after) > room.characters:
-        assert all(line.pinned or line.id in sheet.unmovable for line in sheet.lines)
+        assert all(line.pinned or line.id in copy.unmovable for line in copy.lines)
     lines = texts(parse(dream.after), SectionName.POINTERS)
     assert len(lines) <= MAX_POINTERS
     assert sorted(lines) == sorted(render_pointer(one.topic, one.keywords) for one in dream.pointers)
@@ -198,23 +198,23 @@ def test_no_text_forges_a_section_a_pin_a_pointer_or_a_stamp(
         Operation(action, name, " ".join(words), lines[action], ("N1", "N2", *lines[action]))
         for action, name, words in said
     )
-    sheet, dream = dreamt(read, Draft(operations, author="scripted-1"))
+    copy, dream = dreamt(read, Draft(operations, author="scripted-1"))
     after = parse(dream.after)
     assert [part.heading for part in after.parts] == [part.heading for part in parse(read.text).parts]
     assert [block.text for _, block in after.lines() if block.pinned] == ["Anna likes 8080."]
     assert sum(map(is_stamp, rows_of(dream.after))) == 1
     assert dream.after.endswith("## Mine\n\nmy own words\n")
     assert texts(after, SectionName.POINTERS) == [render_pointer(one.topic, one.keywords) for one in dream.pointers]
-    assert Counter(block.key for _, block in after.lines()) == Counter(normalise(line.text) for line in sheet.lines)
+    assert Counter(block.key for _, block in after.lines()) == Counter(normalise(line.text) for line in copy.lines)
     assert decode(Dream, encode(dream)) == dream
 
 
 def test_two_lines_of_the_same_words_in_one_answer_are_one_line_in_the_ledger() -> None:
     read = snapshot(memory(bond=["Anna lives in Bonn."]), "Anna plays chess.", "Anna plays chess")
     answer = Draft((add(BOND, "Anna plays chess.", "N1"), add(BOND, "anna plays chess.", "N2")), author="scripted-1")
-    sheet, dream = dreamt(read, answer)
+    copy, dream = dreamt(read, answer)
     assert [birth.text for birth in dream.births] == ["Anna plays chess."]
-    assert len(sheet.lines) == 2
+    assert len(copy.lines) == 2
 
 
 def test_a_revision_is_a_birth_with_evidence_and_a_death_with_a_successor() -> None:
@@ -250,7 +250,7 @@ def test_a_line_that_is_evicted_and_said_anew_does_both() -> None:
 
 def test_what_the_owner_wrote_and_deleted_enters_the_ledger_with_the_dream() -> None:
     text = memory(phenotype=["Written by hand."])
-    gone = Standing("L0", BOND, "Deleted by hand.", 0.5, standing(working(text))[0].trust, NOW)
+    gone = CurrentLine("L0", BOND, "Deleted by hand.", 0.5, standing(working(text))[0].trust, NOW)
     read = snapshot(text, by_hand=("L1",), deleted=(gone,), new_tombstones=("Deleted by hand.",))
     _, dream = dreamt(read, Draft((), author="scripted-1"))
     assert [(birth.id, birth.section, birth.text) for birth in dream.births] == [

@@ -14,7 +14,7 @@ from state.document.document import Document, Edit, SectionName, blank, render
 from state.document.editing import edited
 from state.document.merge import working
 from state.document.operations import Action, Operation
-from state.dream import Dream, Evidence, Kind, PointerLine, Reason, Snapshot, Standing
+from state.dream import CurrentLine, Dream, Evidence, Kind, PointerLine, Reason, Snapshot
 from state.signals.hormones import resting
 from state.text.words import terms
 from state.trust import Trust
@@ -32,10 +32,10 @@ def memory(**sections: Sequence[str]) -> str:
     return render(document)
 
 
-def standing(document: Document, importance: float = 0.5) -> tuple[Standing, ...]:
+def standing(document: Document, importance: float = 0.5) -> tuple[CurrentLine, ...]:
     """The lines of a document, L1 at the top; each a minute younger than the one above it."""
     return tuple(
-        Standing(
+        CurrentLine(
             f"L{number}",
             name,
             block.text,

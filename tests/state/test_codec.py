@@ -14,6 +14,7 @@ from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.document.document import Edit, SectionName
 from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
 from state.dream import (
+    CurrentLine,
     Draft,
     Dream,
     Evidence,
@@ -22,7 +23,6 @@ from state.dream import (
     Reason,
     SegmentMark,
     Snapshot,
-    Standing,
     Usage,
 )
 from state.dream import Kind as EvidenceKind
@@ -62,7 +62,7 @@ crystals = st.builds(
 )
 operations = st.builds(Operation, st.sampled_from(Action), sections, texts, tuples(names), tuples(names))
 refusals = st.builds(Refusal, texts, texts, texts, st.none() | operations)
-standing = st.builds(Standing, names, sections, texts, levels, trusts, moments, st.booleans())
+standing = st.builds(CurrentLine, names, sections, texts, levels, trusts, moments, st.booleans())
 evidence = st.builds(Evidence, names, st.sampled_from(EvidenceKind), texts, levels, trusts, moments, names, texts)
 pointers = st.builds(PointerLine, texts, texts, names, names, counts)
 marks = st.builds(SegmentMark, counts, counts)

@@ -23,7 +23,7 @@ from daemon.sessions.answers import (
 from daemon.workspace.stores import utc_now
 from state.sessions.importance import from_scale
 from state.sessions.page import LIMIT, MOST, Wanted
-from state.sessions.stats import Standing
+from state.sessions.stats import SessionStats
 
 # No descriptions: an agent reads these with every tool, and their names say it. An id has some 300 characters.
 SESSION = Field(min_length=1, max_length=10_000)
@@ -142,7 +142,7 @@ def clear(access: WorkspaceAccess, request: InSession) -> Cleared:
 
 
 @tool("working_memory_stats", reads=True)
-def stats(access: WorkspaceAccess, request: InSession) -> Standing:
+def stats(access: WorkspaceAccess, request: InSession) -> SessionStats:
     """Counts, limits, utilisation, and who leaves next and why."""
     with access.read() as store:
         return sessions.stats(store, request.session_id, utc_now())

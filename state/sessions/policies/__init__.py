@@ -1,1 +1,1 @@
-"""policies."""
+"""Policies: who leaves a session's working memory, and where they go: `ttl`, `budget`, `hybrid`, `bounded`."""

@@ -14,8 +14,19 @@ from typing import ClassVar, Self
 from state.errors import UsageError
 from state.sessions.item import Item
 from state.sessions.moments import after
-from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Range, Step, Usage
-from state.sessions.policies.ranges import meet
+from state.sessions.policies.policy import (
+    FORGOTTEN,
+    HIDDEN,
+    LIVE,
+    Action,
+    ItemView,
+    Order,
+    Plan,
+    Range,
+    Step,
+    Usage,
+    meet,
+)
 from state.sessions.policies.settings import MAX_COUNT, MAX_SECONDS, Setting, read, real, whole
 
 TTL_EXCEEDED = "ttl_exceeded"
@@ -34,8 +45,8 @@ class _Class:
     expired: bool
     rescue: bool = False
 
-    def items(self, shelf: ItemView) -> Iterator[Item]:
-        return merge(*(shelf.items(Order.FIRST_IN, only) for only in self.ranges), key=lambda item: item.seq)
+    def items(self, view: ItemView) -> Iterator[Item]:
+        return merge(*(view.items(Order.FIRST_IN, only) for only in self.ranges), key=lambda item: item.seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +101,17 @@ class Bounded:
         return None
 
     def fits(self, tokens: int) -> str:
-        """Not what is larger than the whole."""
+        """Refuses an item that is larger than the whole session may be."""
         return "" if tokens <= self.max_tokens else f"it has {tokens} tokens and the session holds {self.max_tokens}"
 
-    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:  # noqa: ARG002
+    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """Items leave until both limits hold. The new one may be its own victim."""
-        count, tokens = shelf.count, shelf.tokens
+        count, tokens = view.count, view.tokens
         filled = f"Working memory ({count}/{self.max_items} items, {tokens}/{self.max_tokens} tokens)"
         steps: list[Step] = []
         if self._holds(count, tokens):
             return Plan(log=f"{filled} within its limits")
-        for step in self.order(shelf, now):
+        for step in self.order(view, now):
             steps.append(step)
             count, tokens = count - 1, tokens - step.item.token_count
             if self._holds(count, tokens):
@@ -109,17 +120,17 @@ class Bounded:
         log = f"{filled} over its limits - evicting {len(steps)}"
         return Plan(tuple(steps), log, "warning" if lost else "info")
 
-    def tick(self, shelf: ItemView, now: datetime) -> Plan:
+    def tick(self, view: ItemView, now: datetime) -> Plan:
         """A sweep: every item leaves that is older than it may be, protected or not."""
-        hidden = (item for item in shelf.items(Order.FIRST_IN, HIDDEN) if self.outlived(item, shelf.step, now))
+        hidden = (item for item in view.items(Order.FIRST_IN, HIDDEN) if self.outlived(item, view.step, now))
         steps = [Step(item, Action.ARCHIVE, TTL_EXCEEDED) for item in hidden]
-        for part in self._classes(shelf, now):
+        for part in self._classes(view, now):
             if part.expired:
-                steps += (Step(item, Action.ARCHIVE, TTL_EXCEEDED) for item in part.items(shelf))
+                steps += (Step(item, Action.ARCHIVE, TTL_EXCEEDED) for item in part.items(view))
         return Plan(tuple(steps), f"Working memory swept - {len(steps)} expired", "info" if steps else "debug")
 
     def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
-        """Nothing."""
+        """No plan: access changes nothing here."""
         return Plan()
 
     def usage(self, count: int, tokens: int) -> Usage:
@@ -127,18 +138,18 @@ class Bounded:
         percent = max(100 * count / self.max_items, 100 * tokens / self.max_tokens)
         return Usage(self.max_items, self.max_tokens, percent, "approaching" if percent > 90 else "healthy")
 
-    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:
+    def order(self, view: ItemView, now: datetime) -> Iterator[Step]:
         """What is softly forgotten, then by the key."""
-        for item in shelf.items(Order.FIRST_IN, HIDDEN):
+        for item in view.items(Order.FIRST_IN, HIDDEN):
             yield Step(item, Action.ARCHIVE, FORGOTTEN)
-        for part in self._classes(shelf, now):
-            for item in part.items(shelf):
+        for part in self._classes(view, now):
+            for item in part.items(view):
                 yield Step(item, Action.ARCHIVE, part.reason, rescue=part.rescue)
 
     def _holds(self, count: int, tokens: int) -> bool:
         return count <= self.max_items and tokens <= self.max_tokens
 
-    def _classes(self, shelf: ItemView, now: datetime) -> Iterator[_Class]:
+    def _classes(self, view: ItemView, now: datetime) -> Iterator[_Class]:
         """The classes in the order of the key, without those that cannot have an item."""
         low, high = self.importance_threshold_low, self.importance_threshold_high
         bands = {
@@ -146,11 +157,11 @@ class Bounded:
             CAPACITY: Range(importance_from=low, importance_below=high),
             CAPACITY_PROTECTED: Range(importance_from=high),
         }
-        bands = {band: only for band, only in bands.items() if _any(shelf, Order.LEAST_IMPORTANT, only)}
+        bands = {band: only for band, only in bands.items() if _any(view, Order.LEAST_IMPORTANT, only)}
         unprotected = tuple(band for band in bands if band != CAPACITY_PROTECTED)
         protected = tuple(band for band in bands if band == CAPACITY_PROTECTED)
-        ages = self._ages(shelf, now)
-        window = shelf.step - self.recent_window
+        ages = self._ages(view, now)
+        window = view.step - self.recent_window
         recency = (Range(step_before=window), Range(step_from=window))
         for part, expired in product((unprotected, protected), (True, False)):
             for band, recent in product(part, recency):
@@ -159,17 +170,17 @@ class Bounded:
                 reason = CAPACITY_EXPIRED if expired and not rescue else band
                 yield _Class(tuple(only for only in met if only), reason, expired, rescue)
 
-    def _ages(self, shelf: ItemView, now: datetime) -> Mapping[bool, tuple[Range, ...]]:
+    def _ages(self, view: ItemView, now: datetime) -> Mapping[bool, tuple[Range, ...]]:
         """The ranges that are expired (True) and that are not; they do not overlap."""
-        moment, stale = after(now, -self.wall_ttl), shelf.step - self.step_ttl
-        if not _any(shelf, Order.OLDEST, Range(created_before=moment)):
+        moment, stale = after(now, -self.wall_ttl), view.step - self.step_ttl
+        if not _any(view, Order.OLDEST, Range(created_before=moment)):
             return {True: (Range(step_before=stale),), False: (Range(step_from=stale),)}
         by_clock, younger = Range(created_before=moment), Range(created_from=moment)
         by_steps = replace(younger, step_before=stale)
         return {True: (by_clock, by_steps), False: (replace(younger, step_from=stale),)}
 
 
-def _any(shelf: ItemView, order: Order, only: Range) -> bool:
+def _any(view: ItemView, order: Order, only: Range) -> bool:
     """Whether a live item is in this range, asked in the order in which an index answers at once."""
     met = meet(LIVE, only)
-    return met is not None and next(shelf.items(order, met), None) is not None
+    return met is not None and next(view.items(order, met), None) is not None

@@ -71,19 +71,19 @@ class Budget:
         return None
 
     def fits(self, tokens: int) -> str:  # noqa: ARG002
-        """Always: items are counted, whatever their size."""
+        """Every item fits: items are counted, whatever their size."""
         return ""
 
-    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:  # noqa: ARG002
+    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """One check."""
-        return self._check(shelf, now)
+        return self._check(view, now)
 
-    def tick(self, shelf: ItemView, now: datetime) -> Plan:
+    def tick(self, view: ItemView, now: datetime) -> Plan:
         """One check."""
-        return self._check(shelf, now)
+        return self._check(view, now)
 
     def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
-        """Nothing."""
+        """No plan: access changes nothing here."""
         return Plan()
 
     def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
@@ -96,34 +96,34 @@ class Budget:
             status = "approaching" if 100 * count > 90 * self.soft_limit else "healthy"
         return Usage(self.hard_limit, None, 100 * count / self.soft_limit, status)
 
-    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:  # noqa: ARG002
+    def order(self, view: ItemView, now: datetime) -> Iterator[Step]:  # noqa: ARG002
         """At the hard limit the oldest first; below it the protected ones after all others.
 
         Softly forgotten ones come before either, and never become permanent.
         """
         if not self.enabled:
             return
-        hard = shelf.count >= self.hard_limit
-        for item in shelf.items(Order.OLDEST, HIDDEN):
+        hard = view.count >= self.hard_limit
+        for item in view.items(Order.OLDEST, HIDDEN):
             yield Step(item, Action.ARCHIVE, FORGOTTEN)
-        for item in shelf.items(Order.OLDEST, LIVE):
+        for item in view.items(Order.OLDEST, LIVE):
             if hard:
                 yield self._lost(item)
             elif not self.protects(item):
                 yield Step(item, Action.PROMOTE, SOFT_LIMIT)
         if not hard:
-            yield from (self._lost(item) for item in shelf.items(Order.OLDEST, LIVE) if self.protects(item))
+            yield from (self._lost(item) for item in view.items(Order.OLDEST, LIVE) if self.protects(item))
 
     def _lost(self, item: Item) -> Step:
         return Step(item, Action.ARCHIVE, HARD_LIMIT, rescue=self.protects(item))
 
-    def _check(self, shelf: ItemView, now: datetime) -> Plan:
-        count, soft, hard = shelf.count, self.soft_limit, self.hard_limit
+    def _check(self, view: ItemView, now: datetime) -> Plan:
+        count, soft, hard = view.count, self.soft_limit, self.hard_limit
         if not self.enabled:
             return Plan(log=f"Working memory budget is switched off ({count}/{soft}/{hard})")
         if count < soft:
             return Plan(log=f"Working memory within budget ({count}/{soft}/{hard})")
-        batch = tuple(islice(self.order(shelf, now), self.batch_size))
+        batch = tuple(islice(self.order(view, now), self.batch_size))
         if count >= hard:
             return Plan(
                 batch, f"Working memory at hard limit ({count}/{hard}) - archiving oldest {len(batch)}", "warning"

@@ -1,4 +1,4 @@
-"""The policies by name. A fifth is one file more, and one line here."""
+"""Policies by name: makes a policy of its name and settings. A fifth one is one file more, and one line here."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
@@ -13,7 +13,7 @@ from state.sessions.policies.settings import Setting, shown
 from state.sessions.policies.ttl import Ttl
 
 
-class Kind(Protocol):
+class PolicyClass(Protocol):
     """A class of policies."""
 
     @property
@@ -24,7 +24,7 @@ class Kind(Protocol):
         """One with these settings. Raises UsageError, which names the key."""
 
 
-POLICIES: Mapping[str, Kind] = {"ttl": Ttl, "budget": Budget, "hybrid": Hybrid, "bounded": Bounded}
+POLICIES: Mapping[str, PolicyClass] = {"ttl": Ttl, "budget": Budget, "hybrid": Hybrid, "bounded": Bounded}
 # What a session has that was never opened.
 DEFAULT = "ttl"
 

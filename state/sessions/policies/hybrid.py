@@ -35,16 +35,16 @@ class Hybrid:
         return None
 
     def fits(self, tokens: int) -> str:
-        """Not what is larger than the whole."""
+        """Refuses an item that is larger than the whole session may be."""
         return "" if tokens <= self.max_tokens else f"it has {tokens} tokens and the session holds {self.max_tokens}"
 
-    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:
+    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:
         """The deficit is evicted, item by item, and no more. The new item is never its own victim."""
-        deficit = shelf.tokens - self.max_tokens
+        deficit = view.tokens - self.max_tokens
         steps: list[Step] = []
         freed = 0
         if deficit > 0:
-            for step in self.order(shelf, now):
+            for step in self.order(view, now):
                 if step.item.id == new.id:
                     continue
                 steps.append(step)
@@ -52,16 +52,16 @@ class Hybrid:
                 if freed >= deficit:
                     break
         if not steps:
-            return Plan(log=f"Working memory fits ({shelf.tokens}/{self.max_tokens} tokens)")
+            return Plan(log=f"Working memory fits ({view.tokens}/{self.max_tokens} tokens)")
         log = f"Working memory {deficit} tokens over {self.max_tokens} - evicting {len(steps)} items, {freed} tokens"
         return Plan(tuple(steps), log, "info")
 
-    def tick(self, shelf: ItemView, now: datetime) -> Plan:  # noqa: ARG002
+    def tick(self, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """Nothing: time alone evicts nothing."""
         return Plan()
 
     def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
-        """Nothing."""
+        """No plan: access changes nothing here."""
         return Plan()
 
     def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
@@ -69,9 +69,9 @@ class Hybrid:
         status = "approaching" if 100 * tokens > 90 * self.max_tokens else "healthy"
         return Usage(None, self.max_tokens, 100 * tokens / self.max_tokens, status)
 
-    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:  # noqa: ARG002
+    def order(self, view: ItemView, now: datetime) -> Iterator[Step]:  # noqa: ARG002
         """What is softly forgotten, then the least important, the oldest of those first."""
-        for item in shelf.items(Order.LEAST_IMPORTANT, HIDDEN):
+        for item in view.items(Order.LEAST_IMPORTANT, HIDDEN):
             yield Step(item, Action.ARCHIVE, FORGOTTEN)
-        for item in shelf.items(Order.LEAST_IMPORTANT, LIVE):
+        for item in view.items(Order.LEAST_IMPORTANT, LIVE):
             yield Step(item, Action.ARCHIVE, TOKEN_LIMIT)

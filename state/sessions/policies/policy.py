@@ -1,17 +1,19 @@
-"""What a policy is: a pure decision about who leaves a session's working memory, and where they go.
+"""Policy: a pure decision about which items leave a session's working memory, and where they go.
 
 A policy is one file with one frozen dataclass (its configuration) that has the methods of `Policy`, and one line in
 `POLICIES` (state/sessions/policies/by_name.py). It never sorts everything: it names the order in which items leave,
-and the shelf hands them out in that order, from an index where there is one.
+and the view hands them out in that order, from an index where there is one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from state.sessions.item import Item, State
+
+_Bound = TypeVar("_Bound", int, float, datetime)
 
 # Why a hidden item leaves, under every policy.
 FORGOTTEN = "forgotten"
@@ -26,7 +28,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One item's fate. `leaves`: a promoted item leaves the set too; `rescue`: the dream is to look at it first."""
+    """What happens to one item. `leaves`: a promoted item leaves the set too; `rescue`: the dream sees it first."""
 
     item: Item
     action: Action
@@ -45,7 +47,7 @@ class Plan:
 
 
 class Order(StrEnum):
-    """The orders in which a shelf hands out its items. Ties are broken by `seq`, the lowest first.
+    """The orders in which a view hands out its items. Ties are broken by `seq`, the lowest first.
 
     The last two are the first two backwards, ties too: the highest `seq` first.
     """
@@ -74,6 +76,38 @@ class Range:
 EVERYTHING = Range()
 LIVE = Range(state=State.LIVE)
 HIDDEN = Range(state=State.HIDDEN)
+
+
+def meet(*ranges: Range) -> Range | None:
+    """What is in every one of these; None when nothing can be. Steps begin at 0."""
+    states = {only.state for only in ranges if only.state is not None}
+    importance_from = _highest(only.importance_from for only in ranges)
+    importance_below = _lowest(only.importance_below for only in ranges)
+    created_from = _highest(only.created_from for only in ranges)
+    created_before = _lowest(only.created_before for only in ranges)
+    step_from = _highest(only.step_from for only in ranges)
+    step_before = _lowest(only.step_before for only in ranges)
+    empty = (
+        len(states) > 1
+        or _empty(importance_from, importance_below)
+        or _empty(created_from, created_before)
+        or _empty(max(0, step_from or 0), step_before)
+    )
+    state = next(iter(states), None)
+    met = Range(state, importance_from, importance_below, created_from, created_before, step_from, step_before)
+    return None if empty else met
+
+
+def _empty(first: _Bound | None, end: _Bound | None) -> bool:
+    return first is not None and end is not None and first >= end
+
+
+def _highest(bounds: Iterable[_Bound | None]) -> _Bound | None:
+    return max((bound for bound in bounds if bound is not None), default=None)
+
+
+def _lowest(bounds: Iterable[_Bound | None]) -> _Bound | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 class ItemView(Protocol):
@@ -127,10 +161,10 @@ class Policy(Protocol):
     def fits(self, tokens: int) -> str:
         """Why an item of so many tokens can never be taken; empty when it can."""
 
-    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:
-        """What has to go so that the shelf, which holds `new` already, keeps its limits. `new` may be among them."""
+    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:
+        """What has to go so that the view, which holds `new` already, keeps its limits. `new` may be among them."""
 
-    def tick(self, shelf: ItemView, now: datetime) -> Plan:
+    def tick(self, view: ItemView, now: datetime) -> Plan:
         """What maintenance (or an explicit sweep) does at this moment."""
 
     def on_access(self, item: Item, now: datetime) -> Plan:
@@ -139,8 +173,8 @@ class Policy(Protocol):
     def usage(self, count: int, tokens: int) -> Usage:
         """How full a session of so many items and tokens is."""
 
-    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:
+    def order(self, view: ItemView, now: datetime) -> Iterator[Step]:
         """The items in the order in which they would leave, each with why: the preview. Lazily.
 
-        What `admit` and `tick` take of this same shelf stands in this order.
+        What `admit` and `tick` take of this same view stands in this order.
         """

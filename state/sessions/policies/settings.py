@@ -1,4 +1,4 @@
-"""The settings of a policy: read from what a session was opened with, each with what is possible for it."""
+"""Settings: reads and checks the settings of a policy."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -81,17 +81,17 @@ class Ttl:
         return AGED_AND_ACTIVE if aged and item.access_count >= self.promote_age_accesses else ""
 
     def fits(self, tokens: int) -> str:  # noqa: ARG002
-        """Always."""
+        """Every item fits: this policy has no limit of size."""
         return ""
 
-    def admit(self, new: Item, shelf: ItemView, now: datetime) -> Plan:  # noqa: ARG002
+    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """Nothing has to go."""
         return Plan()
 
-    def tick(self, shelf: ItemView, now: datetime) -> Plan:
+    def tick(self, view: ItemView, now: datetime) -> Plan:
         """What is eligible is promoted, and stays until it expires; what is expired leaves, promoted or not."""
         steps = tuple(
-            step for step in self.order(shelf, now) if step.action is Action.PROMOTE or step.item.expired(now)
+            step for step in self.order(view, now) if step.action is Action.PROMOTE or step.item.expired(now)
         )
         promoted = sum(step.action is Action.PROMOTE for step in steps)
         expired = sum(step.leaves for step in steps)
@@ -107,9 +107,9 @@ class Ttl:
         """There is no limit to fill."""
         return Usage()
 
-    def order(self, shelf: ItemView, now: datetime) -> Iterator[Step]:
+    def order(self, view: ItemView, now: datetime) -> Iterator[Step]:
         """By expiry; an eligible one is promoted first, and leaves only when it is expired."""
-        for item in shelf.items(Order.EXPIRES_FIRST):
+        for item in view.items(Order.EXPIRES_FIRST):
             why = self._promotable(item, now)
             if why:
                 yield Step(item, Action.PROMOTE, why, leaves=item.expired(now))

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
-from state.crystals.duplicates import absorbed, same_memory, survivor
+from state.crystals.duplicates import canonical, same_memory, with_duplicate
 from state.crystals.lifecycle import fades_at
 from state.stores.crystals import skills
 from state.stores.crystals.crystals import Crystals
@@ -58,11 +58,11 @@ class Twins:
         rows = self._crystals.by_keys((one, other))
         if len(rows) < 2 or not same_memory(rows[one], rows[other]):
             return False
-        pair = survivor(rows[one], rows[other], self._pointed(crystal.id for crystal in rows.values()))
+        pair = canonical(rows[one], rows[other], self._pointed(crystal.id for crystal in rows.values()))
         if pair is None:
             return False
         stays, leaves = (one, other) if pair[0].id == rows[one].id else (other, one)
-        self._keep(stays, absorbed(rows[stays], rows[leaves]))
+        self._keep(stays, with_duplicate(rows[stays], rows[leaves]))
         self._hide(leaves, stays)
         return True
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from state.search.ranking import REACH
+from state.search.ranking import CONTEXT_WEIGHTS
 from state.stores.database.connection import from_text
 
-_OFFSETS = sorted(REACH, key=lambda offset: -REACH[offset])
-_FARTHEST = max(abs(offset) for offset in REACH)
+_OFFSETS = sorted(CONTEXT_WEIGHTS, key=lambda offset: -CONTEXT_WEIGHTS[offset])
+_FARTHEST = max(abs(offset) for offset in CONTEXT_WEIGHTS)
 # Where more crystals than this share a place, the positions are no order; this many of them are looked at.
 _SHARERS = 8
 

@@ -17,9 +17,9 @@ from state.crystals.duplicates import asked_word_for_word
 from state.search.dates import tells_time
 from state.search.query import Question, names_in, read_question
 from state.search.ranking import (
+    CONTEXT_WEIGHTS,
     FADED,
     K1,
-    REACH,
     Filters,
     Findings,
     Hit,
@@ -31,7 +31,7 @@ from state.search.ranking import (
     rarity,
     relevance,
     shares,
-    telling,
+    word_weight,
 )
 from state.stores.crystals import full_text as lexical
 from state.stores.crystals.crystals import Crystals
@@ -292,7 +292,7 @@ class _Held:
 
     def ring(self, key: int, others: Iterable[tuple[int, int]]) -> list[tuple[int, float]]:
         """(words held, what they count) of a row and of those about it, as far as they hold any."""
-        about = [(self.rows[other], REACH[offset]) for other, offset in others if other in self.rows]
+        about = [(self.rows[other], CONTEXT_WEIGHTS[offset]) for other, offset in others if other in self.rows]
         if key in self.rows:
             about.append((self.rows[key], 1.0))
         return [(words, factor * reach) for (words, factor), reach in about]
@@ -312,7 +312,7 @@ def _held(crystals: Crystals, words: _Words, keys: Iterable[int], own: Mapping[i
     held = lexical.held(crystals.connection, words.sought, keys)
     lengths = crystals.lengths(held)
     rows = {
-        key: (held[key], telling(length, coverage(words.shares, [(held[key], 1.0)])))
+        key: (held[key], word_weight(length, coverage(words.shares, [(held[key], 1.0)])))
         for key, length in lengths.items()
     }
     return _Held(words.shares, rows, own)

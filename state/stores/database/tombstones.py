@@ -17,7 +17,7 @@ from state.crystals.crystal import Crystal
 from state.errors import StorageError
 from state.forgetting.digests import FIRST, LAST, PART, digest_of_part, digest_of_run, digest_of_text, mark_of_run
 from state.forgetting.matching import RUN_WORDS, Target, parts, readings, runs
-from state.forgetting.placed_words import Span, worded
+from state.forgetting.placed_words import Span, placed_words
 from state.forgetting.respelt import Row, is_respelt, respelt, rows
 from state.forgetting.tombstones import NOTHING, Runs, Tombstones
 from state.stores.database.connection import require_ours, require_plain, to_text, transaction
@@ -66,10 +66,10 @@ class Forgotten:
             return False
         digests = [digest_of_text(buried.salt, text)]
         read = unescaped(text)
-        digests += [digest for _, digest in buried.respelt.found(buried.salt, read, worded(read))]
+        digests += [digest for _, digest in buried.respelt.found(buried.salt, read, placed_words(read))]
         for reading in readings(text):
             for start, end in ((0, len(text)), *places):
-                digests += _digests_within(buried, tuple(word for word, _, _ in worded(reading[start:end])))
+                digests += _digests_within(buried, tuple(word for word, _, _ in placed_words(reading[start:end])))
         return self._delete(digests)
 
     def found(self, text: str) -> tuple[Span, ...]:

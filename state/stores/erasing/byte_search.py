@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state.forgetting.matching import Target, parts, runs, spans
-from state.forgetting.placed_words import worded
+from state.forgetting.placed_words import placed_words
 from state.stores.disk.disk import opened
 
 _ELSEWHERE = " … x x … "
@@ -62,7 +62,7 @@ class Patterns:
         self._ids = tuple(one.encode() for one in list(ids)[:_MOST_IDS])
         spelt: dict[str, set[str]] = {}
         for text in surfaces:
-            for word, start, end in worded(text):
+            for word, start, end in placed_words(text):
                 spelt.setdefault(word, set()).add(text[start:end])
         # A word in the midst of a run stands by itself, whatever the run's ends are joined to.
         telling = {max(run[1:-1] or run, key=lambda word: (word.isascii(), len(word))) for run in wanted}
@@ -123,7 +123,7 @@ class Patterns:
         return any(self._within(one) if loose else bool(spans(one, self.targets)) for one in texts)
 
     def _within(self, text: str) -> bool:
-        words = [word for word, _, _ in worded(text)]
+        words = [word for word, _, _ in placed_words(text)]
         if any(single in word for word in words for single in self._single):
             return True
         for middle in self._middles:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from state.document.document import SectionName
 from state.document.operations import Action, Fate
-from state.dream import Dream, PastLine, PointerLine, Standing
+from state.dream import CurrentLine, Dream, PastLine, PointerLine
 from state.stores.database.connection import from_text, to_text
 from state.text.words import normalise
 from state.trust import Trust
@@ -99,7 +99,7 @@ class Lineage:
         query = "SELECT coalesce(max(CAST(substr(id, 2) AS INTEGER)), 0) + 1 FROM lines"
         return int(self._connection.execute(query).fetchone()[0])
 
-    def standing(self) -> list[Standing]:
+    def standing(self) -> list[CurrentLine]:
         """The lines of the last committed version."""
         rows = self._connection.execute("SELECT * FROM lines WHERE died_in IS NULL")
         return [_standing(row) for row in rows]
@@ -291,16 +291,16 @@ class Lineage:
         )
 
 
-def match(standing: Iterable[Standing], texts: Iterable[tuple[SectionName, str]]) -> list[Standing | None]:
+def match(standing: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:
     """For each line of a document the ledger's line, each used once.
 
     Of the same text and section, else of the same text (a human moved it); None for a new line.
     """
     free = list(standing)
     lines = list(texts)
-    found: list[Standing | None] = [None] * len(lines)
+    found: list[CurrentLine | None] = [None] * len(lines)
     for same_section in (True, False):
-        by_key: dict[tuple[str, str], list[Standing]] = {}
+        by_key: dict[tuple[str, str], list[CurrentLine]] = {}
         for line in free:
             by_key.setdefault((normalise(line.text), line.section.value if same_section else ""), []).append(line)
         for at, (section, text) in enumerate(lines):
@@ -316,8 +316,8 @@ def _pointer(row: sqlite3.Row) -> PointerLine:
     return PointerLine(row["topic"], row["keywords"], row["crystal"], row["line"], row["uses"])
 
 
-def _standing(row: sqlite3.Row) -> Standing:
-    return Standing(
+def _standing(row: sqlite3.Row) -> CurrentLine:
+    return CurrentLine(
         row["id"],
         SectionName(row["section"]),
         row["text"],

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from state.crystals.contradiction import contradicts, disagree, other_number, same_subject, supersedes, violates
+from state.crystals.contradiction import contradicts, disagree, other_number, violates
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.trust import Trust
 
@@ -119,7 +119,6 @@ COMPATIBLE = [
 def test_these_two_cannot_both_hold(one: str, other: str) -> None:
     assert contradicts(one, other)
     assert contradicts(other, one)
-    assert supersedes(other, one)
 
 
 @pytest.mark.parametrize(("one", "other"), COMPATIBLE)
@@ -174,25 +173,6 @@ def test_one_sentence_among_several_is_enough() -> None:
 def test_a_very_long_sentence_is_not_judged() -> None:
     padding = " and so on" * 20
     assert not contradicts(f"User likes coffee{padding}", f"User does not like coffee{padding}")
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Project deadline is March 20th for the API migration", "The API migration deadline was moved"),
-        ("User prefers dark mode", "User likes dark mode in the editor"),
-        ("用户喜欢咖啡", "用户不喜欢咖啡"),
-    ],
-)
-def test_lines_about_one_thing_have_the_same_subject(one: str, other: str) -> None:
-    assert same_subject(one, other)
-    assert same_subject(other, one)
-
-
-def test_lines_about_different_things_have_not() -> None:
-    assert not same_subject("User prefers dark mode", "The deadline is March 20")
-    assert not same_subject("Redis is used for caching", "User works in Berlin")
-    assert not same_subject("", "User")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.crystals.contradiction import contradicts, same_subject
+from state.crystals.contradiction import contradicts
 
 PHRASE = (
     "user likes does not never tabs spaces over is deadline March 20 25 the a in Berlin 不 是 喜欢 . : nicht n't 8080"
@@ -19,8 +19,3 @@ def test_nothing_contradicts_itself(text: str) -> None:
 @given(TEXT, TEXT)
 def test_contradiction_is_symmetric(one: str, other: str) -> None:
     assert contradicts(one, other) == contradicts(other, one)
-
-
-@given(TEXT, TEXT)
-def test_a_common_subject_is_symmetric(one: str, other: str) -> None:
-    assert same_subject(one, other) == same_subject(other, one)

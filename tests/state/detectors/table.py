@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from graphs.extractive import condensed
 from graphs.numbers import invented
-from state.crystals.contradiction import contradicts, other_number, same_subject
+from state.crystals.contradiction import contradicts, other_number
 from state.crystals.duplicates import says_the_same
 from state.crystals.salience import is_question, salience
 from state.document.document import parse, render
@@ -20,10 +20,10 @@ from state.injection.defang import defang, is_quoted, quote, reads_as_instructio
 from state.scratch import parse_notes, plain_text
 from state.search.answering import answers
 from state.search.dates import asks_when, periods_in, tells_time
-from state.search.query import content, names_in, read_question
-from state.signals.curiosity import missed, questions_in
+from state.search.query import content_words, names_in, read_question
+from state.signals.curiosity import gap_of_search, questions_in
 from state.signals.event_lexicon import feelings_in
-from state.signals.skills import parse_skill, short_name
+from state.signals.skills import short_name
 from state.text.chunks import chunk, tokens
 from state.text.escapes import unescaped
 from state.text.words import content_terms, normalise, numbers, terms
@@ -68,7 +68,7 @@ DETECTORS: Mapping[str, Detector] = {
     "quote whole": lambda text: quote(text, Trust.WEB, len(text) + 40),
     "is_quoted": lambda text: is_quoted(f'"{text}" (from the web)'),
     "questions_in": questions_in,
-    "missed": missed,
+    "missed": gap_of_search,
     "is_question": is_question,
     "answers": lambda text: answers("Why does the deploy fail?", text),
     "answers asked": lambda text: answers(text, _LINE),
@@ -76,7 +76,6 @@ DETECTORS: Mapping[str, Detector] = {
     "salience": lambda text: salience(text, Trust.OWNER),
     "contradicts": lambda text: contradicts(text, _LINE),
     "other_number": lambda text: other_number(text, _LINE),
-    "same_subject": lambda text: same_subject(text, _LINE),
     "says_the_same": lambda text: says_the_same(text, f"{text} "),
     "spans": lambda text: spans(text, [_SHORT, _PHRASE, _WHOLE]),
     "sentences": sentences,
@@ -99,7 +98,7 @@ DETECTORS: Mapping[str, Detector] = {
     "asks_when": asks_when,
     "tells_time": tells_time,
     "read_question": lambda text: read_question(text, ("Anna",), _NOW),
-    "content": content,
+    "content": content_words,
     "names_in": names_in,
     "parse_notes": lambda text: parse_notes(text, _NOW),
     "plain_text": plain_text,
@@ -109,6 +108,5 @@ DETECTORS: Mapping[str, Detector] = {
     "candidates": lambda text: candidates(text, {}),
     "parse_pointer": parse_pointer,
     "topic_of": topic_of,
-    "parse_skill": parse_skill,
     "short_name": short_name,
 }

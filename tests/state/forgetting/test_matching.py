@@ -20,7 +20,7 @@ from state.forgetting.matching import (
     spans,
     without,
 )
-from state.forgetting.placed_words import Span, worded
+from state.forgetting.placed_words import Span, placed_words
 from state.text.escapes import unescaped
 from state.text.words import normalise
 
@@ -43,7 +43,7 @@ def test_no_match_is_left_of_any_text(text: str, wanted: str, cut: Cut) -> None:
     try:
         target = Target.of(wanted)
     except UsageError:
-        assert worded(wanted) == ()
+        assert placed_words(wanted) == ()
         return
     left = without(f"{text} {wanted} {text}", [target], cut)
     assert spans(left, [target]) == ()
@@ -87,27 +87,27 @@ def test_only_sentences_with_a_match_go_at_once(text: str, target: Target) -> No
     for start, end in sentences(text):
         touched = any(start < stop and begin < end for begin, stop in found)
         sentence = text[start:end].strip()
-        if not touched and worded(sentence) and worded(left):
+        if not touched and placed_words(sentence) and placed_words(left):
             place = left.find(sentence, at)
             assert place >= 0, (sentence, left)
             at = place + len(sentence)
-    kept = [word for word, _, _ in worded(left.replace("[forgotten]", ""))]
-    assert len(kept) < len(worded(text))
+    kept = [word for word, _, _ in placed_words(left.replace("[forgotten]", ""))]
+    assert len(kept) < len(placed_words(text))
 
 
 @given(TEXTS, TARGETS)
 def test_what_is_left_are_words_that_were_there(text: str, target: Target) -> None:
-    left = [word for word, _, _ in worded(without(text, [target], Cut.WORDS).replace("[forgotten]", ""))]
-    there = [word for word, _, _ in worded(text)]
+    left = [word for word, _, _ in placed_words(without(text, [target], Cut.WORDS).replace("[forgotten]", ""))]
+    there = [word for word, _, _ in placed_words(text)]
     remaining = iter(there)
     assert all(word in remaining for word in left)
 
 
 @given(TEXTS)
 def test_words_stand_where_they_are_said_to_stand(text: str) -> None:
-    for word, start, end in worded(text):
+    for word, start, end in placed_words(text):
         assert 0 <= start < end <= len(text)
-        assert word in {one for one, _, _ in worded(text[start:end])}
+        assert word in {one for one, _, _ in placed_words(text[start:end])}
 
 
 @given(TEXTS, TARGETS)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
 from state.forgetting.matching import RUN_WORDS, Target, spans
-from state.forgetting.placed_words import worded
+from state.forgetting.placed_words import placed_words
 from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_database
 from state.stores.database.tombstones import Forgotten
@@ -106,7 +106,7 @@ def test_it_is_found_wherever_its_words_are_and_not_where_two_of_them_are_missin
 @examples(40)
 @given(st.text(min_size=1, max_size=60), st.text(max_size=80))
 def test_of_any_text_at_all(connection: sqlite3.Connection, text: str, other: str) -> None:
-    assume(worded(text))
+    assume(placed_words(text))
     with buried(connection, text) as forgotten:
         told = f"{other} {text} {other}"
         found = forgotten.found(told)

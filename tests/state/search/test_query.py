@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.search.dates import Period, asks_when, periods_in, tells_time
-from state.search.query import content, names_in, read_question
+from state.search.query import content_words, names_in, read_question
 from state.text.sentences import ends_as_question
 
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
@@ -94,7 +94,7 @@ def test_names_are_capitalised_words_of_any_alphabet() -> None:
 
 
 def test_content_words_stand_once_and_in_order() -> None:
-    assert content("the build broke the Build cache") == ("build", "broke", "cache")
+    assert content_words("the build broke the Build cache") == ("build", "broke", "cache")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.search.ranking import (
-    REACH,
+    CONTEXT_WEIGHTS,
     WEIGHTS,
     Signals,
     age_days,
@@ -18,7 +18,7 @@ from state.search.ranking import (
     order,
     relevance,
     shares,
-    telling,
+    word_weight,
 )
 from state.signals.hormones import Hormones
 
@@ -87,8 +87,10 @@ def test_no_words_have_no_shares() -> None:
 
 
 def test_a_word_counts_where_it_counts_most_and_only_once() -> None:
-    ring = [(0b001, 1.0), (0b011, REACH[-1]), (0b111, REACH[2])]
-    assert coverage([0.5, 0.3, 0.2], ring) == pytest.approx(0.5 + 0.3 * REACH[-1] + 0.2 * REACH[2])
+    ring = [(0b001, 1.0), (0b011, CONTEXT_WEIGHTS[-1]), (0b111, CONTEXT_WEIGHTS[2])]
+    assert coverage([0.5, 0.3, 0.2], ring) == pytest.approx(
+        0.5 + 0.3 * CONTEXT_WEIGHTS[-1] + 0.2 * CONTEXT_WEIGHTS[2]
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 31), LEVELS), max_size=6))
@@ -100,10 +102,10 @@ def test_coverage_is_between_0_and_1_and_grows_with_the_ring(ring: list[tuple[in
 
 
 def test_a_word_in_a_long_text_tells_less_unless_the_text_holds_the_whole_query() -> None:
-    assert telling(20, 0.3) == telling(200, 0.3) == 1
-    assert 0.2 < telling(1_600, 0.3) < telling(800, 0.3) < 1
-    assert telling(1_600, 0.3) < telling(1_600, 0.9) < 1
-    assert telling(10**6, 1.0) == 1
+    assert word_weight(20, 0.3) == word_weight(200, 0.3) == 1
+    assert 0.2 < word_weight(1_600, 0.3) < word_weight(800, 0.3) < 1
+    assert word_weight(1_600, 0.3) < word_weight(1_600, 0.9) < 1
+    assert word_weight(10**6, 1.0) == 1
 
 
 def test_a_text_close_in_meaning_and_words_is_a_good_answer_and_one_that_shares_a_word_is_none() -> None:

@@ -10,8 +10,8 @@ from state.sessions.forgetting import (
     Oldest,
     Position,
     instruction_of,
-    meant,
     mode_of,
+    selected_items,
 )
 from state.sessions.item import Item, State
 from tests.state.sessions.shelves import MINUTE, START, ListShelf, item, seqs
@@ -28,7 +28,7 @@ def four() -> ListShelf:
 
 
 def names(text: str, mode: Mode = Mode.SOFT) -> list[int]:
-    return seqs(meant(in_set(text), four(), mode))
+    return seqs(selected_items(in_set(text), four(), mode))
 
 
 def in_set(text: str) -> InSet:
@@ -109,7 +109,7 @@ def test_what_is_out_of_range_is_not_found(text: str) -> None:
 def test_in_an_empty_session_nothing_is_found() -> None:
     for text in ("oldest", "least important", "position:0", "before:step_9"):
         with pytest.raises(NotFoundError):
-            meant(in_set(text), ListShelf([]), Mode.HARD)
+            selected_items(in_set(text), ListShelf([]), Mode.HARD)
 
 
 def test_only_a_hard_one_has_to_be_confirmed() -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from state.errors import UsageError
 from state.sessions.item import Priority, State
-from state.sessions.search import Filters, filters_of, remembered, search
+from state.sessions.search import ItemFilters, filters_of, matching_items, search
 from tests.state.sessions.shelves import HOUR, MINUTE, START, ListShelf, item, seqs
 
-ANY = Filters()
+ANY = ItemFilters()
 
 
 def test_relevance_is_of_place_use_and_importance() -> None:
@@ -36,10 +36,10 @@ def test_the_most_relevant_comes_first_and_of_equals_the_oldest() -> None:
 def test_letters_match_in_any_case_and_tags_only_in_theirs() -> None:
     one = item(content="Straße nach BONN", tags=("Travel", "de"))
     assert search([one], "STRASSE", ANY)
-    assert search([one], "bonn", Filters(tags=("de", "xx")))
-    assert not search([one], "bonn", Filters(tags=("travel",)))
-    assert not search([one], "bonn", Filters(priority=Priority.HIGH))
-    assert search([one], "bonn", Filters(priority=Priority.MEDIUM))
+    assert search([one], "bonn", ItemFilters(tags=("de", "xx")))
+    assert not search([one], "bonn", ItemFilters(tags=("travel",)))
+    assert not search([one], "bonn", ItemFilters(priority=Priority.HIGH))
+    assert search([one], "bonn", ItemFilters(priority=Priority.MEDIUM))
 
 
 def test_a_query_is_no_pattern() -> None:
@@ -58,9 +58,9 @@ def test_remembered_by_importance_then_the_newest() -> None:
         item(5, importance=1.0, expires_at=START),
     ]
     shelf = ListShelf(items)
-    assert seqs(remembered(shelf, "", ANY, START)) == [1, 3, 2, 0]
-    assert seqs(islice(remembered(shelf, "  ", ANY, START), 2)) == [1, 3]
-    assert seqs(remembered(shelf, "note 2", ANY, START)) == [1, 3, 2, 0], "they share the word"
+    assert seqs(matching_items(shelf, "", ANY, START)) == [1, 3, 2, 0]
+    assert seqs(islice(matching_items(shelf, "  ", ANY, START), 2)) == [1, 3]
+    assert seqs(matching_items(shelf, "note 2", ANY, START)) == [1, 3, 2, 0], "they share the word"
 
 
 def test_a_prompt_is_about_what_holds_it_or_shares_a_word_that_means_something() -> None:
@@ -71,22 +71,22 @@ def test_a_prompt_is_about_what_holds_it_or_shares_a_word_that_means_something()
         item(3, content="東京都に住んでいる"),
     ]
     shelf = ListShelf(items)
-    assert seqs(remembered(shelf, "where did Anna move?", ANY, START)) == [0]
-    assert seqs(remembered(shelf, "INVOICE", ANY, START)) == [1]
-    assert seqs(remembered(shelf, "what did", ANY, START)) == [2]
-    assert seqs(remembered(shelf, "東京", ANY, START)) == [3]
-    assert seqs(remembered(shelf, "nothing of the kind", ANY, START)) == []
+    assert seqs(matching_items(shelf, "where did Anna move?", ANY, START)) == [0]
+    assert seqs(matching_items(shelf, "INVOICE", ANY, START)) == [1]
+    assert seqs(matching_items(shelf, "what did", ANY, START)) == [2]
+    assert seqs(matching_items(shelf, "東京", ANY, START)) == [3]
+    assert seqs(matching_items(shelf, "nothing of the kind", ANY, START)) == []
 
 
 def test_remembering_goes_no_further_than_it_is_asked() -> None:
     shelf = ListShelf([item(seq) for seq in range(1000)])
-    assert len(list(islice(remembered(shelf, "", ANY, START), 3))) == 3
+    assert len(list(islice(matching_items(shelf, "", ANY, START), 3))) == 3
     assert shelf.read == 3
 
 
 def test_filters_are_read_by_their_names() -> None:
     filters = filters_of({"tags": ["a"], "priority": "high", "agent_id": "planner", "source": "chat"})
-    assert filters == Filters(("a",), Priority.HIGH, "planner", "chat")
+    assert filters == ItemFilters(("a",), Priority.HIGH, "planner", "chat")
     assert filters_of({}) == ANY
     one = item(tags=("b", "a"), priority=Priority.HIGH, agent="planner", source="chat")
     assert filters.let(one)

@@ -1,5 +1,4 @@
-from state.sessions.policies.policy import EVERYTHING, HIDDEN, LIVE, Range
-from state.sessions.policies.ranges import meet
+from state.sessions.policies.policy import EVERYTHING, HIDDEN, LIVE, Range, meet
 from tests.state.sessions.shelves import HOUR, START
 
 

@@ -5,7 +5,7 @@ from state.sessions.policies.bounded import Bounded
 from state.sessions.policies.budget import Budget
 from state.sessions.policies.hybrid import Hybrid
 from state.sessions.policies.ttl import Ttl
-from state.sessions.stats import Leaver, capacity, standing
+from state.sessions.stats import Leaver, capacity, session_stats
 from tests.state.sessions.shelves import HOUR, START, ListShelf, item
 
 SOON = START + timedelta(hours=1)
@@ -18,7 +18,7 @@ def test_active_and_expired_make_up_the_total_and_the_rest_lies_over_both() -> N
         item(2, priority=Priority.CRITICAL, expires_at=SOON, importance_score=0.6, token_count=7),
         item(3, priority=Priority.CRITICAL, expires_at=SOON, state=State.HIDDEN, importance_score=0.5),
     ]
-    now = standing("s", Ttl(), ListShelf(items), START)
+    now = session_stats("s", Ttl(), ListShelf(items), START)
     assert (now.total_count, now.active_count, now.expired_count) == (4, 3, 1)
     assert (now.hidden_count, now.promoted_count, now.pending_promotion) == (1, 1, 1)
     assert (now.avg_access_count, now.avg_importance) == (1.5, 0.5)
@@ -33,20 +33,20 @@ def test_active_and_expired_make_up_the_total_and_the_rest_lies_over_both() -> N
 
 
 def test_an_empty_session_stands_at_nothing() -> None:
-    now = standing("s", Ttl(), ListShelf([]), START)
+    now = session_stats("s", Ttl(), ListShelf([]), START)
     assert (now.total_count, now.avg_access_count, now.avg_importance, now.next_to_leave) == (0, 0.0, 0.0, ())
 
 
 def test_the_next_five_are_told_in_their_order() -> None:
     items = [item(seq, importance=1 - seq / 10) for seq in range(8)]
-    now = standing("s", Hybrid(max_tokens=10), ListShelf(items), START)
+    now = session_stats("s", Hybrid(max_tokens=10), ListShelf(items), START)
     assert [leaver.id for leaver in now.next_to_leave] == ["item-7", "item-6", "item-5", "item-4", "item-3"]
     assert (now.capacity.utilisation, now.capacity.available_tokens) == (80.0, 2)
 
 
 def test_the_step_is_the_highest() -> None:
     old = item(0, step_index=3, created_at=START - 2 * HOUR)
-    now = standing("s", Bounded(), ListShelf([old, item(1, step_index=9)]), START)
+    now = session_stats("s", Bounded(), ListShelf([old, item(1, step_index=9)]), START)
     assert now.step == 9
     assert now.next_to_leave[0] == Leaver("item-0", "archive", "capacity_exceeded_expired")
 

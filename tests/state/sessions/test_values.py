@@ -17,7 +17,7 @@ from state.sessions.moments import after, seconds_between
 from state.sessions.page import Wanted, page
 from state.sessions.policies.by_name import POLICIES, policy_of, settings_of
 from state.sessions.policies.ttl import Ttl
-from state.sessions.search import Filters, remembered, search
+from state.sessions.search import ItemFilters, matching_items, search
 from state.sessions.summarizing import Scope, summarize
 from state.text.chunks import tokens
 from state.text.words import content_terms
@@ -150,7 +150,7 @@ def test_extending_always_gives_time_until_the_calendar_ends(
 @given(CONTENTS, TEXTS)
 def test_a_search_finds_what_holds_the_query_and_ranks_it(contents: list[str], query: str) -> None:
     shelf = held(contents)
-    found = search(shelf.content, query, Filters())
+    found = search(shelf.content, query, ItemFilters())
     assert {one.item.seq for one in found} == {
         seq for seq, text in enumerate(contents) if query.casefold() in text.casefold()
     }
@@ -161,7 +161,7 @@ def test_a_search_finds_what_holds_the_query_and_ranks_it(contents: list[str], q
 @given(CONTENTS, TEXTS)
 def test_remembering_gives_items_of_the_session_in_order(contents: list[str], prompt: str) -> None:
     shelf = held(contents)
-    found = list(remembered(shelf, prompt, Filters(), START))
+    found = list(matching_items(shelf, prompt, ItemFilters(), START))
     assert [one.seq for one in found] == sorted((one.seq for one in found), reverse=True)
     assert all(one in shelf.content for one in found)
 
@@ -187,7 +187,7 @@ PHRASES = st.lists(WORDS, min_size=1, max_size=5).map(" ".join)
 
 @given(st.lists(PHRASES, max_size=6), PHRASES)
 def test_an_item_is_remembered_that_shares_a_word_however_it_is_bent(contents: list[str], prompt: str) -> None:
-    found = remembered(held(contents), prompt, Filters(), START)
+    found = matching_items(held(contents), prompt, ItemFilters(), START)
     assert {one.seq for one in found} == {
         seq
         for seq, text in enumerate(contents)

@@ -7,8 +7,6 @@ from state.signals.skills import (
     TaskPattern,
     confidence,
     emerging,
-    parse_skill,
-    render_skill,
     short_name,
 )
 
@@ -76,16 +74,7 @@ def test_confidence_grows_with_occurrences_and_cohesion() -> None:
 
 def test_a_skill_is_a_line() -> None:
     skill = EmergingSkill("TypeScript refactoring", 0.85, 7, 3)
-    assert render_skill(skill) == "- TypeScript refactoring → Confidence: 85% | Occurrences: 7"
-    assert parse_skill(render_skill(skill)) == EmergingSkill("TypeScript refactoring", 0.85, 7)
-    assert parse_skill(str(skill)) == parse_skill(f"* {skill}")
-
-
-@pytest.mark.parametrize(
-    "line", ["- text", "- x → Confidence: 150% | Occurrences: 1", "- x → Confidence: y% | Occurrences: 1", ""]
-)
-def test_another_line_is_no_skill(line: str) -> None:
-    assert parse_skill(line) is None
+    assert str(skill) == "TypeScript refactoring → Confidence: 85% | Occurrences: 7"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.signals.skills import EmergingSkill, TaskPattern, emerging, parse_skill, render_skill, short_name
+from state.signals.skills import TaskPattern, emerging
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 TEXT = st.lists(
@@ -19,12 +19,6 @@ TASKS = st.lists(
     ),
     max_size=10,
 )
-
-
-@given(st.text(max_size=100), st.integers(0, 100), st.integers(0, 10**6))
-def test_a_skill_reads_back_from_its_line(text: str, percent: int, occurrences: int) -> None:
-    skill = EmergingSkill(short_name(text), percent / 100, occurrences)
-    assert parse_skill(render_skill(skill)) == skill
 
 
 @given(TASKS)

@@ -13,7 +13,6 @@ import pytest
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.forgetting.matching import Target
-from state.scratch import Note
 from state.sessions.item import Item, Priority
 from state.signals.curiosity import Cause
 from state.stores.crystals.crystals import Crystals
@@ -238,11 +237,6 @@ def test_it_goes_through_json_and_back(forgotten: Forgotten) -> None:
     buried = forgotten.buried()
     assert decode(type(buried), encode(buried)) == buried
     assert SECRET.split()[1] not in json.dumps(encode(buried))
-
-
-def test_notes_are_shown_without_it(forgotten: Forgotten) -> None:
-    notes = [Note(text, AT) for text in (SECRET, HELD, "Bello")]
-    assert [note.text for note in forgotten.buried().of_notes(notes)] == [REST, "Bello"]
 
 
 def test_a_database_that_is_none_or_is_not_there_hides_nothing(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from collections.abc import Collection
 from state.document.document import Document, SectionName, parse
 from state.document.markdown import heading_of, is_rule, is_stamp, opens_fence, rows_of
 from state.document.pointer import parse_pointer
-from state.signals.skills import parse_skill
 
 _TITLE, _SECTIONS = "# Working Memory State", [name.value for name in SectionName]
 _ENTRY = re.compile(r"\[\d{4}-\d\d-\d\d[^\]]*\]\s*\(\s*importance\s*:\s*[\d.]", re.IGNORECASE)
 _LOADS = re.compile(
     r"<(?:img|script|iframe|meta|link|style|h[1-6])\b|!\[[^\]]*\](?:\(\s*<?(?:https?:)?//|\[)", re.IGNORECASE
 )
+# A line that claims to be counted, as those of Emerging Skills are.
+_SKILL = re.compile(r".(?:→|->)\s*Confidence:\s*(?:\d\d?|100)\s*%\s*\|\s*Occurrences:\s*\d{1,9}\s*$", re.IGNORECASE)
 _ALLOWED_JOINERS = "\u200c\u200d"
 _INPUT = re.compile(r'(?:[NCIGTSWE]\d+ \([^()"]*\)|L\d+(?: \(pinned\))?): (".*")')
 _PLAIN = re.compile(
@@ -51,7 +52,7 @@ def _lines(document: Document, pointers: Collection[str], skills: Collection[str
             found.append(f"pointer: {block.text}")
         if name is SectionName.SKILLS and block.text not in skills:
             found.append(f"skill: {block.text}")
-        elif name is not SectionName.SKILLS and parse_skill(block.text) and not block.text.startswith('"'):
+        elif name is not SectionName.SKILLS and _SKILL.search(block.text) and not block.text.startswith('"'):
             found.append(f"skill elsewhere: {block.text}")
         if block.pinned or len(rows_of(block.raw)) > 1:
             found.append(f"pin or second row: {block.raw}")
