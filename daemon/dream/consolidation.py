@@ -21,7 +21,7 @@ from state.crystals.duplicates import NEAR_COSINE, same_memory
 from state.errors import ConfigError
 from state.search.answering import answers
 from state.signals.curiosity import disputed
-from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import transaction
 from state.stores.vectors.chroma import VectorIndex
@@ -132,7 +132,7 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
 
     Returns how many were compared, merged, and questions raised.
     """
-    twins = Twins(store.crystals)
+    twins = HiddenDuplicates(store.crystals)
     compared = merged = raised = 0
     while not stop() and (keys := twins.waiting(COMPARE_BATCH)):
         alike, opposed = _judged(store, twins, keys)
@@ -147,7 +147,7 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
 
 
 def _judged(
-    store: Store, twins: Twins, keys: list[int]
+    store: Store, twins: HiddenDuplicates, keys: list[int]
 ) -> tuple[list[tuple[int, int]], list[tuple[Crystal, Crystal]]]:
     """The pairs of rows that are one memory, and the pairs of crystals, the older first, that contradict each other.
 

@@ -36,7 +36,7 @@ class WorkspaceMemory:
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
         """Search as if these crystals were stored; nothing is written."""
-        buried = self.store.crystals.forgotten.buried()
+        buried = self.store.crystals.forgotten.tombstones()
         learnt = [spared for crystal in crystals if (spared := buried.spared(crystal)) is not None]
         with closing(Beside(learnt, self.store.embedder())) as beside:
             at = crystals[0].created_at if crystals else _EPOCH

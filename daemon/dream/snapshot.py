@@ -84,7 +84,7 @@ def snapshot(
         old_text=old_text,
         problems=(*problems, *hand.problems, *feed_problems),
         redaction=store.config.secrets.redaction,
-        forgotten=store.crystals.forgotten.buried(),
+        forgotten=store.crystals.forgotten.tombstones(),
     )
 
 

@@ -36,7 +36,7 @@ def lift_by_hand(store: Store) -> int:
         known |= {block.key for part in committed.parts for block in part.lines} if committed else set()
     with transaction(connection):
         written = [block for part in parse(text).parts for block in part.lines if block.key not in known]
-        return sum(forgotten.lift_all_of(block.text) for block in written)
+        return sum(forgotten.unblock_all_of(block.text) for block in written)
 
 
 def withheld_lately(store: Store, refusals: Iterable[Refusal]) -> str:
@@ -48,7 +48,7 @@ def withheld_lately(store: Store, refusals: Iterable[Refusal]) -> str:
 
 def forget_answers(store: Store, dream: str) -> None:
     """Of what the models answered in this dream, which is over, keep what is not forgotten."""
-    buried = store.crystals.forgotten.buried()
+    buried = store.crystals.forgotten.tombstones()
     if not buried:
         return
     connection = store.crystals.connection

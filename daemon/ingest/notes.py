@@ -75,7 +75,7 @@ def absorb_notes(store: Store, now: datetime) -> int:
     made = [(note, note_crystal(store, note, "", now)) for note in notes]
     connection = store.crystals.connection
     with transaction(connection):
-        buried = store.crystals.forgotten.buried()
+        buried = store.crystals.forgotten.tombstones()
         spared = [(note, left) for note, crystal in made if (left := buried.spared(crystal)) is not None]
         crystals = {crystal.id: (note, crystal) for note, crystal in spared}
         # Read in here: another thread may have absorbed the same.
@@ -125,7 +125,7 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
 
 def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
     """Whether any of these notes holds what is forgotten."""
-    buried = store.crystals.forgotten.buried().anywhere
+    buried = store.crystals.forgotten.tombstones().anywhere
     return bool(buried) and any(buried.found(note.text) for note in notes)
 
 
@@ -133,14 +133,14 @@ def blank(store: Store, file: PendingFile) -> None:
     """Take what is forgotten out of a file of notes, in place; where it cannot be written, a notice says so."""
     forgotten = store.crystals.forgotten
     try:
-        forgotten.count(store.segments.blank(file, forgotten.buried().anywhere.found))
+        forgotten.count(store.segments.blank(file, forgotten.tombstones().anywhere.found))
     except StorageError as error:
         store.notice(f"a note that holds what is forgotten is not learnt, but still stands there: {error}")
 
 
 def forget_notes(store: Store) -> None:
     """Take what is forgotten out of the pending notes, in place."""
-    if store.crystals.forgotten.buried().anywhere:
+    if store.crystals.forgotten.tombstones().anywhere:
         for file in store.segments.pending_files():
             blank(store, file)
 
@@ -181,7 +181,7 @@ def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, no
     if not events or now - at > FELT_FOR:
         return
     with transaction(store.crystals.connection):
-        cause = store.crystals.forgotten.spared(cause)
+        cause = store.crystals.forgotten.without_forgotten(cause)
         levels, spiked = store.feelings.feel(events, cause[:200], min(at, now))
         for hormone in spiked:
             text = spike_note(hormone, levels.level(hormone), events, cause)
@@ -288,7 +288,7 @@ def _require_ours(store: Store, path: Path) -> None:
 def _crystals_of(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
     """The crystals of these turns. Of a long one what is forgotten is taken out before it is cut anywhere."""
     forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
-    buried, crystals, withheld = forgotten.buried(), list[Crystal](), 0
+    buried, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
     for turn in turns:
         made = crystals_of([turn], redaction)
         if len(made) > 1 and (text := buried.without(turn.text)) != turn.text:

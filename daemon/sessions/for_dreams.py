@@ -70,7 +70,7 @@ def on_mind(store: Store, now: datetime, limit: int) -> tuple[OnMind, ...]:
     with sessions.steady():
         there: list[Item] = []
         for session in sessions.open_ones(_OPEN_SESSIONS):
-            live = sessions.shelf(session).items(Order.MOST_IMPORTANT, LIVE)
+            live = sessions.view(session).items(Order.MOST_IMPORTANT, LIVE)
             there += islice((item for item in live if _is_open(sessions, item, now)), limit)
         there.sort(key=lambda item: (-item.importance, item.created_at, item.id))
         return tuple(

@@ -23,7 +23,7 @@ from state.forgetting.placed_words import worded
 from state.forgetting.respelt import RECOGNISED
 from state.scratch import Note
 from state.stores.database.connection import transaction
-from state.stores.database.tombstones import Forgotten, buried_of
+from state.stores.database.tombstones import TombstoneStore, tombstones_of
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
@@ -114,7 +114,7 @@ def forget(
         store.check()
         intend(connection, erasure)
         for target in plan.unlearnt:
-            Forgotten(connection).bury_target(target, now)
+            TombstoneStore(connection).block(target, now)
     traces: Counter[str] = Counter()
     _files_first(store, erasure, traces, now)
     told(Step("files", "MEMORY.md and the log of notes"))
@@ -196,7 +196,7 @@ def lift(store: Store, text: str, now: datetime) -> Receipt:
     """It may be learnt again from now on; what was erased does not come back. Raises UsageError without words."""
     target = Target.of(text)
     connection = store.crystals.connection
-    done = Forgotten(connection).lift(target)
+    done = TombstoneStore(connection).unblock(target)
     return Receipt(
         now, digest(connection, (target,)), len(target.words), "", dry_run=False, derived=False, traces=(),
         crystals=0, pointers=0, made_from=(), would_go=(), files=0, bytes=0, left=(), clean=True, went_on=False,
@@ -243,7 +243,7 @@ def _plan(store: Store, wish: ForgetRequest, begun: Erasure | None) -> _Plan:
 
 def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target, ...]:
     """What says the same in other spellings where it is remembered, each as a text of its own."""
-    known = buried_of(targets)
+    known = tombstones_of(targets)
     found: dict[Target, None] = {}
     for text in _remembered(store):
         there = spans(text, targets)

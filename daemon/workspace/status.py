@@ -21,7 +21,7 @@ from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError, StorageError
 from state.scratch import Note
 from state.stores.database.connection import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_ours, require_plain
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Holder, holder
 from state.stores.disk.syscalls import storage_errors
@@ -249,7 +249,7 @@ def _known(connection: sqlite3.Connection, now: datetime) -> _Known:
         proposals=tuple(proposal.dream for proposal in ledger.proposals()),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),
-        withheld=Forgotten(connection).withheld(),
+        withheld=TombstoneStore(connection).withheld(),
         half_forgotten=is_unfinished(connection),
     )
 

@@ -17,7 +17,7 @@ from state.bootstrap import Bootstrap, bootstrap
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, ForeignError
 from state.search.ranking import Filters, Findings, Hit
-from state.stores.database.tombstones import buried_in
+from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.disk import Disk
 from state.stores.history.segments import Segments
 from state.trust import Trust
@@ -182,7 +182,7 @@ class BootstrapReply:
 def _bootstrap(desk: WorkspaceAccess, asked: Read) -> BootstrapReply:
     window = asked.context_window or desk.config.dream.context_window
     notes, redaction = Segments(desk.workspace).each_pending(), desk.config.secrets.redaction
-    unforgotten = buried_in(desk.workspace.database).without
+    unforgotten = tombstones_in(desk.workspace.database).without
     return _waking(bootstrap(_memory(desk), notes, window, redaction=redaction, shown_of=unforgotten))
 
 
