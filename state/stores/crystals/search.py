@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from state.crystals.crystal import Crystal
@@ -39,7 +38,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.crystals.vectors import Index
-from state.stores.database.connection import open_database, to_text
+from state.stores.database.connection import IN_MEMORY, open_database, to_text
 from state.stores.vectors.embedder import Embedder
 from state.text.sentences import ends_as_question
 from state.trust import Trust
@@ -70,7 +69,7 @@ class Beside:
     """
 
     def __init__(self, crystals: Iterable[Crystal], embedder: Embedder | None) -> None:
-        self.connection = open_database(Path(":memory:"))
+        self.connection = open_database(IN_MEMORY)
         self.crystals = Crystals(self.connection)
         self.crystals.upsert(crystals)
         self.keys = range(1, self.crystals.newest() + 1)

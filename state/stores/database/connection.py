@@ -23,6 +23,8 @@ from state.stores.disk.disk import opened
 from state.stores.disk.syscalls import storage_errors
 
 BUSY_TIMEOUT_MS = 10_000
+IN_MEMORY = Path(":memory:")
+"""The name of a database without a file, gone when its connection is closed."""
 _LARGE_PAGES = 4_096  # of 4 KB each
 _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 # The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
@@ -43,12 +45,14 @@ FROM pragma_user_version
 def open_database(path: Path) -> sqlite3.Connection:
     """Open state.db, creating it or bringing it to the current schema.
 
-    The connection is in autocommit mode: use `transaction` around writes. Raises StorageError when the file is
-    no database, is damaged, is another program's, was written by a newer dreamd, or is a link.
+    The connection is in autocommit mode: use `transaction` around writes. `IN_MEMORY` makes no file. Raises
+    StorageError when the file is no database, is damaged, is another program's, was written by a newer dreamd, or is
+    a link.
     """
-    require_plain(path)
-    _require_no_lone_log(path)
-    make_private(path)
+    if path != IN_MEMORY:
+        require_plain(path)
+        _require_no_lone_log(path)
+        make_private(path)
     with ExitStack() as stack:
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
