@@ -21,7 +21,7 @@ from state.scratch import parse_notes
 from state.secrets.redaction import redact
 from state.signals.curiosity import questions_in
 from state.signals.event_lexicon import feelings_in
-from state.stores.database.tombstones import buried_of
+from state.stores.database.tombstones import tombstones_of
 from state.text.chunks import chunk
 from state.text.words import content_terms
 from state.trust import Trust
@@ -41,7 +41,7 @@ def buried(workload: Workload) -> Tombstones:
     """Facts and long texts that were forgotten, none of which any shape holds."""
     chance = Random(_SEED)
     texts = (workload.text("forgotten", number)[0] for number in range(_BURIED))
-    return buried_of(Target.of(f"{text} {chance.randrange(1_000_000)}") for text in texts)
+    return tombstones_of(Target.of(f"{text} {chance.randrange(1_000_000)}") for text in texts)
 
 
 def stages() -> dict[str, Detector]:

@@ -144,7 +144,7 @@ def bm25(workspace: Workspace) -> Search:
     connection = workspace.crystals.connection
 
     def search(question: str) -> list[str]:
-        words = lexical.affordable(lexical.frequency(connection, content_words(question)))
+        words = lexical.within_budget(lexical.frequency(connection, content_words(question)))
         order = list(lexical.nearest(connection, words, FIRST))
         found = workspace.crystals.by_keys(order)
         return [found[key].id for key in order]

@@ -116,7 +116,7 @@ def measure(store: Filled, size: int) -> list[str]:
     recent = Filters(since=now - timedelta(minutes=7 * size // 20))
 
     def words(query: str) -> dict[int, float]:
-        asked = lexical.affordable(lexical.frequency(crystals.connection, content_words(query)))
+        asked = lexical.within_budget(lexical.frequency(crystals.connection, content_words(query)))
         return lexical.nearest(crystals.connection, asked, CANDIDATES)
 
     timed(queries[:20], lambda query: searcher.search(query, now))

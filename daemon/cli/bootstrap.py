@@ -78,9 +78,9 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
     def buried() -> Callable[[str], str]:
         if not workspace.database.exists():
             return str
-        from state.stores.database.tombstones import buried_in
+        from state.stores.database.tombstones import tombstones_in
 
-        return buried_in(workspace.database).without
+        return tombstones_in(workspace.database).without
 
     def shown_of(text: str) -> str:
         return buried()(text)

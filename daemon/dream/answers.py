@@ -18,7 +18,7 @@ def without_secrets(answer: str, redaction: Redaction) -> str:
 
 def forget_answers(store: Store, dream: str) -> None:
     """Take what is forgotten out of the answers kept of this dream, which is over."""
-    buried = store.crystals.forgotten.buried()
+    buried = store.crystals.forgotten.tombstones()
     if not buried:
         return
     connection = store.crystals.connection

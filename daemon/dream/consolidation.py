@@ -22,7 +22,7 @@ from state.crystals.duplicates import NEAR_COSINE, same_memory
 from state.errors import ConfigError
 from state.search.answering import answers
 from state.signals.curiosity import gap_of_contradiction
-from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import transaction
 from state.stores.vectors.chroma import VectorIndex
@@ -125,7 +125,7 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
 
     Returns how many were compared, merged, and questions raised.
     """
-    duplicates = Twins(store.crystals)
+    duplicates = HiddenDuplicates(store.crystals)
     compared = merged = raised = 0
     while not stop() and (keys := duplicates.waiting(COMPARE_BATCH)):
         alike, opposed = _compared(store, duplicates, keys)
@@ -140,7 +140,7 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
 
 
 def _compared(
-    store: Store, duplicates: Twins, keys: list[int]
+    store: Store, duplicates: HiddenDuplicates, keys: list[int]
 ) -> tuple[list[tuple[int, int]], list[tuple[Crystal, Crystal]]]:
     """The pairs of rows that are one memory, and the pairs of crystals, the older first, that contradict each other.
 

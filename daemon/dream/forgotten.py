@@ -32,7 +32,7 @@ def unforget_written(store: Store) -> int:
         known |= {block.key for part in committed.parts for block in part.lines} if committed else set()
     with transaction(connection):
         written = [block for part in parse(text).parts for block in part.lines if block.key not in known]
-        return sum(forgotten.lift_all_of(block.text) for block in written)
+        return sum(forgotten.unblock_all_of(block.text) for block in written)
 
 
 def withheld_lately(store: Store, refusals: Iterable[Refusal]) -> str:

@@ -86,7 +86,7 @@ def snapshot(
         old_text=old_text,
         problems=(*problems, *edits.problems, *feed_problems),
         redaction=store.config.secrets.redaction,
-        forgotten=store.crystals.forgotten.buried(),
+        forgotten=store.crystals.forgotten.tombstones(),
     )
 
 

@@ -22,7 +22,7 @@ def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, no
     if not events or now - at > FELT_FOR:
         return
     with transaction(store.crystals.connection):
-        cause = store.crystals.forgotten.spared(cause)
+        cause = store.crystals.forgotten.without_forgotten(cause)
         levels, spiked = store.feelings.feel(events, cause[:200], min(at, now))
         for hormone in spiked:
             text = spike_note(hormone, levels.level(hormone), events, cause)

@@ -57,7 +57,7 @@ def absorb_notes(store: Store, now: datetime) -> int:
     made = [(note, note_crystal(store, note, "", now)) for note in notes]
     connection = store.crystals.connection
     with transaction(connection):
-        buried = store.crystals.forgotten.buried()
+        buried = store.crystals.forgotten.tombstones()
         spared = [(note, left) for note, crystal in made if (left := buried.spared(crystal)) is not None]
         crystals = {crystal.id: (note, crystal) for note, crystal in spared}
         # Read in here: another thread may have absorbed the same.
@@ -107,7 +107,7 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
 
 def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
     """Whether any of these notes holds what is forgotten."""
-    buried = store.crystals.forgotten.buried().anywhere
+    buried = store.crystals.forgotten.tombstones().anywhere
     return bool(buried) and any(buried.found(note.text) for note in notes)
 
 
@@ -115,14 +115,14 @@ def blank(store: Store, file: PendingFile) -> None:
     """Overwrite what is forgotten in a file of notes, in place; a notice says so when it cannot be written."""
     forgotten = store.crystals.forgotten
     try:
-        forgotten.count(store.segments.blank(file, forgotten.buried().anywhere.found))
+        forgotten.count(store.segments.blank(file, forgotten.tombstones().anywhere.found))
     except StorageError as error:
         store.notice(f"a note that holds what is forgotten is not learnt, but still stands there: {error}")
 
 
 def forget_notes(store: Store) -> None:
     """Overwrite what is forgotten in the files of pending notes, in place."""
-    if store.crystals.forgotten.buried().anywhere:
+    if store.crystals.forgotten.tombstones().anywhere:
         for file in store.segments.pending_files():
             blank(store, file)
 

@@ -97,7 +97,7 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
             new = replace(new, step_index=session.step + isinstance(decides, Bounded))
         new = replace(new, importance_score=score(new, now, lifetime))
         new = sessions.items.add(session, new, lambda used: working_id(session.id, new.content, now, used))
-        done = apply_logged(store, sessions, session, decides.admit(new, sessions.shelf(session), now), now)
+        done = apply_logged(store, sessions, session, decides.admit(new, sessions.view(session), now), now)
         if session.due_at is None and decides.tick_seconds is not None:
             sessions.set_due(session, after(now, decides.tick_seconds))
         taken = _taken(sessions, session, new, done)

@@ -15,10 +15,10 @@ from state.sessions.policies.by_name import DEFAULT, policy_of, settings_of
 from state.sessions.policies.policy import ItemView, Plan, Policy
 from state.sessions.policies.settings import shown
 from state.stores.database.connection import explained
-from state.stores.sessions.apply import Applied, carry_out
+from state.stores.sessions.apply import Applied, apply_plan
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
-from state.stores.sessions.view import EmptyShelf
+from state.stores.sessions.view import EmptyItemView
 
 MAX_NAME_BYTES = 16_384
 _SUBJECTS = ("session_id", "memory_id")
@@ -85,7 +85,7 @@ def policy(session: Session | None) -> Policy:
 def policy_and_items(sessions: Sessions, session_id: str) -> tuple[Policy, ItemView]:
     """The policy of a session, and its items."""
     session = find_session(sessions, session_id)
-    return policy(session), sessions.shelf(session) if session else EmptyShelf()
+    return policy(session), sessions.view(session) if session else EmptyItemView()
 
 
 def find_in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
@@ -134,7 +134,7 @@ def apply_logged(store: Store, sessions: Sessions, session: Session, plan: Plan,
     if plan.log:
         log = {"debug": _LOG.debug, "info": _LOG.info, "warning": _LOG.warning}[plan.level]
         log("session_checked", session=session.id, policy=session.policy, said=plan.log)
-    return carry_out(sessions, session, plan, now, promotion_veto(store, sessions))
+    return apply_plan(sessions, session, plan, now, promotion_veto(store, sessions))
 
 
 def checked_name(key: str, value: str) -> str:

@@ -134,7 +134,7 @@ def forget(
             sessions.items.hide(session, items, _said(instruction), now)
         else:
             texts = _purge(store, sessions, session, items, instruction, now)
-        rest = sessions.shelf(session)
+        rest = sessions.view(session)
     left: Counter[str] = Counter()
     for text in texts:
         left.update(traces(store, text, now))
@@ -165,7 +165,7 @@ def _purge(
     promotions = [sessions.outbox.of(session, item) for item in items]
     crystals = {crystal_id(Origin.WORKING, text) for text in texts} | {one.crystal for one in promotions if one}
     # What a note or a transcript says is compared without its secrets.
-    sessions.forgotten.bury(texts, now)
+    sessions.forgotten.block_texts(texts, now)
     sessions.items.purge(session, items, _said(instruction), now)
     gone = store.crystals.remove(crystals)
     if (

@@ -70,7 +70,7 @@ def open_items(store: Store, now: datetime, limit: int) -> tuple[OpenItem, ...]:
     with sessions.steady():
         items: list[Item] = []
         for session in sessions.open_ones(_OPEN_SESSIONS):
-            live = sessions.shelf(session).items(Order.MOST_IMPORTANT, LIVE)
+            live = sessions.view(session).items(Order.MOST_IMPORTANT, LIVE)
             items += islice((item for item in live if _is_open(sessions, item, now)), limit)
         items.sort(key=lambda item: (-item.importance, item.created_at, item.id))
         return tuple(

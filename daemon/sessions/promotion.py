@@ -50,7 +50,7 @@ def promotion_veto(store: Store, sessions: Sessions) -> Callable[[Item, Sequence
         if not item.content.strip():
             return "it is blank"
         texts = _texts(item, relations)
-        if any(map(sessions.forgotten.buried().found, texts)):
+        if any(map(sessions.forgotten.tombstones().found, texts)):
             return FORGOTTEN
         kinds = dict.fromkeys(kind for text in texts for kind in secrets.kinds(text))
         return f"it holds a secret ({', '.join(kinds)})" if kinds else ""

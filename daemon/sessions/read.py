@@ -39,7 +39,7 @@ from state.sessions.policies.policy import Action
 from state.sessions.policies.settings import shown
 from state.sessions.search import ItemFilters
 from state.sessions.search import search as matching
-from state.sessions.stats import SessionStats
+from state.sessions.stats import SessionStats, session_stats
 from state.stores.database.connection import transaction
 from state.stores.sessions.relations import Relation
 

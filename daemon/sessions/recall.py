@@ -84,13 +84,13 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Res
             step_index=max(item.step_index, session.step),
         )
         item = sessions.items.restore(session, item, now)
-        done = apply_logged(store, sessions, session, decides.admit(item, sessions.shelf(session), now), now)
+        done = apply_logged(store, sessions, session, decides.admit(item, sessions.view(session), now), now)
         if session.due_at is None and decides.tick_seconds is not None:
             sessions.set_due(session, after(now, decides.tick_seconds))
         gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
         kept = all(step.item.id != item.id for step in gone)
         back = sessions.items.find(session, item.id) or item
-        shelf = sessions.shelf(session)
+        shelf = sessions.view(session)
         answer = Restored(kept, memory_of(back), tuple(map(departure, gone)), shelf.count, shelf.tokens)
     if done.promoted:
         deliver_soon(store, now)

@@ -20,7 +20,7 @@ from state.forgetting.matching import Cut, Target
 from state.forgetting.respelt import RECOGNISED
 from state.scratch import Note
 from state.stores.database.connection import transaction
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt, rows_intended
@@ -87,7 +87,7 @@ def forget(
         store.check()
         intend(connection, plan.erasure)
         for target in plan.unlearnt:
-            Forgotten(connection).bury_target(target, now)
+            TombstoneStore(connection).block(target, now)
     traces: Counter[str] = Counter()
     _erase_document_and_log(store, plan.erasure, traces, now)
     on_step(Step("files", "MEMORY.md and the log of notes"))
@@ -156,7 +156,7 @@ def unforget(store: Store, text: str, now: datetime) -> Receipt:
     """Allow a text to be learnt again; what was erased does not come back. Raises UsageError without words."""
     target = Target.of(text)
     connection = store.crystals.connection
-    done = Forgotten(connection).lift(target)
+    done = TombstoneStore(connection).unblock(target)
     return Receipt(
         now, digest(connection, (target,)), len(target.words), "", dry_run=False, derived=False, traces=(),
         crystals=0, pointers=0, made_from=(), would_go=(), files=0, bytes=0, left=(), clean=True, went_on=False,

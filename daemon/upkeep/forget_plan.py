@@ -10,7 +10,7 @@ from state.document.document import parse
 from state.errors import UsageError
 from state.forgetting.matching import Cut, Target, spans
 from state.forgetting.placed_words import placed_words
-from state.stores.database.tombstones import buried_of
+from state.stores.database.tombstones import tombstones_of
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import Made, joined_erasures, made_from, planned
 
@@ -71,7 +71,7 @@ def plan_of(store: Store, request: ForgetRequest, begun: Erasure | None) -> Plan
 
 def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target, ...]:
     """What says the same in other spellings where it is remembered, each as a text of its own."""
-    known = buried_of(targets)
+    known = tombstones_of(targets)
     found: dict[Target, None] = {}
     for text in _remembered_texts(store):
         exact = spans(text, targets)

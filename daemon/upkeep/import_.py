@@ -18,7 +18,7 @@ from state.stores.backup.manifest import DATABASE, MAX_RECORD_BYTES, Member, is_
 from state.stores.backup.reading import Archive, open_archive, refused
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
-from state.stores.disk.disk import Disk, names
+from state.stores.disk.disk import Disk, is_same_file
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.lineage import Lineage
@@ -134,7 +134,7 @@ def _held(folder: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
         else:
-            yield names(folder, fd)
+            yield is_same_file(folder, fd)
     finally:
         os.close(fd)
 

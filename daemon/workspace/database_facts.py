@@ -11,7 +11,7 @@ from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import StorageError
 from state.stores.database.connection import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_ours, require_plain
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
 from state.stores.history.ledger import Ledger, Run
@@ -90,7 +90,7 @@ def _facts(connection: sqlite3.Connection, now: datetime) -> DatabaseFacts:
         proposals=tuple(proposal.dream for proposal in ledger.proposals()),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),
-        withheld=Forgotten(connection).withheld(),
+        withheld=TombstoneStore(connection).withheld(),
         forgetting_unfinished=is_unfinished(connection),
     )
 

@@ -8,7 +8,7 @@ from state.crystals.crystal import Crystal
 
 def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
     """These without what is forgotten; nothing is written."""
-    buried = store.crystals.forgotten.buried()
+    buried = store.crystals.forgotten.tombstones()
     return [spared for crystal in crystals if (spared := buried.spared(crystal)) is not None]
 
 

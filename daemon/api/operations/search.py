@@ -17,7 +17,7 @@ from state.bootstrap import Bootstrap, bootstrap
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, ForeignError
 from state.search.ranking import Filters, Findings, Hit
-from state.stores.database.tombstones import buried_in
+from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.disk import Disk
 from state.stores.history.segments import Segments
 from state.trust import Trust
@@ -176,7 +176,7 @@ def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> Boot
     """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""  # noqa: E501 - one line of prose
     window = request.context_window or access.config.dream.context_window
     notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
-    unforgotten = buried_in(access.workspace.database).without
+    unforgotten = tombstones_in(access.workspace.database).without
     return _bootstrap_reply(bootstrap(_document(access), notes, window, redaction=redaction, shown_of=unforgotten))
 
 

@@ -1,4 +1,4 @@
-"""state.db in an archive: its rows, copied into a database that this program has made.
+"""Database backup: copies the rows of state.db, checked, into a database that this program has made.
 
 Both ways are the same: the rows of the tables that the schema knows go, one by one and checked, into a fresh
 database. So an archive of an imported workspace is the archive that it came from, no free page carries what was

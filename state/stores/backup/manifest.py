@@ -1,4 +1,4 @@
-"""The archive of a workspace: what is in it, and under which names.
+"""Manifest: what the archive of a workspace holds, and under which names.
 
 A zip with the members below and `manifest.json`, which has the size and SHA-256 of each:
 

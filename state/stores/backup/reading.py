@@ -1,4 +1,4 @@
-"""Reading an archive that anybody may have made: nothing in it is believed unchecked, and nothing is unbounded.
+"""Archive reading: nothing of an archive that anybody may have made is believed unchecked, and nothing is unbounded.
 
 A zip file's list of entries is looked at before it is read (it is as long as it says), the entries before one of them
 is opened (names that a workspace has, regular files, deflated or stored, none in another's place), and of each no

@@ -1,4 +1,4 @@
-"""Writing an archive: the files of a workspace whose lock is held, as of one moment, while agents go on appending."""
+"""Archive writing: the files of a workspace whose lock is held, as of one moment, while agents go on appending."""
 
 import fcntl
 import hashlib

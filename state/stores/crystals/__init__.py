@@ -1,1 +1,1 @@
-"""crystals."""
+"""Crystals in state.db: their rows, words, vectors and hidden duplicates, and the search over them."""

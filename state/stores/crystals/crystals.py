@@ -1,7 +1,7 @@
-"""The canonical crystals: rows of state.db, each written once, with every place where its text was met.
+"""Crystals: the canonical rows of state.db, each written once, with every place where its text was met.
 
 A crystal, its words in the full-text index and its place in the embedding queue are written in one transaction;
-its vector follows (see `crystal_vectors`). Writing a crystal again adds at most an occurrence.
+its vector follows (see `vectors`). Writing a crystal again adds at most an occurrence.
 """
 
 import json
@@ -17,7 +17,7 @@ from state.stores.crystals import full_text as lexical
 from state.stores.crystals import skills
 from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, to_text, transaction
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from state.trust import Trust, least_trust
 
 # What a dream takes in. Its own output is not its input.
@@ -45,7 +45,7 @@ class Crystals:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.vectors = CrystalVectors(connection)
-        self.forgotten = Forgotten(connection)
+        self.forgotten = TombstoneStore(connection)
 
     def upsert(self, crystals: Iterable[Crystal]) -> int:
         """Write all of these or none; returns how many were new.
@@ -57,7 +57,7 @@ class Crystals:
         """
         new = 0
         with transaction(self.connection) as connection:
-            for crystal in self.forgotten.spare(crystals):
+            for crystal in self.forgotten.crystals_without(crystals):
                 row = connection.execute("SELECT * FROM crystals WHERE id = ?", (crystal.id,)).fetchone()
                 if row is None:
                     key = self._insert(crystal)

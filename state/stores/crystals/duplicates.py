@@ -1,7 +1,7 @@
-"""Crystals behind which another one stands: near-duplicates, merged and kept.
+"""Hidden near-duplicates: the row stays, and `merged_into` names the visible one.
 
-Nothing is deleted: the twin keeps its row, its words, its vector and its place in its session. It is archived, names
-its survivor in `merged_into`, and a search shows it only where it answers better or is asked for word for word.
+Nothing is deleted: a duplicate keeps its row, words, vector and place in its session. It is archived, and a search
+shows it only where it answers better or is asked for word for word.
 """
 
 import json
@@ -19,7 +19,7 @@ _LISTED = "SELECT value FROM json_each(?)"
 _STOOD_FOR = 0
 
 
-class Twins:
+class HiddenDuplicates:
     """The merged crystals of one workspace."""
 
     def __init__(self, crystals: Crystals) -> None:
@@ -40,7 +40,7 @@ class Twins:
             skills.expect_more(self._connection)
 
     def survivors(self, keys: Iterable[int]) -> dict[int, int]:
-        """For each of these rows that is a twin, the row that stands for it."""
+        """For each of these rows that is a hidden duplicate, the row that stands for it."""
         rows = self._connection.execute(
             f"SELECT key, merged_into FROM crystals WHERE key IN ({_LISTED}) AND merged_into IS NOT NULL",
             (json.dumps(list(keys)),),

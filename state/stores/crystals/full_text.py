@@ -1,4 +1,4 @@
-"""The full-text index `words`: FTS5 over the crystals' text and context, stemmed, in the same file as they are.
+"""Full-text index `words`: FTS5 over the crystals' text and context, stemmed, in the same file as they are.
 
 It holds no text of its own (external content), so it can always be built anew from the crystals. Words come from
 `state.text.words.terms`, which cuts scripts without spaces into pairs of characters; FTS5's tokenizer does not, so a
@@ -39,7 +39,7 @@ def frequency(connection: sqlite3.Connection, words: Iterable[str]) -> dict[str,
     return {word: int(connection.execute(counting, (_quoted(word),)).fetchone()[0]) for word in words}
 
 
-def affordable(counts: Mapping[str, int]) -> list[str]:
+def within_budget(counts: Mapping[str, int]) -> list[str]:
     """The words worth asking for: those that occur, rarest first, while all together stay within MAX_POSTINGS.
 
     The rarest word is always among them.
@@ -53,7 +53,7 @@ def affordable(counts: Mapping[str, int]) -> list[str]:
     return chosen
 
 
-def held(connection: sqlite3.Connection, words: Sequence[str], rows: Iterable[int]) -> dict[int, int]:
+def matching_words(connection: sqlite3.Connection, words: Sequence[str], rows: Iterable[int]) -> dict[int, int]:
     """Which of the words each of these rows holds: bit i stands for words[i]. Rows that hold none are left out."""
     cursor = connection.cursor()
     cursor.row_factory = None

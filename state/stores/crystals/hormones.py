@@ -1,4 +1,4 @@
-"""Hormone levels and what raised them, and open questions, in state.db."""
+"""Hormone levels with their causes, and open questions, in state.db."""
 
 import json
 import sqlite3
@@ -8,7 +8,7 @@ from datetime import datetime
 from state.signals.curiosity import Cause, Gap, question_key
 from state.signals.hormones import ALL_ARMED, Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
 from state.stores.database.connection import from_text, to_text, transaction
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 
 _NEWEST = "(SELECT coalesce(max(key), 0) FROM crystals)"
 _LIVE = "(SELECT count(*) FROM crystals WHERE id IN (one, other) AND lifecycle <> 'archived')"
@@ -70,7 +70,7 @@ class Questions:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._forgotten = Forgotten(connection)
+        self._forgotten = TombstoneStore(connection)
 
     def raise_(self, question: str, cause: Cause, now: datetime) -> None:
         """Remember an open question; asked again, in whatever case and with whatever mark, it counts once more.

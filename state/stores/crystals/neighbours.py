@@ -1,4 +1,4 @@
-"""The rows about a few given ones: what was said just before and after them in their sessions."""
+"""Neighbours: what was said just before and after some crystals in their sessions, for the search."""
 
 import json
 import sqlite3
@@ -33,7 +33,7 @@ class Surroundings:
     rows: dict[int, Row]
     places: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
-    def ring(self, key: int) -> list[tuple[int, int]]:
+    def window(self, key: int) -> list[tuple[int, int]]:
         """(row, offset) of those about a candidate, without it, in the order in which they count."""
         row = self.rows[key]
         return [

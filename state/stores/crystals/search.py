@@ -1,4 +1,4 @@
-"""memory_search: one question to each index, then bounded work on what they answered.
+"""Searcher: answers memory_search with one question to each index, then bounded work on what they answered.
 
 Both indexes give their best; the neighbours of these join them, for the text that answers often stands beside the
 one that matches. Each candidate's signals are then computed from rows that are looked up by key, so the cost does
@@ -35,7 +35,7 @@ from state.search.ranking import (
 )
 from state.stores.crystals import full_text as lexical
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.crystals.vectors import Index
 from state.stores.database.connection import memory_database, to_text
@@ -98,7 +98,7 @@ class Searcher:
         self._crystals = crystals
         self._beside = beside
         self._connection = crystals.connection
-        self._twins = Twins(crystals)
+        self._duplicates = HiddenDuplicates(crystals)
         self._embedder = embedder
         self._index = index
 
@@ -126,7 +126,7 @@ class Searcher:
         shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
         matches = {key: relevance(_read(question, crystal, signals[key])) for key, crystal in crystals.items()}
-        shown = self._without_twins(query, crystals, matches)
+        shown = self._without_duplicates(query, crystals, matches)
         found = {crystals[key].id: (crystals[key], match) for key, match in shown.items()}
         if self._beside is not None:
             found = self._matches_beside(self._beside, question, words, vector) | found
@@ -208,7 +208,7 @@ class Searcher:
         for key, crystal in crystals.items():
             signals = Signals(
                 cosine=cosines.get(key, 0.0),
-                near=coverage(words.shares, held.ring(key, ())),
+                near=coverage(words.shares, held.window(key, ())),
                 own=words.own(held.rows.get(key, _NOTHING)[0]),
                 speaker=crystal.speaker.partition(" ")[0] in question.names,
                 period=max((period.fit(crystal.created_at) for period in question.periods), default=0.0),
@@ -216,19 +216,20 @@ class Searcher:
             found[crystal.id] = (crystal, relevance(_read(question, crystal, signals)))
         return found
 
-    def _without_twins(
+    def _without_duplicates(
         self, query: str, crystals: Mapping[int, Crystal], matches: Mapping[int, float]
     ) -> dict[int, float]:
         """The matches without those for which another one stands that matches about as well.
 
-        A twin that is shown has faded: its survivor goes first. One that is asked for word for word is shown.
+        A duplicate that is shown has faded: its canonical crystal goes first. One that is asked for word for word is
+        shown.
         """
         shown = dict(matches)
-        for twin, survivor in self._twins.survivors(matches).items():
-            shown[twin] *= FADED
-            stood_for = shown[twin] <= matches.get(survivor, -1.0)
-            if stood_for and not asked_word_for_word(query, crystals[twin].text):
-                del shown[twin]
+        for duplicate, canonical in self._duplicates.survivors(matches).items():
+            shown[duplicate] *= FADED
+            stood_for = shown[duplicate] <= matches.get(canonical, -1.0)
+            if stood_for and not asked_word_for_word(query, crystals[duplicate].text):
+                del shown[duplicate]
         return shown
 
     def _signals(
@@ -239,10 +240,10 @@ class Searcher:
         session_shares, sessions = held.by_session(about)
         found = {}
         for key, row in about.rows.items():
-            ring = about.ring(key)
+            ring = about.window(key)
             found[key] = Signals(
                 cosine=cosines.get(key, 0.0),
-                near=coverage(held.shares, held.ring(key, ring)),
+                near=coverage(held.shares, held.window(key, ring)),
                 own=held.own.get(key, 0.0),
                 session=coverage(session_shares, [(sessions.get(row.session, 0), 1.0)]),
                 before=max((cosines.get(other, 0.0) for other, offset in ring if offset == -1), default=0.0),
@@ -264,7 +265,7 @@ class _Words:
     @classmethod
     def of(cls, counts: Mapping[str, int], total: int) -> Self:
         """Of words that stand in so many of `total` texts. One that stands nowhere counts: it was not found."""
-        sought = lexical.affordable(counts)
+        sought = lexical.within_budget(counts)
         asked = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
         return cls(sought, [rarity(count, total) for count in asked], shares(asked, total))
 
@@ -290,7 +291,7 @@ class _Held:
     rows: Mapping[int, tuple[int, float]]
     own: Mapping[int, float]
 
-    def ring(self, key: int, others: Iterable[tuple[int, int]]) -> list[tuple[int, float]]:
+    def window(self, key: int, others: Iterable[tuple[int, int]]) -> list[tuple[int, float]]:
         """(words held, what they count) of a row and of those about it, as far as they hold any."""
         about = [(self.rows[other], CONTEXT_WEIGHTS[offset]) for other, offset in others if other in self.rows]
         if key in self.rows:
@@ -298,7 +299,10 @@ class _Held:
         return [(words, factor * reach) for (words, factor), reach in about]
 
     def by_session(self, about: Surroundings) -> "tuple[list[float], dict[str, int]]":
-        """The same over the candidates' sessions: a word of every session tells none of them from another."""
+        """What each word tells of the candidates' sessions, and which words each session holds.
+
+        A word of every session tells none of them from another.
+        """
         held: dict[str, int] = defaultdict(int)
         for key, row in about.rows.items():
             if row.session:
@@ -309,7 +313,7 @@ class _Held:
 
 def _held(crystals: Crystals, words: _Words, keys: Iterable[int], own: Mapping[int, float]) -> _Held:
     """Which words stand in which of these rows."""
-    held = lexical.held(crystals.connection, words.sought, keys)
+    held = lexical.matching_words(crystals.connection, words.sought, keys)
     lengths = crystals.lengths(held)
     rows = {
         key: (held[key], word_weight(length, coverage(words.shares, [(held[key], 1.0)])))

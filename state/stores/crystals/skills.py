@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from state.crystals.crystal import Kind
 from state.signals.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerging
 from state.stores.database.connection import from_text, transaction
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,7 +75,7 @@ class Skills:
 
     def _found(self) -> list[EmergingSkill]:
         """The skills that there are; none is named after what is forgotten."""
-        buried = Forgotten(self._connection).buried()
+        buried = TombstoneStore(self._connection).tombstones()
         return [skill for skill in emerging(self.tasks()) if not buried.found(skill.pattern)]
 
     def _meta(self, name: str) -> str | None:

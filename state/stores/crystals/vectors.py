@@ -1,8 +1,8 @@
-"""The crystals' vectors as state.db keeps them: the truth from which the vector index is fed and rebuilt.
+"""Crystal vectors: the truth in state.db from which the vector index is fed and rebuilt.
 
 Queues lead a new crystal on: `to_embed` (no vector yet), `to_index` (the index has not been told yet), `to_compare`
-(not compared with those nearest to it yet, see `twins`). A row leaves a queue only after its step is done, so a crash
-repeats a step and never skips one.
+(not compared with those nearest to it yet, see `duplicates`). A row leaves a queue only after its step is done, so a
+crash repeats a step and never skips one.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""database."""
+"""state.db: its connection and migrations, what its columns mean, and the tombstones of forgotten texts."""

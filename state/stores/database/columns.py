@@ -1,4 +1,4 @@
-"""Columns: what the text in each column of state.db is, for whoever erases, repairs, proves or carries off rows.
+"""Columns: the kind of text in each column of state.db, for whoever erases, repairs, checks or exports rows.
 
 One table, beside the schema, which says types and no meanings. A test holds it to the schema: a new column of text is
 to be told here, and until then counts as prose, which is looked at most closely.

@@ -1,4 +1,4 @@
-"""state.db: the one truth about everything but MEMORY.md and scratch.md.
+"""Connection: opens state.db, the one truth about everything but MEMORY.md and scratch.md.
 
 SQLite in WAL mode with `synchronous=FULL`: what a call has committed survives the loss of power. Times are kept
 as ISO 8601 text in UTC with microseconds, so that they sort as text. The schema carries a version
@@ -17,9 +17,8 @@ from pathlib import Path
 
 from state.crystals.crystal import faded_at
 from state.errors import StorageError
-from state.stores.database.forgotten_schema import FORGETTING
 from state.stores.database.schema import COMPARISONS, LOOKUPS, MEMORIES
-from state.stores.database.session_schema import SESSIONS
+from state.stores.database.session_schema import FORGETTING, SESSIONS
 from state.stores.disk.disk import opened
 from state.stores.disk.syscalls import storage_errors
 
@@ -44,8 +43,8 @@ FROM pragma_user_version
 def open_database(path: Path) -> sqlite3.Connection:
     """Open state.db, creating it or bringing it to the current schema.
 
-    The connection is in autocommit mode: use `transaction` around writes. Raises StorageError when the file is
-    no database, is damaged, is another program's, was written by a newer dreamd, or is a link.
+    The connection is in autocommit mode: use `transaction` around writes. Raises StorageError when the file is no
+    database, is damaged, is another program's, was written by a newer dreamd, or is a link.
     """
     require_plain(path)
     _require_no_lone_log(path)
@@ -188,7 +187,7 @@ def things(connection: sqlite3.Connection, most: int = -1) -> dict[str, str]:
 
 @cache
 def made_by(version: int) -> Mapping[str, str]:
-    """The same, of a new database of this schema."""
+    """Tables, indexes and the like of a new database of this schema, as `things` lists them."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         make_schema(connection, version)
         return things(connection)

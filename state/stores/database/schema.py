@@ -1,4 +1,4 @@
-"""The tables of memory: crystals, their indexes and queues, lines and versions of MEMORY.md, the ledger of dreams."""
+"""Schema of memory: crystals, their indexes and queues, lines and versions of MEMORY.md, the ledger of dreams."""
 
 MEMORIES = """
 CREATE TABLE meta (

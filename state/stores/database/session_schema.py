@@ -1,4 +1,4 @@
-"""The tables of session working memory (state/sessions/): a step of `MIGRATIONS`, see database.py."""
+"""Schema of sessions: working memory, its events and promotions, and the salted hashes of what was forgotten."""
 
 SESSIONS = """
 -- An id is data. `next_seq`, `step` (the highest that was given), `held` (items in the set) and `tokens` (theirs)
@@ -120,4 +120,10 @@ CREATE TABLE forgotten (
     digest TEXT PRIMARY KEY,
     at     TEXT NOT NULL
 ) WITHOUT ROWID;
+"""
+
+FORGETTING = """
+-- A digest is of a whole text (`length` 0), or of a run of so many words, wherever it stands (state/buried.py).
+ALTER TABLE forgotten ADD COLUMN length INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE forgotten ADD COLUMN mark INTEGER NOT NULL DEFAULT 0;
 """

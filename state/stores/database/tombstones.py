@@ -1,7 +1,7 @@
-"""What is not to be learnt again: digests of texts, which say nothing about them; the salt is the database's own.
+"""Tombstones in state.db: forgotten texts as salted hashes, which keep them from being learnt and reveal nothing.
 
-A text that a session forgets for good is buried whole: it is known again when it is met as it was. A text that the
-owner has forgotten is buried as runs of words (`state.forgetting.tombstones`): it is known again in whatever text
+A text that a session forgets for good is blocked whole: it is known again when it is met as it was. A text that the
+owner has forgotten is blocked as runs of words (`state.forgetting.tombstones`): it is known again in whatever text
 holds it.
 """
 
@@ -35,62 +35,62 @@ _COUNT = (
 )
 
 
-class Forgotten:
-    """The tombstones of one workspace. While nothing is buried, a question is one look-up, however many texts."""
+class TombstoneStore:
+    """The tombstones of one workspace. While nothing is blocked, a question is one look-up, however many texts."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._known: tuple[tuple[str, str], Tombstones] = (("", ""), NOTHING)
 
-    def bury(self, texts: Iterable[str], now: datetime) -> None:
+    def block_texts(self, texts: Iterable[str], now: datetime) -> None:
         """These are not to be learnt again as they are."""
         with transaction(self._connection):
             salt = self._made_salt()
             self._insert(((digest_of_text(salt, text), 0, 0) for text in texts), now)
 
-    def bury_target(self, target: Target, now: datetime) -> None:
+    def block(self, target: Target, now: datetime) -> None:
         """Nothing that holds this is to be learnt again."""
         with transaction(self._connection):
             self._insert(_rows(self._made_salt(), target), now)
 
-    def lift(self, target: Target) -> bool:
-        """It may be learnt again; whether it was buried. What is a part of it and buried by itself stays so."""
-        salt = self.buried().salt
+    def unblock(self, target: Target) -> bool:
+        """It may be learnt again; whether it was blocked. What is a part of it and blocked by itself stays so."""
+        salt = self.tombstones().salt
         return bool(salt) and self._delete([digest for digest, _, _ in _rows(salt, target)])
 
-    def lift_all_of(self, text: str) -> bool:
-        """Whatever of this text is buried may be learnt again; whether anything was."""
-        buried = self.buried()
-        places = buried.found(text)
+    def unblock_all_of(self, text: str) -> bool:
+        """Whatever of this text is blocked may be learnt again; whether anything was."""
+        blocked = self.tombstones()
+        places = blocked.found(text)
         if not places:
             return False
-        digests = [digest_of_text(buried.salt, text)]
+        digests = [digest_of_text(blocked.salt, text)]
         read = unescaped(text)
-        digests += [digest for _, digest in buried.respelt.found(buried.salt, read, placed_words(read))]
+        digests += [digest for _, digest in blocked.respelt.found(blocked.salt, read, placed_words(read))]
         for reading in readings(text):
             for start, end in ((0, len(text)), *places):
-                digests += _digests_within(buried, tuple(word for word, _, _ in placed_words(reading[start:end])))
+                digests += _digests_within(blocked, tuple(word for word, _, _ in placed_words(reading[start:end])))
         return self._delete(digests)
 
     def found(self, text: str) -> tuple[Span, ...]:
-        """Where something buried stands in the text, in characters."""
-        return self.buried().found(text)
+        """Where something blocked stands in the text, in characters."""
+        return self.tombstones().found(text)
 
     def any(self) -> bool:
-        """Whether anything is buried."""
-        return bool(self.buried())
+        """Whether anything is blocked."""
+        return bool(self.tombstones())
 
     def holds(self, text: str) -> bool:
         """Whether the text was forgotten, or holds what was."""
-        return bool(self.buried().found(text))
+        return bool(self.tombstones().found(text))
 
     def among(self, texts: Iterable[str]) -> set[str]:
         """Which of these were forgotten, or hold what was."""
-        buried = self.buried()
-        return {text for text in texts if buried.found(text)} if buried else set()
+        blocked = self.tombstones()
+        return {text for text in texts if blocked.found(text)} if blocked else set()
 
-    def buried(self) -> Tombstones:
-        """Everything that is buried now, as a value."""
+    def tombstones(self) -> Tombstones:
+        """Everything that is blocked now, as a value."""
         found = dict(
             self._connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_SALT, _STAMP)).fetchall()
         )
@@ -101,19 +101,19 @@ class Forgotten:
             self._known = (state, _loaded(self._connection, found[_SALT]))
         return self._known[1]
 
-    def spared(self, text: str) -> str:
+    def without_forgotten(self, text: str) -> str:
         """What may be learnt of a text, counted as withheld when that is not all of it; "" when nothing is."""
-        left = self.buried().without(text)
+        left = self.tombstones().without(text)
         if left != text:
             self.count()
         return left
 
-    def spare(self, crystals: Iterable[Crystal]) -> list[Crystal]:
+    def crystals_without(self, crystals: Iterable[Crystal]) -> list[Crystal]:
         """What may be learnt of these, counted like every text; one of which nothing is left is left out."""
-        found, buried = list(crystals), self.buried()
-        if not buried:
+        found, blocked = list(crystals), self.tombstones()
+        if not blocked:
             return found
-        spared = [buried.spared(crystal) for crystal in found]
+        spared = [blocked.spared(crystal) for crystal in found]
         self.count(sum(new is not old for new, old in zip(spared, found, strict=True)))
         return [crystal for crystal in spared if crystal is not None]
 
@@ -145,7 +145,7 @@ class Forgotten:
         return int(row[0]) if row else 0
 
     def _made_salt(self) -> str:
-        """The salt; in the caller's transaction, which is about to change what is buried."""
+        """The salt; in the caller's transaction, which is about to change what is blocked."""
         self._connection.execute(
             "INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (_SALT, secrets.token_hex(32))
         )
@@ -175,20 +175,20 @@ class Forgotten:
         return gone > 0
 
 
-def buried_in(database: Path) -> Tombstones:
-    """What is buried in this state.db, read beside its owner; nothing where it cannot be read."""
+def tombstones_in(database: Path) -> Tombstones:
+    """What is blocked in this state.db, read beside its owner; nothing where it cannot be read."""
     if database.exists():
         with suppress(sqlite3.Error, StorageError):
             require_plain(database)
             uri = f"file:{quote(str(database))}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
                 require_ours(connection, database)
-                return Forgotten(connection).buried()
+                return TombstoneStore(connection).tombstones()
     return NOTHING
 
 
-def buried_of(targets: Iterable[Target]) -> Tombstones:
-    """These as if they were buried, for a look at what is there already."""
+def tombstones_of(targets: Iterable[Target]) -> Tombstones:
+    """These as if they were blocked, for a look at what is there already."""
     salt = secrets.token_hex(32)
     return _as_value(salt, (row for target in targets for row in _rows(salt, target)))
 
@@ -229,13 +229,13 @@ def _rows(salt: str, target: Target) -> Iterator[Row]:
     yield from rows(salt, target.words)
 
 
-def _digests_within(buried: Tombstones, words: tuple[str, ...]) -> Iterator[str]:
-    """The digests of all that may be buried of these words: of each run, and of them as a text of their own."""
+def _digests_within(blocked: Tombstones, words: tuple[str, ...]) -> Iterator[str]:
+    """The digests of all that may be blocked of these words: of each run, and of them as a text of their own."""
     for at in range(len(words) - RUN_WORDS + 1):
         for place in (PART, FIRST, LAST):
-            yield digest_of_part(buried.salt, words[at : at + RUN_WORDS], place)
-    for one in buried.runs:
+            yield digest_of_part(blocked.salt, words[at : at + RUN_WORDS], place)
+    for one in blocked.runs:
         for at in range(len(words) - one.length + 1):
-            yield digest_of_run(buried.salt, words[at : at + one.length])
+            yield digest_of_run(blocked.salt, words[at : at + one.length])
     if words:
-        yield from (digest for digest, _, _ in _rows(buried.salt, Target(words)))
+        yield from (digest for digest, _, _ in _rows(blocked.salt, Target(words)))

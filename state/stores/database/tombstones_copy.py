@@ -1,4 +1,4 @@
-"""A copy of the tombstones beside state.db: what was forgotten stays so when the database is lost.
+"""Tombstones' copy: a file beside state.db, so that what was forgotten stays forgotten when the database is lost.
 
 Like the table it holds salted digests alone. It is written when something is forgotten or lifted, and read when the
 database has no salt of its own: a new one, or one whose page with the salt could not be salvaged.

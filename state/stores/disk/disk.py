@@ -1,4 +1,4 @@
-"""Files that survive: every durable change of a workspace goes through `Disk`.
+"""Disk: durable changes of files; every change of a workspace goes through it.
 
 A change is decided by one rename (or link) of a file that is already synced, and the folder is synced before
 the call returns: after a loss of power a name holds its old bytes or its new ones. `Disk` talks to the kernel
@@ -267,7 +267,7 @@ class Disk:
                     if not stat.S_ISREG(os.fstat(fd).st_mode):
                         raise StorageError(f"{path} is no regular file", "move it away")
                     _wait_for_lock(fd, path, deadline)
-                    standing = names(self.target(path), fd)
+                    standing = is_same_file(self.target(path), fd)
                 if standing:
                     yield fd
                     return
@@ -368,7 +368,7 @@ def _aside(path: Path) -> Path:
     return path.with_name(f".{path.name}.displaced")
 
 
-def names(path: Path, fd: int) -> bool:
+def is_same_file(path: Path, fd: int) -> bool:
     """Is the file behind this descriptor the one that has this name now?"""
     try:
         return os.path.samestat(path.stat(), os.fstat(fd))

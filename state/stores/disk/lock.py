@@ -1,4 +1,4 @@
-"""One writer: the lock of a workspace, with a fencing number.
+"""Lock: makes one process the writer of a workspace, with a fencing number that rises with each owner.
 
 The kernel's lock (flock) on `.dreamd/lock` decides, so a holder that dies frees it at once. Its number is one
 more than that of every holder before it. A holder that was stopped (SIGSTOP) may be displaced: a new, already
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from state.errors import BusyError, FencedError, StorageError
-from state.stores.disk.disk import Disk, names, opened
+from state.stores.disk.disk import Disk, is_same_file, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
@@ -58,7 +58,7 @@ class Lock:
         fd = self._fd
         with storage_errors(self._workspace.lock):
             try:
-                standing = fd >= 0 and names(self._workspace.lock, fd)
+                standing = fd >= 0 and is_same_file(self._workspace.lock, fd)
             except OSError as error:
                 if error.errno != errno.EBADF:
                     raise
@@ -135,7 +135,7 @@ def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
                 os.close(fd)
                 raise StorageError(f"{path} is no regular file", "move it away")
             locked = _flock(fd)
-            if locked and names(path, fd):
+            if locked and is_same_file(path, fd):
                 return fd
             os.close(fd)
         if not locked:

@@ -1,4 +1,4 @@
-"""The calls to the kernel that change the disk, and what their errors mean to a person."""
+"""System: the calls to the kernel that change the disk, and their errors as advice to a person."""
 
 import errno
 import os

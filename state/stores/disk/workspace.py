@@ -1,4 +1,4 @@
-"""One workspace: a folder, and the names of everything that is kept in it."""
+"""Workspace: one folder, and the paths of everything that is kept in it."""
 
 import os
 from dataclasses import dataclass

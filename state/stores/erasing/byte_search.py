@@ -1,10 +1,9 @@
-"""Is it gone? A search of the bytes of every file for what was forgotten, in every form in which it may be kept.
+"""Byte search: looks for what was forgotten in the bytes of every file, in every form in which it may be kept.
 
 Looked for is each run of words (`state.forgetting.matching.runs`), in any ASCII case, in UTF-8, as JSON escapes it,
-and in
-UTF-16, whatever stands between its words. In SQLite's files nothing says where a value ends, so there a run counts
-wherever it stands, also as a part of longer words, and is compared with what the tables are known to hold: what is
-more than that is left over in some page.
+and in UTF-16, whatever stands between its words. In SQLite's files nothing says where a value ends, so there a run
+counts wherever it stands, also as a part of longer words, and is compared with what the tables are known to hold:
+what is more than that is left over in some page.
 """
 
 import json
@@ -83,7 +82,7 @@ class Patterns:
         return found
 
     def count_file(self, path: Path, *, loose: bool = False, most: int | None = None) -> tuple[int, int]:
-        """The same of a file, read piece by piece; and how many bytes were read."""
+        """How often it stands in this file, read piece by piece; and how many bytes were read."""
         found = size = 0
         with opened(path) as file:
             kept = b""
@@ -141,10 +140,10 @@ def _all(content: bytes, literal: bytes) -> Iterator[int]:
         at = content.find(literal, at + 1)
 
 
-def live_count(connection: sqlite3.Connection, needles: Patterns) -> int:
+def live_count(connection: sqlite3.Connection, patterns: Patterns) -> int:
     """How often it stands in what the tables are known to hold, loosely: values, indexes, names."""
     found = sum(
-        needles.count(row["sql"].encode(), loose=True)
+        patterns.count(row["sql"].encode(), loose=True)
         for row in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     )
     listed = "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')"
@@ -155,7 +154,7 @@ def live_count(connection: sqlite3.Connection, needles: Patterns) -> int:
                 value = row[column]
                 if isinstance(value, str | bytes):
                     piece = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-                    columns[column] = columns.get(column, 0) + needles.count(piece, loose=True)
+                    columns[column] = columns.get(column, 0) + patterns.count(piece, loose=True)
         found += sum(columns.values())
         for index in connection.execute("SELECT name, origin FROM pragma_index_list(?)", (table["name"],)).fetchall():
             if not (table["wr"] and index["origin"] == "pk"):

@@ -1,4 +1,4 @@
-"""Forgetting in files: MEMORY.md, the log of notes, the journal's records, and whatever else is in the state folder.
+"""File erasure: takes forgotten texts out of MEMORY.md, the log of notes, the journal and the rest of .dreamd.
 
 Every step may be cut off anywhere and repeated. A file that is appended to is overwritten in place, and as long as
 before; every other one is replaced as a whole, or deleted.
@@ -28,6 +28,7 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns
 from state.stores.erasing.plan import Erasure, erased_document, erased_record
+from state.stores.history.segments import changed_rows, write_all
 
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
@@ -112,7 +113,7 @@ def log_rows(disk: Disk, path: Path, erasure: Erasure) -> list[Row]:
     with storage_errors(path):
         inode = path.stat().st_ino
     before = disk.read_bytes(path, LONGEST_LOG)
-    return [Row(inode, at, row) for at, row in _changed_rows(before, blank(before, erasure))]
+    return [Row(inode, at, row) for at, row in changed_rows(before, blank(before, erasure))]
 
 
 def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
@@ -123,9 +124,7 @@ def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
             status = os.fstat(fd)
             due = [row for row in rows if row.inode == status.st_ino and row.at + len(row.content) <= status.st_size]
             for row in due:
-                written = 0
-                while written < len(row.content):
-                    written += disk.system.pwrite(fd, row.content[written:], row.at + written)
+                write_all(disk, fd, row.content, row.at)
             if due:
                 disk.system.fsync(fd)
         finally:
@@ -163,14 +162,6 @@ def _blank_rest(content: bytes, erasure: Erasure) -> bytes:
             continue
         bare[first:last] = bytes(byte if byte in b"\r\n" else 0x20 for byte in bare[first:last])
     return bytes(bare)
-
-
-def _changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
-    at = 0
-    for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
-        if old != new:
-            yield at, new
-        at += len(old) + 1
 
 
 def records(workspace: Workspace) -> list[Path]:
@@ -224,7 +215,7 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     return [*found, *(path for path in beside if path.is_file())]
 
 
-def erase_other(disk: Disk, path: Path, erasure: Erasure, needles: Patterns) -> bool:
+def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) -> bool:
     """Take it out of a file of which nothing is known; whether that changed it. A database that has it is deleted.
 
     So is what was being written when a process ended, whatever it holds.
@@ -234,7 +225,7 @@ def erase_other(disk: Disk, path: Path, erasure: Erasure, needles: Patterns) -> 
         return False
     content = disk.read_bytes(path)
     if content.startswith(SQLITE) or _DATABASE.match(path.name):
-        if needles.count(content, loose=True, most=1):
+        if patterns.count(content, loose=True, most=1):
             disk.remove(path)
             return True
         return False

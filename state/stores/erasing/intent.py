@@ -1,4 +1,4 @@
-"""What is being forgotten, until it is: a crash in the midst of it leaves it here, and the next call goes on.
+"""Intent: what is being forgotten, kept until it is, so that after a crash the next call goes on.
 
 Beside it, what was forgotten: figures and a salted digest, never the text.
 """

@@ -1,4 +1,4 @@
-"""Forgetting in working memory: what items say, hot or cold; one of which nothing is left is purged."""
+"""Item erasure: takes forgotten texts out of working memory; an item of which nothing is left is purged."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""What dreamd itself writes into its records: names of fields, kinds, ids, moments. It is nobody's secret.
+"""Own words: names of fields, kinds, ids and moments that dreamd itself writes into records; they are not erased.
 
 A text may be such a word as well. Where it stands in a place of these, it is not the owner's text, and stays.
 """

@@ -1,4 +1,4 @@
-"""What forgetting makes of each kind of text: prose, a line, a document, a dream's record, JSON.
+"""Erasure: what forgetting makes of each kind of text: prose, a line, a document, a dream's record, JSON.
 
 Pure functions of an `Erasure`. Each may be applied again: what is erased stays so, everything else is as it was.
 """
@@ -86,10 +86,6 @@ class Erasure:
         """Whether this is the line of a pointer that goes."""
         parsed = parse_pointer(text) if self.keywords and "`" in text else None
         return parsed is not None and parsed[1] in self.keywords
-
-    def without_document(self, text: str) -> str:
-        """MEMORY.md, or a text that was one, without the lines that hold it. The seven sections stay."""
-        return erased_document(text, self)
 
     def json(self, text: str) -> str:
         """JSON with all that it holds in its values erased; a text that is no JSON as prose."""

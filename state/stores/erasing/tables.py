@@ -1,4 +1,4 @@
-"""Forgetting in state.db: what goes is found first (`planned`), then taken out of every table, then off the disk.
+"""Table erasure: finds what goes from state.db (`planned`), takes it out of every table, then off the disk.
 
 Tables whose rows have a meaning are treated by it: a crystal of which something remains gets its new id, a line keeps
 its place in the ledger and no word, an item leaves its session. After that every text in every table is looked at,

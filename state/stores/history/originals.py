@@ -1,4 +1,4 @@
-"""What a note said before a secret was taken out of it that only its surroundings told: kept for its owner alone.
+"""Originals: notes as they were before a secret was redacted that only its context told, kept for their owner alone.
 
 A key with a shape of its own is one wherever it stands; "pin is 1234" may be a wire of a board. So the text as it was
 given is kept in .dreamd/originals.jsonl (0600), which no model, crystal, search or archive sees, and `dreamd secrets`

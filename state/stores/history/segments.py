@@ -150,7 +150,7 @@ class Segments:
         return tuple(self.each_pending())
 
     def each_pending(self) -> Iterator[Note]:
-        """The same, one after the other."""
+        """Every note that no dream has consumed, oldest first, read as far as it is asked for."""
         # scratch.md is opened first: if it is taken meanwhile it is met again as a segment, and recognised.
         content, scratch = b"", None
         with suppress(NotFoundError):
@@ -190,8 +190,8 @@ class Segments:
                 notes = _notes(content, file.start, os.fstat(fd))
                 held = [note for note in notes if found(note.text)]
                 new = blanked(content, held, found)
-                for at, row in _changed_rows(content, new):
-                    _write_all(self._disk, fd, row, at)
+                for at, row in changed_rows(content, new):
+                    write_all(self._disk, fd, row, at)
                 if held:
                     self._disk.system.fsync(fd)
                 return len(held)
@@ -329,7 +329,7 @@ def _each_note(content: bytes, start: int, status: os.stat_result) -> Iterator[N
     return notes_in(decode(content[start:]), at, content.count(b"\n", 0, start) + 1)
 
 
-def _changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
+def changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
     """The rows of the second that are not those of the first, each with its place."""
     at = 0
     for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
@@ -338,7 +338,8 @@ def _changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
         at += len(old) + 1
 
 
-def _write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
+def write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
+    """Write all of these bytes at this place of the file."""
     written = 0
     while written < len(content):
         written += disk.system.pwrite(fd, content[written:], at + written)

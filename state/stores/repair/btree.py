@@ -1,4 +1,4 @@
-"""The b-trees of a damaged SQLite file: every cell that can still be read, whatever became of the pages around it."""
+"""B-trees of a damaged SQLite file: every cell that can still be read, whatever became of the pages around it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

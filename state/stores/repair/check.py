@@ -1,4 +1,4 @@
-"""Is state.db sound: its pages, its schema, what its rows say, and what they say of each other?"""
+"""Check: whether state.db is sound: its pages, its schema, its rows and what they say of each other."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""The pages of a damaged SQLite file, read without SQLite: the file itself, and above it what its log (-wal) holds.
+"""Pages of a damaged SQLite file, read without SQLite: the file itself, and above it what its log (-wal) holds.
 
 Every frame of the log is checked by itself: SQLite stops at the first bad one, here those behind it still count. A
 page is given as it was last written; one whose last image in the log is damaged, as it was before (it is `stale`).

@@ -1,4 +1,4 @@
-"""A new state.db beside a damaged one, and putting it in its place.
+"""Rebuild: writes a new state.db beside a damaged one, and puts it in its place.
 
     rows that can be read ─> what is known elsewhere ─> looked over ─> synced ─> one rename
 

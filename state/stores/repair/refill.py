@@ -1,4 +1,4 @@
-"""What a salvaged state.db lacks, out of everything else that knows it: the journal, the notes, MEMORY.md.
+"""Refill: restores what a salvaged state.db lacks from the journal, the notes and MEMORY.md.
 
 The journal's records are the truth about versions and lines: each is replayed as a commit writes it, but for
 MEMORY.md and the segments, which stand. Ids are made of texts, so that what comes back is what was there.
@@ -18,7 +18,7 @@ from state.sessions.policies.by_name import DEFAULT
 from state.stores.crystals import full_text as lexical
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import to_text
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from state.stores.history.journal import RESTORE
 from state.stores.history.lineage import Lineage
 from state.stores.repair.row_rules import Row
@@ -111,7 +111,7 @@ def _missing(crystals: Crystals, wanted: Sequence[Crystal]) -> int:
     """Write those that are not there and were not forgotten; returns how many."""
     known = {crystal.id for crystal in crystals.get([crystal.id for crystal in wanted])}
     new = [crystal for crystal in wanted if crystal.id not in known]
-    forgotten = Forgotten(crystals.connection).among(crystal.text for crystal in new)
+    forgotten = TombstoneStore(crystals.connection).among(crystal.text for crystal in new)
     return crystals.upsert(crystal for crystal in new if crystal.text not in forgotten)
 
 

@@ -1,4 +1,4 @@
-"""What a row of each table of state.db looks like: enough to know it again, and to tell sound from damaged.
+"""Row rules: what a row of each table of state.db looks like, to know it again and to tell sound from damaged.
 
 Columns and their types come from the schema itself. What a column may hold is known where a wrong value would stop
 whoever reads it: times, JSON, and the members of enumerations.

@@ -1,4 +1,4 @@
-"""Rows out of a damaged state.db, into a new one: each that can still be read, wherever its page is found.
+"""Salvaged rows: copied out of a damaged state.db into a new one, wherever their pages are found.
 
     pages of file and log ─> trees of the catalogue ─> pages that no tree leads to ─> rows anywhere in a page
 

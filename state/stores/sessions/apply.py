@@ -1,4 +1,4 @@
-"""A plan carried out, in the caller's transaction: who leaves, who is to be a crystal, who must not be one."""
+"""Plan application: archives and promotes the items that a policy's plan names, in the caller's transaction."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Applied:
     refused: tuple[tuple[Item, str], ...] = ()
 
 
-def carry_out(sessions: Sessions, session: Session, plan: Plan, now: datetime, bar: Veto) -> Applied:
+def apply_plan(sessions: Sessions, session: Session, plan: Plan, now: datetime, veto: Veto) -> Applied:
     """Do what the plan says. What is barred from the long-term memory stays, or is archived where it would leave."""
     if not plan.steps:
         return Applied()
@@ -41,7 +41,7 @@ def carry_out(sessions: Sessions, session: Session, plan: Plan, now: datetime, b
         if step.action is Action.ARCHIVE:
             archived.append(step)
             continue
-        why = put_in_outbox(sessions, session, step.item, step.reason, AUTO, now, bar)
+        why = put_in_outbox(sessions, session, step.item, step.reason, AUTO, now, veto)
         if why:
             refused.append((step.item, why))
             if step.leaves:
@@ -55,7 +55,7 @@ def carry_out(sessions: Sessions, session: Session, plan: Plan, now: datetime, b
 
 
 def put_in_outbox(
-    sessions: Sessions, session: Session, item: Item, rule: str, reason: str, now: datetime, bar: Veto
+    sessions: Sessions, session: Session, item: Item, rule: str, reason: str, now: datetime, veto: Veto
 ) -> str:
     """Let an item become a crystal (`rule` says by what; `reason`: auto or manual); returns why it may not, or ''.
 
@@ -64,7 +64,7 @@ def put_in_outbox(
     if sessions.outbox.of(session, item) is not None:
         return ""
     relations = sessions.relations.of(session, [item]).get(item.seq, ())
-    why = bar(item, relations)
+    why = veto(item, relations)
     if why:
         last = sessions.events.last(session, item.seq)
         if last is None or (last.action, last.reason) != (EventKind.REFUSED, why):  # it is asked for at every access

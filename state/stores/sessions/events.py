@@ -1,4 +1,4 @@
-"""What happened in the sessions: when, to which item, why, with which figures. Events are only ever added."""
+"""Session events: when what happened to which item, why, with which figures; they are only ever added."""
 
 import json
 import sqlite3
@@ -55,11 +55,11 @@ class SessionEvents:
     def add(
         self,
         session: Session,
-        deed: EventKind,
+        kind: EventKind,
         now: datetime,
         items: Iterable[tuple[int, str, Mapping[str, float | str]]] = ((-1, "", {}),),
     ) -> None:
-        """The same befell all of these: (seq, reason, figures) each; -1: the session itself."""
+        """Add an event of this kind for each (seq, reason, figures); a seq of -1 is the session itself."""
         self._connection.executemany(
             "INSERT INTO item_events (at, session, item, action, reason, figures) VALUES (?, ?, ?, ?, ?, ?)",
             [
@@ -67,7 +67,7 @@ class SessionEvents:
                     to_text(now),
                     session.key,
                     session.key * SPAN + seq if seq >= 0 else None,
-                    deed.value,
+                    kind.value,
                     reason,
                     json.dumps(figures) if figures else "{}",
                 )

@@ -15,7 +15,7 @@ from state.sessions.ids import working_id
 from state.sessions.importance import deserves_rescue
 from state.sessions.item import Item, State
 from state.stores.database.connection import to_text, transaction
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from state.stores.sessions.cold_archive import ColdArchive
 from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.outbox import Outbox, Promotion
@@ -35,7 +35,7 @@ class SessionItems:
         self.events = SessionEvents(connection)
         self.archive = ColdArchive(connection)
         self.outbox = Outbox(connection)
-        self.forgotten = Forgotten(connection)
+        self.forgotten = TombstoneStore(connection)
 
     def add(self, session: Session, item: Item, name: Callable[[Callable[[str], bool]], str]) -> Item:
         """Write an item; its number and its id (by `name`, which is told which ids are taken) are made here."""
@@ -102,11 +102,11 @@ class SessionItems:
             (item.access_count, to_text(item.last_accessed_at), item.importance_score, key_of(session, item)),
         )
 
-    def set_expiry(self, session: Session, item: Item, at: datetime, deed: EventKind, now: datetime) -> None:
+    def set_expiry(self, session: Session, item: Item, at: datetime, kind: EventKind, now: datetime) -> None:
         """It expires at this moment now."""
         with transaction(self.connection) as connection:
             connection.execute("UPDATE items SET expires_at = ? WHERE key = ?", (to_text(at), key_of(session, item)))
-            self.events.add(session, deed, now, [(item.seq, "", {"expires_at": to_text(at)})])
+            self.events.add(session, kind, now, [(item.seq, "", {"expires_at": to_text(at)})])
 
     def reassess(self, session: Session, item: Item, importance: float, now: datetime) -> Item:
         """It matters so much from now on."""
@@ -138,7 +138,7 @@ class SessionItems:
         session: Session,
         items: Sequence[tuple[Item, str, bool]],
         now: datetime,
-        deed: EventKind = EventKind.ARCHIVED,
+        kind: EventKind = EventKind.ARCHIVED,
     ) -> None:
         """These (item, reason, rescue) are in the set no more: they are cold, also those that are crystals to be.
 
@@ -158,8 +158,8 @@ class SessionItems:
             )
             self._left(session, [item for item, _, _ in items])
             self.archive.take([(key, item.content) for key, (item, _, _) in zip(keys, items, strict=True)])
-            told = [(item.seq, reason, {"rescue": 1} if rescue else {}) for item, reason, rescue in items]
-            self.events.add(session, deed, now, told)
+            details = [(item.seq, reason, {"rescue": 1} if rescue else {}) for item, reason, rescue in items]
+            self.events.add(session, kind, now, details)
 
     def restore(self, session: Session, item: Item, now: datetime) -> Item:
         """A cold item is in the set again, with this expiry and step; everything else is as it was."""
@@ -193,7 +193,7 @@ class SessionItems:
     def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
         """Nothing of what these say stays, but a salted hash; they may be in the set or cold."""
         with transaction(self.connection):
-            self.forgotten.bury((item.content for item in items), now)
+            self.forgotten.block_texts((item.content for item in items), now)
             self._erase(session, items, reason, now)
 
     def archive_rest(self, session: Session, item: Item, reason: str, now: datetime) -> None:
@@ -208,7 +208,7 @@ class SessionItems:
         self, session: Session, items: Sequence[tuple[Item, str, bool]], now: datetime
     ) -> list[tuple[Item, str, bool]]:
         """What may be kept of these: each without what is forgotten; those of which nothing is left are erased."""
-        buried = self.forgotten.buried().anywhere
+        buried = self.forgotten.tombstones().anywhere
         kept: list[tuple[Item, str, bool]] = []
         for item, reason, rescue in items:
             left = _spared(item, buried)

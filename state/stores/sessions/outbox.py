@@ -1,4 +1,4 @@
-"""The promotion outbox: items that are to be crystals, and once they are, their long-term records.
+"""Promotion outbox: items that are to be crystals, and once they are, their long-term records.
 
 A row is written with the item's change; delivering it is writing the crystal, under an id made of its content, and
 saying so, in one transaction. The text stays the item's: nothing is copied here.

@@ -1,4 +1,4 @@
-"""What the items of working memory are to other things: kept with the item, and handed on when it is promoted."""
+"""Relations of session items to other things: kept with the item, and handed on when it is promoted."""
 
 import json
 import sqlite3

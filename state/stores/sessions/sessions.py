@@ -107,7 +107,7 @@ class Sessions:
         """When maintenance looks at it next."""
         self.connection.execute("UPDATE sessions SET due_at = ? WHERE key = ?", (text_of(at), session.key))
 
-    def shelf(self, session: Session) -> SqlItemView:
+    def view(self, session: Session) -> SqlItemView:
         """Its set, as it is now."""
         return SqlItemView(self.connection, self._found(session.id))
 

@@ -1,4 +1,4 @@
-"""The set of a session as policies see it: in every order, from an index, no further than they look."""
+"""Item view: the items of a session for its policies, in any order, read from an index only as far as needed."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _ORDERS = {
 
 
 class SqlItemView:
-    """The shelf of one session (see `state.sessions.policies.policy.ItemView`), good until the session changes."""
+    """The items of one session (see `state.sessions.policies.policy.ItemView`), good until the session changes."""
 
     def __init__(self, connection: sqlite3.Connection, session: Session) -> None:
         self._connection = connection
@@ -68,8 +68,8 @@ class SqlItemView:
             look = min(2 * look, _LONGEST_LOOK)
 
 
-class EmptyShelf:
-    """The shelf of a session that was never opened."""
+class EmptyItemView:
+    """The items of a session that was never opened: none."""
 
     count = tokens = step = 0
 
@@ -79,7 +79,7 @@ class EmptyShelf:
 
 
 def _condition(only: Range) -> tuple[str, list[object]]:
-    asked = (
+    conditions = (
         ("state = ?", only.state.value if only.state else None),
         ("importance >= ?", only.importance_from),
         ("importance < ?", only.importance_below),
@@ -88,5 +88,5 @@ def _condition(only: Range) -> tuple[str, list[object]]:
         ("step_index >= ?", only.step_from),
         ("step_index < ?", only.step_before),
     )
-    given = [(sql, value) for sql, value in asked if value is not None]
+    given = [(sql, value) for sql, value in conditions if value is not None]
     return "".join(f" AND {sql}" for sql, _ in given), [value for _, value in given]

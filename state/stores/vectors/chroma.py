@@ -1,8 +1,8 @@
-"""The vector index: ChromaDB, holding ids and vectors and nothing else.
+"""VectorIndex: finds the crystals nearest to a vector, with ChromaDB; it holds ids and vectors and nothing else.
 
 It is never the only place of anything, and its embedded files do not survive every kill. A torn index may answer
 wrongly only now and then, or kill whoever opens it, even after a sample of it was found right; and to look at all of
-it takes as long as to build it again. So its files are sealed whenever a write has ended (see `vector_folder`). With
+it takes as long as to build it again. So its files are sealed whenever a write has ended (see `sealed_folder`). With
 the seal unbroken the index is opened, checked by a sample and completed from the truth, the vectors in state.db;
 otherwise it is built again, without being opened.
 """

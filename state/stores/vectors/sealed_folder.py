@@ -1,4 +1,4 @@
-"""The folder of a vector index, and the seal that says that its files are whole.
+"""IndexFolder: the files of a vector index, and the seal that says that they are whole.
 
 `index-XXXXXXXX/` holds ChromaDB's files; each build has a folder of its own, because ChromaDB keeps what it has
 opened by its path for the life of the process. `clean.json`, the seal, names those files with sizes and times: it is
@@ -9,15 +9,20 @@ import json
 import os
 import shutil
 import stat
+import struct
 import tempfile
 from pathlib import Path
 
 from state.errors import DreamdError
-from state.stores.disk.disk import Disk, below
+from state.stores.disk.disk import Disk, below, opened
 from state.stores.disk.syscalls import storage_errors
-from state.stores.vectors.unused_room import blank_rest
 
 _PREFIX = "index-"
+# header.bin of hnswlib: version, offset of level 0, room for records, records, bytes of each.
+_HEADER = struct.Struct("<iQQQQ")
+_GRAPH_VERSION = 1
+_LENGTH_BYTES = 4
+_BLOCK = 1 << 20
 
 
 class IndexFolder:
@@ -98,3 +103,43 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def blank_rest(build: Path) -> int:
+    """Overwrite the unused space of every graph below this folder with zeros; how many bytes were none before.
+
+    hnswlib writes memory as it got it from the system into the room for records that are still to come: whatever the
+    process had in it, also a text that was forgotten, or a secret that was left out.
+    """
+    return sum(_blank(header.parent, _read(header)) for header in build.rglob("header.bin"))
+
+
+def _read(path: Path) -> bytes:
+    with opened(path) as file:
+        return file.read()
+
+
+def _blank(folder: Path, header: bytes) -> int:
+    if len(header) < _HEADER.size:
+        return 0
+    version, _, room, records, size = _HEADER.unpack_from(header)
+    if version != _GRAPH_VERSION or records > room:  # another library's: its files are not touched
+        return 0
+    files = (("data_level0.bin", records * size), ("length.bin", records * _LENGTH_BYTES))
+    return sum(_zeroed(folder / name, used) for name, used in files)
+
+
+def _zeroed(path: Path, used: int) -> int:
+    if not path.exists():
+        return 0
+    overwritten = 0
+    with path.open("r+b", buffering=0) as file:
+        at = file.seek(used)
+        end = os.fstat(file.fileno()).st_size
+        while at < end:
+            block = os.pread(file.fileno(), min(_BLOCK, end - at), at)
+            if block.count(0) < len(block):
+                overwritten += len(block) - block.count(0)
+                os.pwrite(file.fileno(), bytes(len(block)), at)
+            at += len(block)
+    return overwritten

@@ -20,7 +20,7 @@ from state.dream import Kind as EvidenceKind
 from state.dream import Reason
 from state.scratch import Note
 from state.signals.curiosity import Cause
-from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.trust import Trust
@@ -341,6 +341,6 @@ def test_the_survivors_of_a_long_chain_stand_in_the_open(store: Store) -> None:
     _note(store, *("The tower bell rings at noon" + "!" * count for count in range(1, 6)))
     done = consolidate(store, utc_now())
     assert done.merged == 4
-    twins = Twins(store.crystals).survivors(range(1, 6))
+    twins = HiddenDuplicates(store.crystals).survivors(range(1, 6))
     assert len(set(twins.values())) == 1
     assert set(twins.values()).isdisjoint(twins)

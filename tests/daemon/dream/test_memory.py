@@ -34,7 +34,7 @@ def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_noth
 def test_what_is_forgotten_is_not_tried(tmp_path: Path) -> None:
     workspace, none = init_workspace(tmp_path), Embedding.given(Unavailable("not needed here"))
     with open_exclusive(workspace, Config(), "test", embedding=none) as store:
-        store.crystals.forgotten.bury(["the passphrase is quartz"], utc_now())
+        store.crystals.forgotten.block_texts(["the passphrase is quartz"], utc_now())
         withheld = store.crystals.forgotten.withheld()
         with WorkspaceMemory(store).trial([Crystal("the passphrase is quartz", Origin.EVICTED, utc_now())]) as trial:
             assert trial.first("quartz passphrase", 5) == ()

@@ -27,7 +27,7 @@ from state.errors import NothingToDoError
 from state.forgetting.matching import Cut, Target
 from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_database
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.plan import Erasure
 from state.stores.history.ledger import Call
@@ -261,7 +261,7 @@ def test_what_waits_and_is_nothing_but_that_is_blanked_when_no_dream_comes(works
     with quick(workspace) as store:
         note(store, "Ada likes tea in Oslo")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        Forgotten(store.crystals.connection).bury_target(Target.of(SECRET), utc_now())
+        TombstoneStore(store.crystals.connection).block(Target.of(SECRET), utc_now())
         with workspace.scratch.open("a", encoding="utf-8") as log:
             log.write(f"- {SECRET}")  # its end is not written yet
         with pytest.raises(NothingToDoError):
@@ -276,8 +276,8 @@ def test_the_longest_text_fits_into_a_request() -> None:
 
 def test_the_value_of_what_is_buried_survives_json(tmp_path: Path) -> None:
     connection = open_database(tmp_path / "state.db")
-    Forgotten(connection).bury_target(Target.of(" ".join(f"w{number}" for number in range(20))), utc_now())
-    buried = Forgotten(connection).buried()
+    TombstoneStore(connection).block(Target.of(" ".join(f"w{number}" for number in range(20))), utc_now())
+    buried = TombstoneStore(connection).tombstones()
     assert buried.parts is not None
     assert decode(Tombstones, encode(buried)) == buried
     connection.close()

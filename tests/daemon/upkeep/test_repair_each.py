@@ -337,7 +337,7 @@ class _Usage:
 
 def test_what_was_forgotten_for_good_does_not_come_back_from_the_journal(here: Workspace) -> None:
     with open_exclusive(here, Config(), "test", embedding=WORDS_ONLY) as store:
-        store.crystals.forgotten.bury([NOTED[3]], utc_now())
+        store.crystals.forgotten.block_texts([NOTED[3]], utc_now())
         (crystal,) = [one for one in store.crystals.by_keys(range(1, 200)).values() if one.text == NOTED[3]]
         store.crystals.remove([crystal.id])
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

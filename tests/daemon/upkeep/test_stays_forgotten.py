@@ -24,7 +24,7 @@ from state.errors import NothingToDoError, UsageError
 from state.forgetting.matching import Target, spans
 from state.scratch import Note
 from state.signals.hormones import Feeling
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from tests.daemon.sessions.test_for_dreams import asking
 from tests.support.model_characters import good, inputs_of, prompt_of
 from tests.support.scripted_model import ScriptedModel
@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def bury(store: Store) -> None:
-    Forgotten(store.crystals.connection).bury_target(Target.of(SECRET), utc_now())
+    TombstoneStore(store.crystals.connection).block(Target.of(SECRET), utc_now())
 
 
 def noted(store: Store, *texts: str, importance: float = 0.8) -> None:
@@ -301,7 +301,7 @@ def test_an_item_that_holds_it_is_not_promoted(store: Store) -> None:
         sessions.promote(store, "s", other, utc_now())
     assert crystals(store) == []
     assert all("4711" not in one.text for one in sessions.open_items(store, utc_now(), 9))
-    Forgotten(store.crystals.connection).lift(Target.of(SECRET))
+    TombstoneStore(store.crystals.connection).unblock(Target.of(SECRET))
     assert sessions.promote(store, "s", id_, utc_now()).content == SAID
 
 

@@ -13,7 +13,7 @@ import pytest
 from state.forgetting.matching import Target, spans
 from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_database
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from tests.support.in_memory import trial
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
@@ -128,10 +128,10 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Con
 
 def buried(connection: sqlite3.Connection, *texts: str) -> Tombstones:
     with trial(connection):
-        forgotten = Forgotten(connection)
+        forgotten = TombstoneStore(connection)
         for text in texts:
-            forgotten.bury_target(Target.of(text), NOW)
-        return forgotten.buried()
+            forgotten.block(Target.of(text), NOW)
+        return forgotten.tombstones()
 
 
 @pytest.mark.parametrize(("text", "other"), [(text, other) for text, every in SPELLINGS.items() for other in every])
@@ -188,14 +188,14 @@ def test_what_was_buried_before_is_found_as_before(connection: sqlite3.Connectio
     """Of what an earlier version has kept, there are only runs and parts."""
     long = " ".join(f"word{number}" for number in range(40))
     with trial(connection):
-        forgotten = Forgotten(connection)
+        forgotten = TombstoneStore(connection)
         for text in (SECRET, long):
-            forgotten.bury_target(Target.of(text), NOW)
+            forgotten.block(Target.of(text), NOW)
         connection.execute("DELETE FROM forgotten WHERE length <= -1000")
-        known = forgotten.buried()
+        known = forgotten.tombstones()
         assert known.found(SECRET.upper().join(AROUND))
         assert known.found(long.title())
-        assert forgotten.lift(Target.of(SECRET))
+        assert forgotten.unblock(Target.of(SECRET))
         assert not forgotten.holds(SECRET)
 
 
@@ -203,19 +203,19 @@ def test_what_is_lifted_is_lifted_in_every_spelling(connection: sqlite3.Connecti
     for text, spellings in SPELLINGS.items():
         for by_hand in (False, True):
             with trial(connection):
-                forgotten = Forgotten(connection)
-                forgotten.bury_target(Target.of(text), NOW)
-                assert forgotten.lift_all_of(text) if by_hand else forgotten.lift(Target.of(text))
+                forgotten = TombstoneStore(connection)
+                forgotten.block(Target.of(text), NOW)
+                assert forgotten.unblock_all_of(text) if by_hand else forgotten.unblock(Target.of(text))
                 assert not any(map(forgotten.holds, spellings))
                 assert not forgotten.any()
 
 
 def test_what_the_owner_writes_in_another_spelling_is_lifted_in_it(connection: sqlite3.Connection) -> None:
     with trial(connection):
-        forgotten = Forgotten(connection)
-        forgotten.bury_target(Target.of(SECRET), NOW)
+        forgotten = TombstoneStore(connection)
+        forgotten.block(Target.of(SECRET), NOW)
         for spelling in SPELLINGS[SECRET]:
-            forgotten.lift_all_of(spelling)
+            forgotten.unblock_all_of(spelling)
             assert not forgotten.holds(spelling), spelling
 
 

@@ -18,7 +18,7 @@ from state.forgetting.matching import RUN_WORDS, Target, spans
 from state.forgetting.placed_words import placed_words
 from state.forgetting.tombstones import Tombstones
 from state.stores.database.connection import open_database
-from state.stores.database.tombstones import Forgotten
+from state.stores.database.tombstones import TombstoneStore
 from tests.support.in_memory import trial
 from tests.support.long_variants import examples
 
@@ -47,12 +47,12 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Con
 
 
 @contextmanager
-def buried(connection: sqlite3.Connection, *texts: str) -> Iterator[Forgotten]:
+def buried(connection: sqlite3.Connection, *texts: str) -> Iterator[TombstoneStore]:
     """A store in which these are buried, for as long as it is looked at."""
     with trial(connection):
-        forgotten = Forgotten(connection)
+        forgotten = TombstoneStore(connection)
         for text in texts:
-            forgotten.bury_target(Target.of(text), NOW)
+            forgotten.block(Target.of(text), NOW)
         yield forgotten
 
 
@@ -79,9 +79,9 @@ def test_what_was_buried_is_found_in_any_text_that_holds_it(
     with buried(connection, text) as forgotten:
         assert forgotten.found(other)
         assert forgotten.holds(other)
-        left = forgotten.buried().without(other)
+        left = forgotten.tombstones().without(other)
         assert not forgotten.found(left)
-        assert not forgotten.found(forgotten.buried().masked(other))
+        assert not forgotten.found(forgotten.tombstones().masked(other))
 
 
 @examples(60)
@@ -113,7 +113,7 @@ def test_of_any_text_at_all(connection: sqlite3.Connection, text: str, other: st
         assert all(
             any(start <= at and end <= stop for start, stop in found) for at, end in spans(told, [Target.of(text)])
         )
-        assert not forgotten.found(forgotten.buried().without(told))
+        assert not forgotten.found(forgotten.tombstones().without(told))
 
 
 @examples(30)
@@ -122,12 +122,12 @@ def test_lifting_one_leaves_what_the_others_say(connection: sqlite3.Connection, 
     with buried(connection, *texts[1:]) as others:
         still = bool(others.found(texts[0]))
     with buried(connection, *texts) as forgotten:
-        assert forgotten.lift(Target.of(texts[0]))
-        assert not forgotten.lift(Target.of(texts[0]))
+        assert forgotten.unblock(Target.of(texts[0]))
+        assert not forgotten.unblock(Target.of(texts[0]))
         if not still and not any(spans(text, [Target.of(texts[0])]) for text in texts[1:]):
             assert not forgotten.found(texts[0])
         for text in texts:
-            forgotten.lift_all_of(text)
+            forgotten.unblock_all_of(text)
         assert not forgotten.any()
 
 
@@ -138,9 +138,9 @@ def test_the_file_of_the_database_holds_neither_the_text_nor_a_word_of_it(said: 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.db"
         with closing(open_database(path)) as connection:
-            Forgotten(connection).bury_target(Target.of(text), NOW)
-            Forgotten(connection).bury([text], NOW)
-            assert Forgotten(connection).found(text)
+            TombstoneStore(connection).block(Target.of(text), NOW)
+            TombstoneStore(connection).block_texts([text], NOW)
+            assert TombstoneStore(connection).found(text)
             schema = " ".join(row[0] or "" for row in connection.execute("SELECT sql FROM sqlite_master")).lower()
             assert path.with_name("state.db-wal").stat().st_size  # the digests are in the log still
             content = b"".join(file.read_bytes() for file in path.parent.iterdir()).lower()
@@ -157,9 +157,9 @@ def test_the_same_text_has_other_digests_in_another_workspace(
     connection: sqlite3.Connection, telling: tuple[str, str]
 ) -> None:
     with buried(connection, telling[0]) as forgotten:
-        one = forgotten.buried()
+        one = forgotten.tombstones()
     with buried(connection, telling[0]) as forgotten:
-        other = forgotten.buried()
+        other = forgotten.tombstones()
     assert one.salt != other.salt
     assert not any(set(a.digests) & set(b.digests) for a, b in zip(one.runs, other.runs, strict=True))
     assert not Tombstones(other.salt, frozenset(), one.runs).found(telling[0])

@@ -10,7 +10,7 @@ import pytest
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.search import Searcher
 from state.stores.database.connection import open_database, transaction
 from state.trust import Trust
@@ -37,7 +37,7 @@ def _merge(crystals: Crystals, one: Crystal, other: Crystal) -> bool:
     crystals.upsert([one, other])
     keys = _keys(crystals)
     with transaction(crystals.connection):
-        return Twins(crystals).merge(keys[one.text], keys[other.text])
+        return HiddenDuplicates(crystals).merge(keys[one.text], keys[other.text])
 
 
 def _row(crystals: Crystals, crystal: Crystal) -> sqlite3.Row:
@@ -58,7 +58,7 @@ def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> N
     survivor, twin = crystals.get([SAID.id, AGAIN.id])
     assert survivor == replace(SAID, parents=(AGAIN.id,), last_accessed_at=AGAIN.created_at)
     assert twin == replace(AGAIN, lifecycle=Lifecycle.ARCHIVED)
-    assert Twins(crystals).survivors(_keys(crystals).values()) == {2: 1}
+    assert HiddenDuplicates(crystals).survivors(_keys(crystals).values()) == {2: 1}
     assert crystals.count() == 2
 
 
@@ -80,7 +80,7 @@ def test_who_stood_for_one_that_steps_back_stands_behind_the_new_survivor(crysta
     assert _merge(crystals, SAID, AGAIN)
     word = replace(SAID, text="Ada really prefers tea over coffee in the morning", trust=Trust.OWNER)
     assert _merge(crystals, SAID, word)
-    assert Twins(crystals).survivors(_keys(crystals).values()) == {1: 3, 2: 3}
+    assert HiddenDuplicates(crystals).survivors(_keys(crystals).values()) == {1: 3, 2: 3}
     assert not _merge(crystals, AGAIN, word)
 
 
@@ -88,7 +88,7 @@ def test_what_a_pointer_leads_to_is_not_merged_away_whether_it_stands_or_not(cry
     crystals.upsert([SAID, AGAIN])
     _point(crystals, AGAIN, standing=False)
     assert _merge(crystals, SAID, AGAIN)
-    assert Twins(crystals).survivors((1, 2)) == {1: 2}
+    assert HiddenDuplicates(crystals).survivors((1, 2)) == {1: 2}
 
 
 def test_two_that_pointers_lead_to_both_stay(crystals: Crystals) -> None:
@@ -167,7 +167,7 @@ def test_a_twin_is_found_alone_where_its_survivor_does_not_pass(crystals: Crysta
 
 
 def test_every_vector_waits_to_be_compared_once(crystals: Crystals) -> None:
-    twins, embedder = Twins(crystals), BagOfWords()
+    twins, embedder = HiddenDuplicates(crystals), BagOfWords()
     crystals.upsert([SAID, AGAIN])
     assert twins.waiting(9) == []
     crystals.vectors.embed_pending(embedder)
@@ -207,5 +207,5 @@ def test_twins_of_a_task_are_expected_to_be_skills(crystals: Crystals) -> None:
     assert skills.refresh() is None
     crystals.vectors.embed_pending(BagOfWords())
     with transaction(crystals.connection):
-        Twins(crystals).compared([1])
+        HiddenDuplicates(crystals).compared([1])
     assert skills.refresh() == 0

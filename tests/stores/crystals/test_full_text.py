@@ -94,13 +94,13 @@ def test_no_string_is_read_as_syntax(word: str) -> None:
 def test_hostile_words_are_text(connection: sqlite3.Connection, word: str) -> None:
     _write(connection, "text words or near", "a")
     lexical.nearest(connection, [word, "near"], 5)
-    lexical.held(connection, [word], [1, 2])
+    lexical.matching_words(connection, [word], [1, 2])
     assert lexical.frequency(connection, [word])[word] in (0, 1)
 
 
 def test_the_words_held_are_bits_in_the_order_in_which_they_were_asked(connection: sqlite3.Connection) -> None:
     _write(connection, "canary", "canary cluster", "cluster", "neither")
-    assert lexical.held(connection, ["canary", "cluster"], [1, 2, 4]) == {1: 0b01, 2: 0b11}
+    assert lexical.matching_words(connection, ["canary", "cluster"], [1, 2, 4]) == {1: 0b01, 2: 0b11}
 
 
 def test_a_condition_is_a_condition_on_crystals(connection: sqlite3.Connection) -> None:
@@ -110,13 +110,13 @@ def test_a_condition_is_a_condition_on_crystals(connection: sqlite3.Connection) 
 
 def test_frequent_words_are_left_out_once_the_rarer_ones_cost_enough() -> None:
     many = lexical.MAX_POSTINGS
-    assert lexical.affordable({"common": many, "rare": 1, "nowhere": 0}) == ["rare"]
-    assert lexical.affordable({"some": many // 2, "rare": 1}) == ["rare", "some"]
+    assert lexical.within_budget({"common": many, "rare": 1, "nowhere": 0}) == ["rare"]
+    assert lexical.within_budget({"some": many // 2, "rare": 1}) == ["rare", "some"]
 
 
 def test_the_rarest_word_is_asked_for_however_frequent_it_is() -> None:
-    assert lexical.affordable({"very common": 10**6, "common": 10**5}) == ["common"]
-    assert lexical.affordable({"nowhere": 0}) == []
+    assert lexical.within_budget({"very common": 10**6, "common": 10**5}) == ["common"]
+    assert lexical.within_budget({"nowhere": 0}) == []
 
 
 def test_an_index_that_lost_a_crystal_is_behind_and_torn_until_it_is_rebuilt(connection: sqlite3.Connection) -> None:

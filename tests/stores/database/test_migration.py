@@ -16,7 +16,7 @@ from state.errors import StorageError
 from state.signals.curiosity import Cause
 from state.signals.hormones import Baselines
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.duplicates import Twins
+from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.connection import (
     MIGRATIONS,
@@ -95,8 +95,8 @@ def test_a_database_of_version_1_keeps_everything_and_knows_when_its_crystals_fa
                 assert moments[key] == to_text(moment)
                 if crystal.lifecycle is not Lifecycle.FROZEN:
                     assert strength(crystal, from_text(moments[key])) < FADED_STRENGTH
-            assert Twins(crystals).waiting(99) == [key for key in found if key % 2]
-            assert Twins(crystals).survivors(found) == {}
+            assert HiddenDuplicates(crystals).waiting(99) == [key for key in found if key % 2]
+            assert HiddenDuplicates(crystals).survivors(found) == {}
             questions = Questions(connection)
             assert [(gap.question, gap.times) for gap in questions.open(5)] == [("Why?", 3)]
             assert questions.to_ask(5) == []

@@ -19,7 +19,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Questions
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import MIGRATIONS, open_database, to_text
-from state.stores.database.tombstones import Forgotten, buried_in
+from state.stores.database.tombstones import TombstoneStore, tombstones_in
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 from tests.support.in_memory import trial
@@ -39,9 +39,9 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture
-def forgotten(connection: sqlite3.Connection) -> Forgotten:
-    forgotten = Forgotten(connection)
-    forgotten.bury_target(Target.of(SECRET), AT)
+def forgotten(connection: sqlite3.Connection) -> TombstoneStore:
+    forgotten = TombstoneStore(connection)
+    forgotten.block(Target.of(SECRET), AT)
     return forgotten
 
 
@@ -63,7 +63,7 @@ def statements(connection: sqlite3.Connection, crystals: list[Crystal]) -> int:
 
 @pytest.mark.parametrize("origin", list(Origin))
 def test_whoever_writes_a_crystal_it_is_written_without(
-    connection: sqlite3.Connection, forgotten: Forgotten, origin: Origin
+    connection: sqlite3.Connection, forgotten: TombstoneStore, origin: Origin
 ) -> None:
     crystals = Crystals(connection)
     assert crystals.upsert([crystal(HELD, origin), crystal(SECRET, origin), crystal("Rex barks", origin)]) == 2
@@ -73,7 +73,7 @@ def test_whoever_writes_a_crystal_it_is_written_without(
     assert connection.execute("SELECT count(*) FROM words WHERE words MATCH 'vault'").fetchone()[0] == 0
 
 
-def test_what_stands_beside_a_text_goes_too(connection: sqlite3.Connection, forgotten: Forgotten) -> None:
+def test_what_stands_beside_a_text_goes_too(connection: sqlite3.Connection, forgotten: TombstoneStore) -> None:
     Crystals(connection).upsert(
         [replace(crystal("Miez is a cat"), context=f"Notes / {SECRET}", speaker=SECRET, session=SECRET)]
     )
@@ -85,8 +85,8 @@ def test_what_stands_beside_a_text_goes_too(connection: sqlite3.Connection, forg
 def test_a_long_text_is_known_by_most_of_its_words_and_by_eight_where_it_is_cut(
     connection: sqlite3.Connection,
 ) -> None:
-    Forgotten(connection).bury_target(Target.of(LONG), AT)
-    found = Forgotten(connection).found
+    TombstoneStore(connection).block(Target.of(LONG), AT)
+    found = TombstoneStore(connection).found
     assert found("and two three four five six seven eight nine ten, he said")
     assert not found("and two three four five six seven eight nine, he said")
     assert found("two three four five six seven eight nine")
@@ -94,7 +94,7 @@ def test_a_long_text_is_known_by_most_of_its_words_and_by_eight_where_it_is_cut(
     assert found("ur four five six seven eight nine ten eleven, he said")
     assert found("He said:\n> two three four five six seven eight nine\nand left")
     assert not found("four five six seven eight nine ten, he said")
-    assert Forgotten(connection).lift(Target.of(LONG))
+    assert TombstoneStore(connection).unblock(Target.of(LONG))
     assert not found(LONG)
 
 
@@ -102,7 +102,7 @@ def test_while_nothing_is_forgotten_a_thousand_texts_are_one_question(connection
     assert statements(connection, [crystal(f"text {number}") for number in range(1_000)]) == 1
 
 
-def test_with_something_forgotten_it_is_read_once(connection: sqlite3.Connection, forgotten: Forgotten) -> None:
+def test_with_something_forgotten_it_is_read_once(connection: sqlite3.Connection, forgotten: TombstoneStore) -> None:
     crystals = Crystals(connection)
     crystals.upsert([crystal("first")])
     asked: list[str] = []
@@ -117,56 +117,56 @@ def test_with_something_forgotten_it_is_read_once(connection: sqlite3.Connection
 def test_another_connection_is_heard_of_at_once_and_a_trial_is_not(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with closing(open_database(path)) as one, closing(open_database(path)) as other:
-        here, there = Forgotten(one), Forgotten(other)
+        here, there = TombstoneStore(one), TombstoneStore(other)
         assert not here.any()
-        there.bury_target(Target.of(SECRET), AT)
+        there.block(Target.of(SECRET), AT)
         assert here.found(HELD)
         with trial(other):
-            there.bury_target(Target.of("Rex"), AT)
+            there.block(Target.of("Rex"), AT)
             assert there.found("Rex")
         assert not there.found("Rex")
         with trial(other):
-            assert there.lift(Target.of(SECRET))
+            assert there.unblock(Target.of(SECRET))
             assert not there.any()
         assert there.found(HELD)
-        assert there.lift(Target.of(SECRET))
+        assert there.unblock(Target.of(SECRET))
         assert not here.any()
-        assert buried_in(path).found(HELD) == ()
+        assert tombstones_in(path).found(HELD) == ()
 
 
 def test_what_a_session_buried_is_known_as_it_was_and_in_no_other_text(connection: sqlite3.Connection) -> None:
-    forgotten = Forgotten(connection)
-    forgotten.bury([SECRET], AT)
+    forgotten = TombstoneStore(connection)
+    forgotten.block_texts([SECRET], AT)
     assert forgotten.holds(f" {SECRET}\n")
     assert forgotten.among([SECRET, HELD]) == {SECRET}
-    assert not forgotten.lift(Target.of(SECRET))  # the owner did not bury it
-    assert forgotten.lift_all_of(SECRET)
+    assert not forgotten.unblock(Target.of(SECRET))  # the owner did not bury it
+    assert forgotten.unblock_all_of(SECRET)
     assert not forgotten.any()
 
 
 def test_a_word_and_a_text_of_one_word_are_two_tombstones(connection: sqlite3.Connection) -> None:
-    forgotten = Forgotten(connection)
-    forgotten.bury(["vault"], AT)
-    forgotten.bury_target(Target.of("vault"), AT)
-    assert forgotten.lift(Target.of("vault"))
+    forgotten = TombstoneStore(connection)
+    forgotten.block_texts(["vault"], AT)
+    forgotten.block(Target.of("vault"), AT)
+    assert forgotten.unblock(Target.of("vault"))
     assert not forgotten.holds("a vault")
     assert forgotten.holds("vault")
 
 
-def test_figures_are_told_once(forgotten: Forgotten) -> None:
+def test_figures_are_told_once(forgotten: TombstoneStore) -> None:
     forgotten.count(3)
     assert (forgotten.withheld(), forgotten.withheld_lately()) == (3, 3)
     forgotten.count()
     assert (forgotten.withheld(), forgotten.withheld_lately(), forgotten.withheld_lately()) == (4, 1, 0)
 
 
-def test_no_question_holds_it_until_it_is_lifted(connection: sqlite3.Connection, forgotten: Forgotten) -> None:
+def test_no_question_holds_it_until_it_is_lifted(connection: sqlite3.Connection, forgotten: TombstoneStore) -> None:
     questions = Questions(connection)
     asked = f"Is it so that {SECRET}?"
     questions.raise_(asked, Cause.MISS, AT)
     assert not questions.dispute(asked, "1", "2", AT)
     assert questions.open(9) == []
-    forgotten.lift(Target.of(SECRET))
+    forgotten.unblock(Target.of(SECRET))
     questions.raise_(asked, Cause.MISS, AT)
     assert [gap.question for gap in questions.open(9)] == [asked]
 
@@ -176,7 +176,7 @@ def test_no_skill_is_named_after_it(connection: sqlite3.Connection) -> None:
     Crystals(connection).upsert(replace(task, session=session) for session in "abcd")
     skills = Skills(connection)
     (skill,) = skills.known(9)
-    Forgotten(connection).bury_target(Target.of(skill.pattern), AT)
+    TombstoneStore(connection).block(Target.of(skill.pattern), AT)
     assert skills.known(9) == []
     assert skills.refresh() == 0
     assert connection.execute("SELECT count(*) FROM skills").fetchone()[0] == 0
@@ -194,7 +194,7 @@ def _item(content: str) -> Item:
 
 
 def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
-    connection: sqlite3.Connection, forgotten: Forgotten
+    connection: sqlite3.Connection, forgotten: TombstoneStore
 ) -> None:
     sessions, session = _session(connection)
     items = [
@@ -221,28 +221,28 @@ def test_an_item_that_leaves_takes_no_more_than_the_rest_into_the_archive(
     assert found == []
     assert sessions.find("s").held == 0  # type: ignore[union-attr]
     # A tombstone of its own would outlive the owner's.
-    assert forgotten.lift(Target.of(SECRET))
+    assert forgotten.unblock(Target.of(SECRET))
     assert not forgotten.any()
 
 
 def test_what_a_session_buried_may_stay_in_the_archive_of_another(connection: sqlite3.Connection) -> None:
-    Forgotten(connection).bury(["Bello"], AT)
+    TombstoneStore(connection).block_texts(["Bello"], AT)
     sessions, session = _session(connection)
     item = sessions.items.add(session, _item("Bello"), lambda _: "an id")
     sessions.items.leave(session, [(item, "full", False)], AT)
     assert [one.content for one in list(sessions.archive.search("bello"))] == ["Bello"]
 
 
-def test_it_goes_through_json_and_back(forgotten: Forgotten) -> None:
-    buried = forgotten.buried()
+def test_it_goes_through_json_and_back(forgotten: TombstoneStore) -> None:
+    buried = forgotten.tombstones()
     assert decode(type(buried), encode(buried)) == buried
     assert SECRET.split()[1] not in json.dumps(encode(buried))
 
 
 def test_a_database_that_is_none_or_is_not_there_hides_nothing(tmp_path: Path) -> None:
-    assert not buried_in(tmp_path / "state.db")
+    assert not tombstones_in(tmp_path / "state.db")
     (tmp_path / "state.db").write_bytes(b"no database")
-    assert not buried_in(tmp_path / "state.db")
+    assert not tombstones_in(tmp_path / "state.db")
 
 
 def _version_3(path: Path) -> None:
@@ -270,13 +270,13 @@ def test_the_third_migration_is_what_the_third_version_wrote() -> None:
 def test_a_database_of_version_3_forgets_on_and_more(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     _version_3(path)
-    assert not buried_in(path)  # read beside its owner, who has not migrated it: nothing fails
+    assert not tombstones_in(path)  # read beside its owner, who has not migrated it: nothing fails
     for _ in range(2):
         with closing(open_database(path)) as connection:
-            forgotten = Forgotten(connection)
+            forgotten = TombstoneStore(connection)
             assert forgotten.holds("never again")
             assert not forgotten.holds("it is never again so")
-            forgotten.bury_target(Target.of(SECRET), AT)
+            forgotten.block(Target.of(SECRET), AT)
             assert forgotten.found(HELD)
             assert Crystals(connection).by_keys([1])[1].text == "an old memory"
             assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"

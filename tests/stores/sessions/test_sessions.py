@@ -35,7 +35,7 @@ def sessions(tmp_path: Path) -> Iterator[Sessions]:
 def add(sessions: Sessions, session: Session, **fields: Any) -> Item:
     """An item of this session, whose id nobody else has."""
     new = item(session=session.id, **fields)
-    return sessions.items.add(session, new, lambda _: f"{session.id} {sessions.shelf(session).count} {new.content}")
+    return sessions.items.add(session, new, lambda _: f"{session.id} {sessions.view(session).count} {new.content}")
 
 
 def now_so(sessions: Sessions, session: Session) -> Session:
@@ -97,7 +97,7 @@ def test_the_shelf_hands_out_what_a_sorted_list_would(given_: list[tuple[Any, ..
             if state != "archived":
                 kept.append(sessions.items.find(session, made.id))
         wanted = ListShelf([one for one in kept if one is not None])
-        shelf = sessions.shelf(session)
+        shelf = sessions.view(session)
         assert (shelf.count, shelf.tokens) == (wanted.count, wanted.tokens)
         assert shelf.step == max((draft[3] for draft in given_), default=0)
         for order in Order:
@@ -110,7 +110,7 @@ def test_a_shelf_of_many_is_handed_out_whole_and_read_no_further_than_needed(ses
     with transaction(sessions.connection):
         for number in range(2_500):
             add(sessions, session, content=f"n{number}", created_at=START + timedelta(seconds=number % 7))
-    shelf = sessions.shelf(session)
+    shelf = sessions.view(session)
     for order in (Order.OLDEST, Order.NEWEST, Order.LEAST_IMPORTANT, Order.MOST_IMPORTANT, Order.FIRST_IN):
         assert len({one.seq for one in shelf.items(order)}) == 2_500
     said: list[str] = []
@@ -134,7 +134,7 @@ def test_four_times_the_items_are_handed_out_for_about_four_times_the_work(
         with transaction(sessions.connection):
             for number in range(now_so(sessions, session).held, count):
                 add(sessions, session, content=f"n{number}", created_at=START + timedelta(seconds=number % 7))
-        shelf = sessions.shelf(now_so(sessions, session))
+        shelf = sessions.view(now_so(sessions, session))
         steps[0] = 0
         sessions.connection.set_progress_handler(step, 100)
         for order in (Order.OLDEST, Order.MOST_IMPORTANT, Order.FIRST_IN):
@@ -153,7 +153,7 @@ def test_every_order_comes_out_of_an_index_and_is_never_sorted(sessions: Session
         add(sessions, session, content=f"n{number}", expires_at=START)
     said: list[str] = []
     sessions.connection.set_trace_callback(said.append)
-    list(sessions.shelf(session).items(order, LIVE))
+    list(sessions.view(session).items(order, LIVE))
     sessions.connection.set_trace_callback(None)
     statements = [one for one in said if "FROM items" in one]
     assert len(statements) == 2  # the first look, and the one that goes on behind it
@@ -224,8 +224,8 @@ def test_the_salt_of_tombstones_is_the_databases_own(tmp_path: Path) -> None:
         with closing(open_database(tmp_path / name)) as connection:
             forgotten = Sessions(connection).forgotten
             assert not forgotten.holds("the text")
-            forgotten.bury(["the text"], START)
-            forgotten.bury(["the text"], START)
+            forgotten.block_texts(["the text"], START)
+            forgotten.block_texts(["the text"], START)
             assert forgotten.holds("the text")
             assert not forgotten.holds("another text")
             digests += [row["digest"] for row in connection.execute("SELECT digest FROM forgotten")]
@@ -251,7 +251,7 @@ def test_a_look_that_was_broken_off_does_not_keep_others_from_writing(sessions: 
         add(sessions, session, content=f"n{number}")
     with closing(open_database(tmp_path / "state.db")) as connection:
         other = Sessions(connection)
-        look = sessions.shelf(session).items(Order.OLDEST)
+        look = sessions.view(session).items(Order.OLDEST)
         next(look)
         add(other, session, content="by another process")
         add(sessions, session, content="and by this one")

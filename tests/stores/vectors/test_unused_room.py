@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from state.stores.vectors.chroma import Found
-from state.stores.vectors.sealed_folder import IndexFolder
-from state.stores.vectors.unused_room import blank_rest
+from state.stores.vectors.sealed_folder import IndexFolder, blank_rest
 from tests.stores.vectors.test_chroma import Arrays, opened_and_closed, vectors
 
 GARBAGE = b"the launch crew is 7731 blue; "
