@@ -1,1 +1,1 @@
-"""told."""
+"""Secrets that are told: known by the words beside them, in settings, tables and sentences of fifteen languages."""

@@ -37,12 +37,6 @@ from tests.support.scripted_model import Script, ScriptedModel
 from tests.support.working import SECRET, add, contents, deeds, unredacted, working
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "w") as opened:
-        yield opened
-
-
 @contextmanager
 def asking(root: Path, model: ScriptedModel) -> Iterator[Store]:
     """The stores of a workspace whose dreams ask this model."""

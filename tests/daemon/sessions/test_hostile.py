@@ -1,7 +1,6 @@
 """Ids and contents that somebody chose to do harm with are data: kept as they are, or refused in words."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from daemon import sessions
 from daemon.workspace.stores import Store
 from state.codec import plain
 from state.errors import NotFoundError, UsageError
-from tests.support.working import AT, HOUR, SECOND, add, contents, working, written
+from tests.support.working import AT, HOUR, SECOND, add, contents, written
 
 NAMES = (
     "../../x",
@@ -51,12 +50,6 @@ CONTENTS = (
     " ",
     "\ud7ff\ue000\U0010ffff",
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "w") as opened:
-        yield opened
 
 
 def test_hostile_session_ids_are_data_and_no_two_are_one(store: Store, tmp_path: Path) -> None:

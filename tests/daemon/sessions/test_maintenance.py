@@ -1,20 +1,10 @@
 """Maintenance on a clock that the test holds: what is due, what is promoted before it is dropped, what is free."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
-
-import pytest
 
 from daemon import sessions
 from daemon.workspace.stores import Store
-from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, everything, working, written
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "w") as opened:
-        yield opened
+from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, everything, written
 
 
 def test_a_ttl_session_is_cleaned_every_five_minutes_and_not_between(store: Store) -> None:

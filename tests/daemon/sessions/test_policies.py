@@ -1,7 +1,5 @@
 """The other three policies through the calls: who leaves, where they go, and that the limits hold."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,15 +23,8 @@ from tests.support.working import (
     deeds,
     everything,
     undreamt,
-    working,
     written,
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "w") as opened:
-        yield opened
 
 
 def fill(store: Store, count: int, **given: Any) -> list[str]:

@@ -27,12 +27,6 @@ from tests.support.working import (
 )
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "w") as opened:
-        yield opened
-
-
 @contextmanager
 def crystals_failing(store: Store, condition: str = "TRUE") -> Iterator[None]:
     """No crystal for which the condition holds can be written."""

@@ -1,8 +1,7 @@
 """The fifteen working_memory_* calls, under the `ttl` policy: each rule from both sides."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -11,16 +10,10 @@ from daemon.sessions import answers as values
 from daemon.workspace.stores import Store
 from state.errors import ExpiredError, NotFoundError, UsageError
 from state.sessions.page import Wanted
-from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, undreamt, working, written
+from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, undreamt, written
 
 LIFE = {"low": 1, "medium": 4, "high": 12, "critical": 24}
 MICROSECOND = timedelta(microseconds=1)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "w") as opened:
-        yield opened
 
 
 def test_a_new_memory_is_what_the_published_example_shows(store: Store) -> None:
@@ -356,21 +349,6 @@ def test_nothing_is_written_when_something_is_refused(store: Store) -> None:
     assert written(store) == before
 
 
-def test_what_was_softly_forgotten_is_brought_back_and_marked_until_then(store: Store) -> None:
-    id_ = add(store, "hidden for a while")
-    sessions.forget(store, "s", f"id:{id_}", AT)
-    for found in (sessions.list_memories(store, "s", AT), sessions.search(store, "s", AT)):
-        assert [one.state for one in found.memories] == ["hidden"]
-    assert sessions.get(store, "s", id_, AT).state == "hidden"
-    assert sessions.remember(store, "s", AT).count == 0
-    back = sessions.restore(store, "s", id_, AT)
-    assert (back.restored, back.memory.state, back.memory.state_reason) == (True, "live", "")
-    assert contents(sessions.remember(store, "s", AT)) == ["hidden for a while"]
-    assert deeds(store)[-2:] == [("hidden", "id"), ("restored", "id")]
-    assert sessions.restore(store, "s", id_, AT).restored
-    assert len(deeds(store)) == 4
-
-
 LISTS: dict[str, Callable[[Store, Wanted], values.Memories | values.SearchResult | values.Recalled]] = {
     "list": lambda store, wanted: sessions.list_memories(store, "s", AT, wanted=wanted),
     "export": lambda store, wanted: sessions.export(store, "s", wanted),
@@ -378,32 +356,3 @@ LISTS: dict[str, Callable[[Store, Wanted], values.Memories | values.SearchResult
     "remember": lambda store, wanted: sessions.remember(store, "s", AT, wanted=wanted),
     "recall": lambda store, wanted: sessions.recall(store, "s", "item", AT, wanted),
 }
-
-
-@pytest.mark.parametrize("name", LISTS)
-def test_the_pages_of_a_list_are_the_list(store: Store, name: str) -> None:
-    for number in range(7):
-        add(store, f"item {number}", now=AT + number * MINUTE)
-    if name == "recall":
-        sessions.clear_session(store, "s", AT)
-    whole = LISTS[name](store, Wanted()).memories
-    assert len(whole) == 7
-    read: list[values.Memory] = []
-    cursor = ""
-    while True:
-        part = LISTS[name](store, Wanted(3, cursor))
-        assert len(part.memories) <= 3
-        read += part.memories
-        if part.next_cursor is None:
-            break
-        cursor = part.next_cursor
-    assert tuple(read) == whole
-    with pytest.raises(UsageError, match="cursor: 'gone' is not in this list any more"):
-        LISTS[name](store, Wanted(3, "gone"))
-
-
-def test_a_page_of_long_memories_is_short(store: Store) -> None:
-    for number in range(5):
-        add(store, f"{number}" * 60_000)
-    assert [len(one.content) for one in sessions.list_memories(store, "s", AT, wanted=Wanted(5)).memories] == [60_000]
-    assert sessions.list_memories(store, "s", AT).count == 5

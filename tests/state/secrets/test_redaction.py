@@ -6,7 +6,6 @@ import gc
 import hashlib
 import json
 import random
-import re
 import string
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import uuid
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mnemonic import Mnemonic
 
 from state.secrets.redaction import redact
 from tests.support.long_variants import spread
@@ -342,73 +340,3 @@ def test_four_times_the_length_costs_four_times_the_time(unit: str) -> None:
 
 
 # Settings: the syntax tells what is a value, whatever it looks like.
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "ENCRYPTION_KEY=⟦{base64}⟧\nLOG_LEVEL=info",
-        "CONSUL_HTTP_TOKEN=⟦{uuid}⟧\nNOMAD_ADDR=http://a.test",
-        "./config.sh --url https://a.test/x --token ⟦{capitals}⟧ --unattended",
-        'redcap_token <- "⟦{capitals}⟧"',
-        "AppSecret ⟦{hex}⟧",
-        "安全密钥 ⟦{hex}⟧",
-        '<string name="backend_secret">⟦{hex}⟧</string>',
-        "<Kennwort>⟦Steuer.Fuchs⟧</Kennwort>",
-        "<String><Key>Password</Key><Value>⟦Flieder im Mai⟧</Value></String>",
-        "db.user=app\ndb.password=⟦pixel.hedgehog⟧\ndb.port=1",
-        "bindpw ⟦kelp-reader⟧\nbinddn cn=a",
-        "kind: Secret\ndata:\n  user: ⟦bWFybWFsYWRl⟧\n",
-        "acme_live_sk_⟦{mixed}⟧",
-        "user      password\nada       ⟦kartoffel⟧\nbob       ⟦Blumen.topf⟧",
-        "name,login_uri,login_password\nshop,a.test,⟦Strandkorb.blau⟧",
-        'new mysqli("db", "app", "⟦kartoffel⟧", "shop")',
-        'WiFi.begin("home", "⟦kartoffel⟧");',
-        "jwt.sign(payload, '⟦lighthouse-keeper-42⟧')",
-        "htpasswd -nb ada ⟦kartoffel⟧",
-        "steamcmd +login ada ⟦kartoffel⟧ +quit",
-        "wallet.json: [⟦{numbers}⟧]",
-    ],
-)
-def test_the_value_of_a_setting_goes(frame: str) -> None:
-    text = frame.format(
-        base64=base64.b64encode(random.Random(3).randbytes(32)).decode(),
-        uuid=uuid.UUID(int=7**40),
-        capitals=drawn(29, string.ascii_uppercase + string.digits),
-        hex=drawn(40, "0123456789abcdef"),
-        mixed=drawn(32),
-        numbers=",".join(str(byte) for byte in random.Random(4).randbytes(64)),
-    )
-    redacted = redact(text.replace("⟦", "").replace("⟧", "")).text
-    assert not [secret for secret in re.findall("⟦(.*?)⟧", text) if secret in redacted], redacted
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "password=settings.database.password",
-        "token = request.cookies.session_token",
-        f"public key: {base64.b64encode(random.Random(5).randbytes(32)).decode()}",
-        f"pk_live_{drawn(60)}",
-        f"cache_key_{SHA}",
-        f"request id req_{drawn(24)}",
-        '<string name="password">Password</string>',
-        "session_id: " + str(uuid.UUID(int=5**50)),
-        "kind: ConfigMap\ndata:\n  user: bWFybWFsYWRl\n",
-        "| name | meaning |\n|---|---|\n| db_password | of the database |\n| jwt_secret | thirty characters |",
-        "abandon hope all ye who enter here, for the words of this sentence are all too common",
-        "apple banana cherry orange tomato lemon grape melon peach papaya mango kiwi berries and nuts",
-    ],
-)
-def test_a_setting_that_names_no_secret_stays(text: str) -> None:
-    assert redact(text).text == text
-
-
-@pytest.mark.parametrize("language", Mnemonic.list_languages())
-@pytest.mark.parametrize("strength", [128, 256])
-def test_the_words_of_a_wallet_go_in_every_language_and_layout(language: str, strength: int) -> None:
-    words = Mnemonic(language).to_mnemonic(random.Random(strength).randbytes(strength // 8)).split()
-    for layout in (" ".join(words), "\n".join(f"{number}. {word}" for number, word in enumerate(words, 1))):
-        left = redact(layout).text.replace("[redacted: seed phrase]", "")
-        assert len(left.split()) <= 2, left
-    assert redact(f"wallet: {', '.join(words)}").text == "wallet: [redacted: seed phrase]"

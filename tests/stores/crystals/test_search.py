@@ -1,12 +1,9 @@
-import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
@@ -14,20 +11,11 @@ from state.search.ranking import Filters, Findings
 from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Beside, Searcher
-from state.stores.database.connection import memory_database, open_database
-from state.stores.vectors.chroma import open_index
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
 from tests.support.long_variants import examples
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def crystals(tmp_path: Path) -> Iterator[Crystals]:
-    connection = open_database(tmp_path / "state.db")
-    yield Crystals(connection)
-    connection.close()
 
 
 def _note(text: str, **changes: object) -> Crystal:
@@ -363,49 +351,3 @@ TOPICS = "gate cluster quartz canary replica invoice harbour compost".split()
 sentences = st.lists(st.sampled_from(TOPICS), min_size=2, max_size=6).map(
     lambda words: "the " + " of the ".join(words)
 )
-
-
-@pytest.mark.parametrize("dense", [True, False])
-@given(stored=st.lists(sentences, min_size=20, max_size=40), new=st.lists(sentences, min_size=1, max_size=4))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
-    stored: list[str], new: list[str], *, dense: bool
-) -> None:
-    embedder = BagOfWords() if dense else None
-    with closing(memory_database()) as connection:
-        crystals = Crystals(connection)
-        crystals.upsert(map(_note, stored))
-        leaving = [_note(text, origin=Origin.EVICTED) for text in new]
-        if embedder:
-            crystals.vectors.embed_pending(embedder, 1_000)
-        with closing(Beside(leaving, embedder)) as beside:
-            tried = [Searcher(crystals, embedder, None, beside).rank_of(one.text, one.id, NOW, 3) for one in leaving]
-        crystals.upsert(leaving)
-        if embedder:
-            crystals.vectors.embed_pending(embedder, 1_000)
-        for one, rank in zip(leaving, tried, strict=True):
-            if rank is not None:
-                assert Searcher(crystals, embedder).rank_of(one.text, one.id, NOW, 5) is not None
-
-
-def test_the_same_is_found_through_chromadb(crystals: Crystals, tmp_path: Path) -> None:
-    embedder = BagOfWords()
-    crystals.upsert(_note(f"note {number} on the cluster", session="s", position=number) for number in range(50))
-    crystals.upsert([_note("The canary was drained", session="s", position=50)])
-    crystals.vectors.embed_pending(embedder, 100)
-    index, _ = open_index(tmp_path / "crystals", "crystals", crystals.vectors)
-    try:
-        crystals.vectors.index_pending(index, 100)
-        through_index = Searcher(crystals, embedder, index).search("canary drained", NOW)
-        exact = Searcher(crystals, embedder).search("canary drained", NOW)
-    finally:
-        index.close()
-    assert through_index.hits[0] == exact.hits[0]
-    assert _texts(through_index)[0] == "The canary was drained"
-
-
-def test_a_broken_database_is_not_taken_for_an_empty_one(crystals: Crystals) -> None:
-    crystals.upsert([_note("canary")])
-    crystals.connection.execute("DROP TABLE words")
-    with pytest.raises(sqlite3.OperationalError):
-        Searcher(crystals).search("canary", NOW)

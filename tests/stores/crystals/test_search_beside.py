@@ -1,0 +1,63 @@
+"""Search of what is not in the stores yet, beside what is."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from state.crystals.crystal import Origin
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.search import Beside, Searcher
+from state.stores.database.connection import memory_database
+from state.stores.vectors.chroma import open_index
+from tests.stores.crystals.test_search import NOW, _note, _texts, sentences
+from tests.support.in_memory import BagOfWords
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@given(stored=st.lists(sentences, min_size=20, max_size=40), new=st.lists(sentences, min_size=1, max_size=4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
+    stored: list[str], new: list[str], *, dense: bool
+) -> None:
+    embedder = BagOfWords() if dense else None
+    with closing(memory_database()) as connection:
+        crystals = Crystals(connection)
+        crystals.upsert(map(_note, stored))
+        leaving = [_note(text, origin=Origin.EVICTED) for text in new]
+        if embedder:
+            crystals.vectors.embed_pending(embedder, 1_000)
+        with closing(Beside(leaving, embedder)) as beside:
+            tried = [Searcher(crystals, embedder, None, beside).rank_of(one.text, one.id, NOW, 3) for one in leaving]
+        crystals.upsert(leaving)
+        if embedder:
+            crystals.vectors.embed_pending(embedder, 1_000)
+        for one, rank in zip(leaving, tried, strict=True):
+            if rank is not None:
+                assert Searcher(crystals, embedder).rank_of(one.text, one.id, NOW, 5) is not None
+
+
+def test_the_same_is_found_through_chromadb(crystals: Crystals, tmp_path: Path) -> None:
+    embedder = BagOfWords()
+    crystals.upsert(_note(f"note {number} on the cluster", session="s", position=number) for number in range(50))
+    crystals.upsert([_note("The canary was drained", session="s", position=50)])
+    crystals.vectors.embed_pending(embedder, 100)
+    index, _ = open_index(tmp_path / "crystals", "crystals", crystals.vectors)
+    try:
+        crystals.vectors.index_pending(index, 100)
+        through_index = Searcher(crystals, embedder, index).search("canary drained", NOW)
+        exact = Searcher(crystals, embedder).search("canary drained", NOW)
+    finally:
+        index.close()
+    assert through_index.hits[0] == exact.hits[0]
+    assert _texts(through_index)[0] == "The canary was drained"
+
+
+def test_a_broken_database_is_not_taken_for_an_empty_one(crystals: Crystals) -> None:
+    crystals.upsert([_note("canary")])
+    crystals.connection.execute("DROP TABLE words")
+    with pytest.raises(sqlite3.OperationalError):
+        Searcher(crystals).search("canary", NOW)
