@@ -15,7 +15,7 @@ from state.document.document import (
     is_title,
     placeholder_of,
 )
-from state.document.markdown import marker_of
+from state.document.markdown import is_stamp, marker_of
 from state.text.words import normalise
 
 _CLEAR_ABOVE_TITLE = Edit(None)
@@ -68,8 +68,19 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
     if edit.new is None:
         return _without(part, places, newline)
     first, blocks = min(places), list(part.blocks)
-    blocks[first] = _in_place_of(blocks[first], edit.new, newline)
-    return _without(replace(part, blocks=tuple(blocks)), [i for i in places if i != first], newline)
+    old = blocks[first]
+    blocks[first] = _in_place_of(old, edit.new, newline)
+    part = _without(replace(part, blocks=tuple(blocks)), [i for i in places if i != first], newline)
+    return _apart(part, first, newline) if is_stamp(old.raw) else part
+
+
+def _apart(part: Part, place: int, newline: str) -> Part:
+    """A stamp is a line wherever it stands; what comes in its place keeps off the paragraph below."""
+    below = part.blocks[place + 1 : place + 2]
+    if not any(block.content and marker_of(block.raw.lstrip()) is None for block in below):
+        return part
+    blank = Block(newline, content=False)
+    return replace(part, blocks=(*part.blocks[: place + 1], blank, *part.blocks[place + 1 :]))
 
 
 def _in_place_of(old: Block, text: str, newline: str) -> Block:
@@ -77,7 +88,7 @@ def _in_place_of(old: Block, text: str, newline: str) -> Block:
     indent = old.raw[: len(old.raw) - len(old.raw.lstrip(" \t"))]
     marker = marker_of(old.raw.lstrip().partition("\n")[0])
     paragraph = Block(text + newline, content=True)
-    if marker is None and paragraph.text == text:
+    if marker is None and paragraph.text == text and not is_stamp(old.raw):
         return paragraph
     return Block((indent if marker else "") + item(text, newline, marker or "-"), content=True)
 

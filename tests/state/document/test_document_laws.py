@@ -172,8 +172,14 @@ def test_an_edit_changes_only_what_it_names(case: tuple[Document, Edit]) -> None
         assert found == kept
 
 
+STAMPED = "## Crystal Pointers\n- a\n_Last dream: never | Mood: calm_\n{}- b\n"
+INSTEAD = Edit(SectionName.POINTERS, ("_Last dream: never | Mood: calm_",), "Anna")
+
+
 @examples(500)
 @given(documents_and_edits())
+@example((complete(parse(STAMPED.format(""))), INSTEAD))
+@example((complete(parse(STAMPED.format("more\n"))), INSTEAD))
 def test_an_edited_document_is_read_as_it_was_written(case: tuple[Document, Edit]) -> None:
     document, edit = case
     after, _ = edited(document, [edit])
