@@ -44,12 +44,13 @@ class AccessMiddleware:
         answer = _SafeSend(send)
         try:
             refused = self._refusal(scope)
+            if refused is not None and refused.status == 413:
+                await _drain(receive)
             body = b"" if refused else await _read_body(receive, self._body_bytes)
             if isinstance(body, ErrorResponse):
                 refused = body
             if refused is not None:
                 if refused.status == 413:
-                    await _drain(receive)
                     refused = _as_json_rpc(refused, scope["path"])
                 await refused.response()(scope, receive, answer.send)
             elif isinstance(body, bytes):
@@ -96,7 +97,7 @@ class _SafeSend:
 
 
 async def _read_body(receive: "Receive", most: int) -> bytes | ErrorResponse | None:
-    """The whole body; the refusal when it is too large; None when the client has gone."""
+    """The whole body; the refusal when it is too large, once all was read; None when the client has gone."""
     body = bytearray()
     while True:
         message = await receive()
@@ -104,6 +105,8 @@ async def _read_body(receive: "Receive", most: int) -> bytes | ErrorResponse | N
             return None
         body += message.get("body", b"")
         if len(body) > most:
+            if message.get("more_body", False):
+                await _drain(receive)
             return _too_large(most)
         if not message.get("more_body", False):
             return bytes(body)

@@ -170,6 +170,7 @@ def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -
 def test_a_database_that_is_spoilt_while_it_is_served_is_told_and_can_be_mended(home: Home, when: str) -> None:
     spoilt, fine = home.workspace("spoilt"), home.workspace("fine")
     with home.serving() as daemon:
+        daemon.until(lambda: len(daemon.events("workspace_adopted")) == 2)
         if when == "in use":
             daemon.found(spoilt, "anything")
         for path in spoilt.state.glob("state.db*"):

@@ -124,6 +124,7 @@ def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_i
             until(lambda: model.count == 1 or person.poll() is not None)
             with home.serving() as daemon:
                 assert daemon.kept(other)["problem"] is None
+                daemon.until(lambda: daemon.kept(workspace)["problem"] is not None)
                 problem = daemon.kept(workspace)["problem"]
                 assert f"is held by process {person.pid} ('dreamd dream'" in problem["what"]
                 assert f"process {person.pid}" in home.dreamd("status").out

@@ -273,7 +273,8 @@ def _sample(chance: random.Random, told: dict[str, Any], named: dict[str, Any]) 
         "boolean": chance.random() < 0.5,
         "object": {chance.choice(words): chance.choice(words)},
     }
-    return samples.get(told.get("type", ""))
+    kind = told.get("type", "")
+    return samples.get(chance.choice(kind) if isinstance(kind, list) else kind)
 
 
 def _query(chance: random.Random, fields: list[tuple[str, str]]) -> str:

@@ -44,15 +44,19 @@ def test_a_daemon_keeps_no_foreign_workspace_and_outlives_its_own_ones(good: Pat
             http={"port": free_port()},
         )
         with home.serving() as daemon:
-            household = home.client.get("/v1/workspaces")
-            refused = {one["root"] for one in household["workspaces"] if one["problem"] is not None}
-            listed = {one["root"] for one in household["workspaces"]}
-            assert {str(root) for root in foreign} & (listed - refused) == set()
+
+            def taken() -> set[str]:
+                """The foreign ones that it has not refused (yet)."""
+                listed = home.client.get("/v1/workspaces")["workspaces"]
+                return {str(root) for root in foreign} & {one["root"] for one in listed if one["problem"] is None}
+
+            daemon.until(lambda: not taken())
             token = home.token.read_text(encoding="utf-8").strip()
             for path in ("/v1/workspaces", "/v1/status", "/metrics"):
                 _, said = over_tcp(port_of(daemon), path, token)
                 assert OUTSIDE not in said
-            status, _ = over_tcp(port_of(daemon), f"/v1/workspaces/{household['workspaces'][0]['name']}/status")
+            name = home.client.get("/v1/workspaces")["workspaces"][0]["name"]
+            status, _ = over_tcp(port_of(daemon), f"/v1/workspaces/{name}/status")
             assert status == 401
             assert json.loads(home.dreamd("status", "--json").out)["daemon"]["pid"] == daemon.process.pid
             daemon.terminated()

@@ -70,21 +70,25 @@ def storage_errors(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise NotFoundError(f"{path}: no such file or folder", "check the path or run 'dreamd init'") from error
     except OSError as error:
-        raise StorageError(f"{path}: {_advice(error, path)}") from error
+        what, advice = _explained(error, path)
+        raise StorageError(f"{path}: {what}", advice) from error
 
 
-def _advice(error: OSError, path: Path) -> str:
-    advice = {
-        errno.ENOSPC: "the disk is full; free some space and try again",
-        errno.EDQUOT: "the disk quota is used up; free some space and try again",
-        errno.EROFS: "the file system is read-only; remount it for writing or move the workspace",
-        errno.ENOTDIR: "a file stands where a folder should be; move it away",
-        errno.EISDIR: "a folder stands where a file should be; move it away",
-        errno.EXDEV: "memory/ and .dreamd/ are on different file systems; keep the workspace on one",
-        errno.EIO: "the disk reports an error; check it before you go on (dmesg)",
-        errno.EMFILE: "too many open files; raise the limit (ulimit -n)",
-    }
+# What an error of the kernel means to a person, and what to do.
+_MEANINGS = {
+    errno.ENOSPC: ("the disk is full", "free some space and try again"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space and try again"),
+    errno.EROFS: ("the file system is read-only", "remount it for writing or move the workspace"),
+    errno.ENOTDIR: ("a file stands where a folder should be", "move it away"),
+    errno.EISDIR: ("a folder stands where a file should be", "move it away"),
+    errno.EXDEV: ("memory/ and .dreamd/ are on different file systems", "keep the workspace on one"),
+    errno.EIO: ("the disk reports an error", "check it before you go on (dmesg)"),
+    errno.EMFILE: ("too many open files", "raise the limit (ulimit -n)"),
+}
+
+
+def _explained(error: OSError, path: Path) -> tuple[str, str]:
     if error.errno in (errno.EACCES, errno.EPERM):
         folder = path if os.path.isdir(path) else path.parent  # noqa: PTH112 - Path.is_dir may raise here
-        return f"permission denied; give this user the folder (chmod u+rwx '{folder}') and the file (chmod u+rw)"
-    return advice.get(error.errno or 0, f"{error.strerror or error}; run 'dreamd doctor'")
+        return "permission denied", f"give this user the folder (chmod u+rwx '{folder}') and the file (chmod u+rw)"
+    return _MEANINGS.get(error.errno or 0, (error.strerror or str(error), "run 'dreamd doctor'"))

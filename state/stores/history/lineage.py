@@ -65,6 +65,11 @@ class Lineage:
         """The number of the last committed version; 0 before the first."""
         return int(self._connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
 
+    def versions_after(self, number: int) -> list[int]:
+        """The numbers of the later versions, in order."""
+        rows = self._connection.execute("SELECT number FROM versions WHERE number > ? ORDER BY number", (number,))
+        return [int(row["number"]) for row in rows]
+
     def version_of(self, dream: str) -> int | None:
         """The number of the version that this dream committed; None when it did not."""
         row = self._connection.execute("SELECT number FROM versions WHERE dream = ?", (dream,)).fetchone()

@@ -101,7 +101,7 @@ def test_every_operation_answers_the_client_at_the_socket(served: Running, name:
         reply = served.client.call(root, operation, asked, partial(hear, heard))
         assert type(reply) is operation.reply
         if called == "dream_now":
-            assert heard[-1:] == ["commit"]
+            assert heard[-1:] == ["propose"]
     assert served.house.roots[name] == root
 
 

@@ -62,7 +62,7 @@ def test_what_it_cannot_keep_is_repaired_beside_it_and_taken_up_at_once(home: Ho
     breaking.noisy(here.database, random.Random(1))
     os.truncate(here.database, here.database.stat().st_size // 2)
     with home.serving() as daemon:
-        assert daemon.kept(here)["problem"] is not None
+        daemon.until(lambda: daemon.kept(here)["problem"] is not None)
         ended = home.dreamd("doctor", here.root, "--repair")
         assert ended.status == 0, ended
         assert "mended   state.db" in ended.out, ended
