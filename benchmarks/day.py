@@ -219,12 +219,12 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
 
     daemon.workspace.stores.utc_now = time_.now  # before anybody imports it
     from daemon.config.settings import Config
-    from daemon.service import keeper as keeping
+    from daemon.service import keeper
     from daemon.service import scheduler as tending
     from daemon.service.daemon import Daemon
     from state.stores.disk.workspace import init_workspace
 
-    for module in (keeping, tending):
+    for module in (keeper, tending):
         vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic)
     config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": url}})
     workspaces = [init_workspace(place / f"workspace-{number:02}") for number in range(count)]

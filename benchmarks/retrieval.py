@@ -25,7 +25,7 @@ from unittest.mock import patch
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.search import ranking
 from state.search.query import content_words
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
 from state.stores.database.connection import open_database
@@ -144,8 +144,8 @@ def bm25(workspace: Workspace) -> Search:
     connection = workspace.crystals.connection
 
     def search(question: str) -> list[str]:
-        words = lexical.within_budget(lexical.frequency(connection, content_words(question)))
-        order = list(lexical.nearest(connection, words, FIRST))
+        words = full_text.within_budget(full_text.frequency(connection, content_words(question)))
+        order = list(full_text.nearest(connection, words, FIRST))
         found = workspace.crystals.by_keys(order)
         return [found[key].id for key in order]
 

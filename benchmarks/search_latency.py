@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from benchmarks.workload import BEGINNING, Workload
 from state.search.query import content_words
 from state.search.ranking import Filters
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import CANDIDATES, Searcher
 from state.stores.database.connection import open_database
@@ -116,8 +116,8 @@ def measure(store: Filled, size: int) -> list[str]:
     recent = Filters(since=now - timedelta(minutes=7 * size // 20))
 
     def words(query: str) -> dict[int, float]:
-        asked = lexical.within_budget(lexical.frequency(crystals.connection, content_words(query)))
-        return lexical.nearest(crystals.connection, asked, CANDIDATES)
+        asked = full_text.within_budget(full_text.frequency(crystals.connection, content_words(query)))
+        return full_text.nearest(crystals.connection, asked, CANDIDATES)
 
     timed(queries[:20], lambda query: searcher.search(query, now))
     return [

@@ -6,8 +6,7 @@ Programs get all fields over HTTP, under the same names.
 
 from dataclasses import fields
 
-from daemon.api.operations import session_items as items
-from daemon.api.operations import session_memory
+from daemon.api.operations import session_items, session_memory
 from daemon.api.operations.operation import AnyOperation
 from daemon.mcp.tool import Tool
 from daemon.sessions.answers import Memory
@@ -54,11 +53,11 @@ _REPEATABLE = (
     session_memory.reassess,
     session_memory.restore,
     session_memory.sweep,
-    items.promote,
-    items.bulk_promote,
-    items.clear,
-    items.expire,
-    items.relation_add,
+    session_items.promote,
+    session_items.bulk_promote,
+    session_items.clear,
+    session_items.expire,
+    session_items.relation_add,
 )
 _DESTROYING = (session_memory.forget,)
 
@@ -74,11 +73,17 @@ def _tool(operation: AnyOperation) -> Tool:
     )
 
 
-_CORE: tuple[AnyOperation, ...] = (items.add, items.get, items.list_, session_memory.recall, session_memory.close)
+_CORE: tuple[AnyOperation, ...] = (
+    session_items.add,
+    session_items.get,
+    session_items.list_,
+    session_memory.recall,
+    session_memory.close,
+)
 _FOR_PROGRAMS = (session_memory.events, session_memory.preview)
 TOOLSETS: dict[str, tuple[Tool, ...]] = {
     "sessions": tuple(map(_tool, _CORE)),
-    "working_memory": tuple(_tool(one) for one in items.SESSION_ITEMS if one not in _CORE),
+    "working_memory": tuple(_tool(one) for one in session_items.SESSION_ITEMS if one not in _CORE),
     "session_memory": tuple(
         _tool(one) for one in session_memory.SESSION_MINDS if one not in (*_CORE, *_FOR_PROGRAMS)
     ),

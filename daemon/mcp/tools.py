@@ -7,7 +7,7 @@ from daemon.api.operations import AnyOperation
 from daemon.api.operations.dreams import dream_now, dream_status
 from daemon.api.operations.notes import Mood, feel_event, working_memory_note
 from daemon.api.operations.search import memory_bootstrap, memory_search, memory_state, memory_why
-from daemon.mcp import session_replies as mcp_sessions
+from daemon.mcp import session_replies
 from daemon.mcp.replies import (
     Bootstrap,
     DreamSummary,
@@ -106,7 +106,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             mood,
         ),
     ),
-    **mcp_sessions.TOOLSETS,
+    **session_replies.TOOLSETS,
 }
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from daemon.workspace.stores import Store, utc_now
 from state.document.pointer import FIRST
 from state.errors import DreamdError, NotFoundError
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
 from state.stores.vectors.embedder import Unavailable
@@ -164,8 +164,8 @@ def _embeddings(store: Store) -> Iterator[Finding]:
 
 
 def _word_index(store: Store) -> Iterator[Finding]:
-    if lexical.is_torn(store.crystals.connection):
-        lexical.rebuild(store.crystals.connection)
+    if full_text.is_torn(store.crystals.connection):
+        full_text.rebuild(store.crystals.connection)
         yield Finding("word index", Level.WARNING, "was torn; it is rebuilt from the crystals now")
     else:
         yield Finding("word index", Level.OK, "agrees with the crystals")

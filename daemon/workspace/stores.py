@@ -12,7 +12,7 @@ from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexin
 from state.errors import BusyError
 from state.signals.hormones import Baselines
 from state.stores.backup.manifest import remove_unmoved
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.search import Beside, Searcher
@@ -256,8 +256,8 @@ def _opened(
         embedding=embedding,
         indexing=indexing,
     )
-    if owned and lexical.is_behind(connection):
-        lexical.rebuild(connection)
+    if owned and full_text.is_behind(connection):
+        full_text.rebuild(connection)
         store.notice("the word index was rebuilt from state.db")
     if owned and (count := bring_back(connection, disk, workspace.state)):
         store.notice(f"{count} tombstones of what was forgotten were taken from their copy: state.db had lost them")

@@ -15,8 +15,7 @@ from tests.chaos.harm import Blow, Harm
 from tests.chaos.invariants import demand, records, text_of
 from tests.chaos.reader import reading
 from tests.chaos.trial import Trial
-from tests.support import lived
-from tests.support import model_characters as character
+from tests.support import lived, model_characters
 from tests.support.committing import added
 from tests.support.scripted_model import Reply, Script, error
 
@@ -41,8 +40,8 @@ def clocks(trial: Trial) -> None:
 
 
 _REPLIES: tuple[Script | Reply, ...] = (
-    character.good, character.good, character.good,
-    *character.HOSTILE,
+    model_characters.good, model_characters.good, model_characters.good,
+    *model_characters.HOSTILE,
     error(429, headers={"Retry-After": "0"}), error(500), error(400), error(401), Reply(reset=True),
     Reply(content='{"operations": [', stop_after=300), Reply(body=b"<html>welcome</html>", content_type="text/html"),
     Reply(body=b'{"choices": ['), Reply(content=None), Reply(content="late", wait_seconds=30.0),

@@ -1,9 +1,7 @@
 """Honest updates as good models make them: none of them may be refused."""
 
 from state.trust import Trust
-from tests.graphs import honest_changes as changes
-from tests.graphs import honest_reviewed as reviewed
-from tests.graphs import honest_sizes as sizes
+from tests.graphs import honest_changes, honest_reviewed, honest_sizes
 from tests.graphs.honest import Honest
 from tests.graphs.world import (
     BOND,
@@ -205,7 +203,14 @@ TOGETHER = (
 
 HONEST = (
     *(*ADDITIONS, *LANGUAGES, *REVISIONS, *MERGES_AND_EVICTIONS, *TOGETHER),
-    *(*changes.DENSE, *changes.RENAMES, *changes.MOVES, *changes.CONSOLIDATIONS),
-    *(*sizes.YOUNG, *sizes.MIGRATED, *sizes.CODE, *sizes.LONG, *sizes.MANY_AT_ONCE, *sizes.OTHER_LANGUAGES),
-    *reviewed.MERGED,
+    *(*honest_changes.DENSE, *honest_changes.RENAMES, *honest_changes.MOVES, *honest_changes.CONSOLIDATIONS),
+    *(
+        *honest_sizes.YOUNG,
+        *honest_sizes.MIGRATED,
+        *honest_sizes.CODE,
+        *honest_sizes.LONG,
+        *honest_sizes.MANY_AT_ONCE,
+        *honest_sizes.OTHER_LANGUAGES,
+    ),
+    *honest_reviewed.MERGED,
 )

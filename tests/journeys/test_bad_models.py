@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from state.stores.disk.workspace import Workspace
-from tests.support import lived
-from tests.support import model_characters as character
+from tests.support import lived, model_characters
 from tests.support.gallery import KINDS, failing, living, name_of
 from tests.support.long_variants import variants
 from tests.support.planted import LINES, NEWS, altered, copied, lost, planted
@@ -69,24 +68,24 @@ class End:
 
 KEPT = (
     # After the third answer that says nothing usable, the notes that matter are folded in without it.
-    End(character.emptied, 0, 3, news=True),
-    End(character.wrong_ids, 0, 3, news=True),
-    End(character.foreign, 0, 3, news=True),
+    End(model_characters.emptied, 0, 3, news=True),
+    End(model_characters.wrong_ids, 0, 3, news=True),
+    End(model_characters.foreign, 0, 3, news=True),
     # It named the notes as read: they are crystals.
-    End(character.evicting, 0, 3),
-    End(character.eroding, 0, 1),
+    End(model_characters.evicting, 0, 3),
+    End(model_characters.eroding, 0, 1),
     # Answers that cannot be read, or not to their end.
-    End(character.one_word, 4, 3),
-    End(character.prose, 4, 3),
-    End(character.cut_off, 4, 3),
-    End(character.calling, 4, 3),
-    End(character.doubled, 4, 3),
+    End(model_characters.one_word, 4, 3),
+    End(model_characters.prose, 4, 3),
+    End(model_characters.cut_off, 4, 3),
+    End(model_characters.calling, 4, 3),
+    End(model_characters.doubled, 4, 3),
     # Its cost alone reaches the ceiling.
-    End(character.megabyte, 1, 1),
+    End(model_characters.megabyte, 1, 1),
     # Good answers in odd clothes.
-    End(character.tool_json, 0, 1, news=True),
-    End(character.markdown, 0, 1, news=True),
-    End(character.good, 0, 1, news=True),
+    End(model_characters.tool_json, 0, 1, news=True),
+    End(model_characters.markdown, 0, 1, news=True),
+    End(model_characters.good, 0, 1, news=True),
 )
 UNREADABLE = [end for end in KEPT if end.status == 4]
 
@@ -135,12 +134,12 @@ def test_a_good_answer_after_two_bad_ones_is_told_what_was_wrong_with_them(
 ) -> None:
     def improving(request: dict[str, Any], number: int) -> str | dict[str, Any]:
         scripts: tuple[Callable[[dict[str, Any], int], str | dict[str, Any]], ...]
-        scripts = (character.wrong_ids, character.one_word, character.good)
+        scripts = (model_characters.wrong_ids, model_characters.one_word, model_characters.good)
         return scripts[number - 1](request, number)
 
     server, before = serve(improving), lived.document(workspace)
     assert dreamd("dream", workspace.root).status == 0
-    first, second, third = (character.prompt_of(request) for request in server.requests)
+    first, second, third = (model_characters.prompt_of(request) for request in server.requests)
     assert "there is no N900" not in first
     assert "there is no N900" in second
     assert "neither the JSON object" in third
@@ -150,7 +149,7 @@ def test_a_good_answer_after_two_bad_ones_is_told_what_was_wrong_with_them(
 def test_two_equal_bad_answers_do_not_keep_a_good_one_from_being_asked_for(
     workspace: Workspace, dreamd: Caller, serve: Serve
 ) -> None:
-    server = serve(lambda request, number: "ok" if number < 3 else character.good(request, number))
+    server = serve(lambda request, number: "ok" if number < 3 else model_characters.good(request, number))
     before = lived.document(workspace)
     assert dreamd("dream", workspace.root).status == 0
     assert server.count == 3
@@ -159,7 +158,7 @@ def test_two_equal_bad_answers_do_not_keep_a_good_one_from_being_asked_for(
 
 def test_a_busy_provider_is_asked_again(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
     def busy(request: dict[str, Any], number: int) -> Reply | str:
-        return error(429, headers={"Retry-After": "1"}) if number == 1 else character.good(request, number)
+        return error(429, headers={"Retry-After": "1"}) if number == 1 else model_characters.good(request, number)
 
     server, before = serve(busy), lived.document(workspace)
     assert dreamd("dream", workspace.root).status == 0
@@ -198,7 +197,7 @@ def test_a_model_that_is_never_right_stops_at_the_ceiling_of_the_day(
     workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DREAMD_LIMITS__TOKENS_PER_DAY", "20000")
-    server, before = serve(character.one_word), lived.document(workspace)
+    server, before = serve(model_characters.one_word), lived.document(workspace)
     ends = [dreamd("dream", workspace.root).status for _ in range(6)]
     assert ends[0] == 4
     assert ends[-1] == 1
@@ -210,7 +209,7 @@ def test_a_model_that_is_never_right_stops_at_the_ceiling_of_the_day(
 
 
 def test_a_second_dream_with_nothing_new_asks_nobody(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
-    server = serve(character.good)
+    server = serve(model_characters.good)
     assert dreamd("dream", workspace.root).status == 0
     text = lived.document(workspace)
     for _ in range(3):
@@ -250,7 +249,7 @@ def test_bad_models_of_every_kind_in_a_row_lose_no_fact(
     assert set(living.PINNED) <= set(lived.lines(workspace))
     assert len(lived.document(workspace)) > 4_000
     assert lived.places(workspace).total() == len(lived.places(workspace))
-    turn.kinds = iter([character.good])
+    turn.kinds = iter([model_characters.good])
     assert dreamd("dream", workspace.root).status in {0, 3}
     assert lived.pending(workspace) == []
     assert lost(workspace, facts) == []

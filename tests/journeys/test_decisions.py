@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.stores.disk.workspace import Workspace
-from tests.support import lived
-from tests.support import model_characters as character
+from tests.support import lived, model_characters
 from tests.support.committing import added, write
 from tests.support.planted import LINES, NEWS, copied, lost, noted, planted
 from tests.support.running import Caller, alone
@@ -36,7 +35,7 @@ def dreamd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.fixture
 def served(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
-    with ScriptedModel(character.good) as server:
+    with ScriptedModel(model_characters.good) as server:
         monkeypatch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
         monkeypatch.setenv("DREAMD_MODEL__API_BASE", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")

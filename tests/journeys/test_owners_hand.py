@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from state.stores.disk.workspace import Workspace
-from tests.support import lived
-from tests.support import model_characters as character
+from tests.support import lived, model_characters
 from tests.support.committing import added, without, write
 from tests.support.planted import LINES, NEWS, copied, lost, noted, planted
 from tests.support.running import Caller, alone
@@ -61,7 +60,7 @@ def test_a_deleted_line_is_not_written_again_even_in_other_words(
 
     def stubborn(request: dict[str, Any], _number: int) -> dict[str, Any]:
         """Says the deleted line once word for word and once in other words, besides what is new."""
-        notes = [(name, text) for name, _, text in character.inputs_of(request) if name.startswith("N")]
+        notes = [(name, text) for name, _, text in model_characters.inputs_of(request) if name.startswith("N")]
         said = [*(text for _, text in notes), DELETED, IN_OTHER_WORDS]
         cites = [name for name, _ in notes]
         return {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.process import systemd_unit as unit
+from daemon.process import systemd_unit
 from daemon.process.systemd_unit import Sandbox
 
 ANALYZE = shutil.which("systemd-analyze")
@@ -36,12 +36,14 @@ def analyzed(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def written(tmp_path: Path, scope: str) -> Path:
     """The unit of that scope as a file. Its paths are hard to write, and some of them are not there."""
     workspaces = [Path("/srv/an agent's, 100%"), Path('/srv/"quoted" $HOME'), Path("/home/ada/a:b c")]
-    here = unit.installation()
+    here = systemd_unit.installation()
     text = {
-        "--user": lambda: unit.user_unit(here, workspaces, {"XDG_STATE_HOME": "/data/my state"}, Path("/home/eve")),
-        "--system": lambda: unit.system_unit(here, "agents", workspaces),
+        "--user": lambda: systemd_unit.user_unit(
+            here, workspaces, {"XDG_STATE_HOME": "/data/my state"}, Path("/home/eve")
+        ),
+        "--system": lambda: systemd_unit.system_unit(here, "agents", workspaces),
     }[scope]()
-    path = tmp_path / unit.NAME
+    path = tmp_path / systemd_unit.NAME
     path.write_text(text)
     return path
 
@@ -53,8 +55,8 @@ def test_systemd_finds_nothing_to_complain_about(tmp_path: Path, scope: str) -> 
 
 
 def test_the_reduced_unit_is_valid_as_well(tmp_path: Path) -> None:
-    path = tmp_path / unit.NAME
-    path.write_text(unit.user_unit(unit.installation(), sandbox=Sandbox.REDUCED))
+    path = tmp_path / systemd_unit.NAME
+    path.write_text(systemd_unit.user_unit(systemd_unit.installation(), sandbox=Sandbox.REDUCED))
     found = analyzed(tmp_path, "--user", "verify", "--man=no", str(path))
     assert (found.returncode, _about_ours(found)) == (0, [])
 
@@ -82,4 +84,4 @@ def test_these_checks_can_fail(tmp_path: Path) -> None:
 
 def _about_ours(found: subprocess.CompletedProcess[str]) -> list[str]:
     # Units of the distribution that are loaded with it are not ours to mend.
-    return [line for line in found.stderr.splitlines() if "dreamd" in line or str(unit.NAME) in line]
+    return [line for line in found.stderr.splitlines() if "dreamd" in line or str(systemd_unit.NAME) in line]

@@ -18,7 +18,7 @@ from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.stores import Store
 from state.codec import encode
 from state.errors import DreamdError
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.database.connection import require_plain
 from state.stores.disk.syscalls import storage_errors
 from state.stores.sessions.cold_archive import ColdArchive
@@ -91,7 +91,7 @@ def _empty(context: RepairContext) -> tuple[str, ...]:
 def indexes(context: RepairContext, store: Store) -> Iterator[Job]:
     """Both full-text indexes, what was forgotten of transcripts, vectors, ChromaDB; in a workspace that is open."""
     connection = store.crystals.connection
-    if lexical.is_torn(connection):
+    if full_text.is_torn(connection):
         yield Job("word index", "the word index is torn", "it is built anew", partial(_again, connection))
     if _is_torn(connection, "cold_words"):
         deed = "it is built anew"
@@ -124,7 +124,7 @@ def _vector_index(store: Store, context: RepairContext) -> Iterator[Job]:
 
 
 def _again(connection: sqlite3.Connection) -> tuple[str, ...]:
-    lexical.rebuild(connection)
+    full_text.rebuild(connection)
     return ()
 
 

@@ -13,8 +13,7 @@ from datetime import datetime
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
-from state.stores.crystals import full_text as lexical
-from state.stores.crystals import skills
+from state.stores.crystals import full_text, skills
 from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.tombstones import TombstoneStore
@@ -207,7 +206,7 @@ class Crystals:
                 (wanted, wanted),
             ).fetchall()
             if gone:
-                lexical.rebuild(connection)
+                full_text.rebuild(connection)
         return [row["id"] for row in gone]
 
     def _insert(self, crystal: Crystal) -> int:
@@ -219,7 +218,7 @@ class Crystals:
                 crystal.id,
                 crystal.text,
                 crystal.context,
-                lexical.pairs(crystal.indexed_text),
+                full_text.pairs(crystal.indexed_text),
                 crystal.speaker,
                 crystal.origin.value,
                 crystal.kind.value,
@@ -237,7 +236,7 @@ class Crystals:
             ),
         )
         key = int(cursor.lastrowid or 0)
-        lexical.add(self.connection, key)
+        full_text.add(self.connection, key)
         self.connection.execute("INSERT INTO to_embed (crystal) VALUES (?)", (key,))
         return key
 

@@ -33,7 +33,7 @@ from state.search.ranking import (
     shares,
     word_weight,
 )
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.neighbours import Surroundings, surroundings
@@ -118,7 +118,7 @@ class Searcher:
         arms = ("lexical",) if vector is None else ("lexical", "dense")
         allowed = _condition(filters)
         words = self._words(question)
-        by_words = lexical.nearest(self._connection, words.sought, wanted, *allowed)
+        by_words = full_text.nearest(self._connection, words.sought, wanted, *allowed)
         by_meaning = [] if vector is None else self._nearest(vector, wanted, *allowed)
         about = surroundings(self._connection, {*by_words, *by_meaning}, *allowed)
         own = {key: match / words.most for key, match in by_words.items()}
@@ -186,10 +186,10 @@ class Searcher:
 
     def frequency(self, words: Sequence[str]) -> dict[str, int]:
         """In how many of the crystals that are searched each of these words stands; see `lexical.frequency`."""
-        counts = lexical.frequency(self._connection, words)
+        counts = full_text.frequency(self._connection, words)
         if self._beside is None:
             return counts
-        more = lexical.frequency(self._beside.connection, words)
+        more = full_text.frequency(self._beside.connection, words)
         return {word: count + more[word] for word, count in counts.items()}
 
     def _words(self, question: Question) -> "_Words":
@@ -265,7 +265,7 @@ class _Words:
     @classmethod
     def of(cls, counts: Mapping[str, int], total: int) -> Self:
         """Of words that stand in so many of `total` texts. One that stands nowhere counts: it was not found."""
-        sought = lexical.within_budget(counts)
+        sought = full_text.within_budget(counts)
         asked = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
         return cls(sought, [rarity(count, total) for count in asked], shares(asked, total))
 
@@ -313,7 +313,7 @@ class _Held:
 
 def _held(crystals: Crystals, words: _Words, keys: Iterable[int], own: Mapping[int, float]) -> _Held:
     """Which words stand in which of these rows."""
-    held = lexical.matching_words(crystals.connection, words.sought, keys)
+    held = full_text.matching_words(crystals.connection, words.sought, keys)
     lengths = crystals.lengths(held)
     rows = {
         key: (held[key], word_weight(length, coverage(words.shares, [(held[key], 1.0)])))

@@ -9,7 +9,7 @@ from state.crystals.crystal import Origin, crystal_id
 from state.sessions.content import tokens_of
 from state.sessions.ids import promoted_id, working_id
 from state.sessions.item import Item, State
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.database.connection import from_text
 from state.stores.erasing.plan import Erasure
 from state.stores.sessions.items import SessionItems
@@ -56,7 +56,7 @@ def _rewrite(connection: sqlite3.Connection, session: Session, item: Item, conte
     cold = connection.execute("SELECT cold FROM items WHERE key = ?", (key,)).fetchone()["cold"]
     connection.execute(
         "UPDATE items SET content = ?, token_count = ?, pairs = ?, id = ? WHERE key = ?",
-        (content, count, lexical.pairs(content) if cold else "", id_, key),
+        (content, count, full_text.pairs(content) if cold else "", id_, key),
     )
     connection.execute("UPDATE item_words SET folded = ? WHERE key = ?", (content.casefold(), key))
     if item.state in (State.LIVE, State.HIDDEN):

@@ -13,7 +13,7 @@ from state.document import operations as update
 from state.sessions import item
 from state.sessions.policies import policy
 from state.signals import curiosity, hormones
-from state.stores.sessions import events as session_events
+from state.stores.sessions import events
 
 _KINDS: tuple[type[StrEnum], ...] = (
     crystal.Kind,
@@ -30,7 +30,7 @@ _KINDS: tuple[type[StrEnum], ...] = (
     item.State,
     policy.Action,
     policy.Order,
-    session_events.EventKind,
+    events.EventKind,
     update.Action,
     update.Fate,
 )

@@ -22,8 +22,7 @@ from state.crystals.crystal import Origin, crystal_id
 from state.dream import decode_record, encode_record
 from state.errors import BusyError, StorageError
 from state.forgetting.matching import Cut, Target, spans, without
-from state.stores.crystals import full_text as lexical
-from state.stores.crystals import skills
+from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Kind, kind_of
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_record
@@ -104,7 +103,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     for table in tables(connection):
         changed[table] += _swept(connection, table, erasure)
     if changed["crystals"]:
-        lexical.rebuild(connection)
+        full_text.rebuild(connection)
         skills.expect_more(connection)
     if changed["items"]:
         connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
@@ -171,7 +170,7 @@ def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
     """The crystal in this row says this now; its vector was the old text's."""
-    pairs = lexical.pairs(f"{context}: {text}" if context else text)
+    pairs = full_text.pairs(f"{context}: {text}" if context else text)
     connection.execute(
         "UPDATE crystals SET id = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
         (id_, text, context, speaker, pairs, key),

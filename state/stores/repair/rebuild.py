@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from state.errors import StorageError
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.database.connection import make_schema, open_database, transaction
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import NO_SUCH_CALL, storage_errors
@@ -102,7 +102,7 @@ def _lost(connection: sqlite3.Connection, entries: dict[str, int]) -> int:
 
 def _require_sound(connection: sqlite3.Connection) -> None:
     wrong = list(faults(connection))
-    if lexical.is_torn(connection):
+    if full_text.is_torn(connection):
         wrong.append("its word index is torn")
     if wrong:
         raise StorageError(

@@ -15,7 +15,7 @@ from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, crystal_id
 from state.document.document import SectionName
 from state.dream import Dream
 from state.sessions.policies.by_name import DEFAULT
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import to_text
 from state.stores.database.tombstones import TombstoneStore
@@ -253,7 +253,7 @@ def settle(connection: sqlite3.Connection, found: Salvage) -> None:
     if not found.torn.isdisjoint(("items", "sessions", "item_words")):
         _items(connection)
     _patch_lines(connection)
-    lexical.rebuild(connection)
+    full_text.rebuild(connection)
     ColdArchive(connection).rebuild()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 
 from state.sessions.item import Item
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.sessions.rows import COLUMNS, Session, item_of
 from state.text.words import STOP_WORDS, terms
 
@@ -31,7 +31,7 @@ class ColdArchive:
         """These (row, content) are cold from now on."""
         self._connection.executemany(
             "UPDATE items SET cold = 1, pairs = ? WHERE key = ?",
-            [(lexical.pairs(content), key) for key, content in rows],
+            [(full_text.pairs(content), key) for key, content in rows],
         )
         self._connection.execute(
             "INSERT INTO cold_words (rowid, content, tags, pairs) SELECT key, content, tags, pairs FROM items"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from daemon.cli import install_service
 from daemon.cli.parsing import Parser
-from daemon.process import systemd_unit as unit
+from daemon.process import systemd_unit
 from daemon.process.systemd_unit import Installation, Placed, Sandbox
 from state.errors import DreamdError, StorageError, UsageError
 from tests.support.running import ROOT
@@ -28,7 +28,7 @@ def directives(text: str, name: str) -> list[str]:
 
 
 def test_a_users_unit_opens_the_home_and_closes_what_is_worth_stealing() -> None:
-    text = unit.user_unit(HERE)
+    text = systemd_unit.user_unit(HERE)
     assert directives(text, "ExecStart") == ["/opt/dreamd/bin/dreamd serve"]
     assert directives(text, "ExecReload") == ["/bin/kill -HUP $MAINPID"]
     assert directives(text, "Type") == ["notify"]
@@ -43,7 +43,7 @@ def test_a_users_unit_opens_the_home_and_closes_what_is_worth_stealing() -> None
 
 
 def test_a_systems_unit_has_an_account_its_workspaces_and_no_home() -> None:
-    text = unit.system_unit(HERE, "dreamd", [Path("/srv/agent"), HOME / "agent"])
+    text = systemd_unit.system_unit(HERE, "dreamd", [Path("/srv/agent"), HOME / "agent"])
     assert directives(text, "User") == ["dreamd"]
     assert directives(text, "ExecStart") == ["/opt/dreamd/bin/dreamd serve /srv/agent /home/ada/agent"]
     assert directives(text, "ProtectHome") == ["tmpfs"]
@@ -59,14 +59,14 @@ def test_a_systems_unit_has_an_account_its_workspaces_and_no_home() -> None:
 def test_an_installation_in_a_home_is_there_for_the_system_and_read_only_for_its_user() -> None:
     tool = HOME / ".local/share/uv/tools/dreamd"
     inside = replace(HERE, runtime=(tool,), source=tool / "lib/site-packages")
-    assert directives(unit.system_unit(inside, "dreamd", []), "BindReadOnlyPaths") == [f"-{tool}"]
+    assert directives(systemd_unit.system_unit(inside, "dreamd", []), "BindReadOnlyPaths") == [f"-{tool}"]
     editable = replace(inside, source=HOME / "src/dreamd")
-    assert directives(unit.system_unit(editable, "dreamd", []), "BindReadOnlyPaths") == [
+    assert directives(systemd_unit.system_unit(editable, "dreamd", []), "BindReadOnlyPaths") == [
         f"-{tool}",
         "-/home/ada/src/dreamd",
     ]
-    assert f"-{tool}" in directives(unit.user_unit(inside, home=HOME), "ReadOnlyPaths")
-    assert "-/home/ada/src/dreamd" not in directives(unit.user_unit(editable, home=HOME), "ReadOnlyPaths")
+    assert f"-{tool}" in directives(systemd_unit.user_unit(inside, home=HOME), "ReadOnlyPaths")
+    assert "-/home/ada/src/dreamd" not in directives(systemd_unit.user_unit(editable, home=HOME), "ReadOnlyPaths")
 
 
 def test_where_clients_look_the_service_looks() -> None:
@@ -77,7 +77,7 @@ def test_where_clients_look_the_service_looks() -> None:
         "XDG_CONFIG_HOME": "relative, and so ignored",
         "OPENAI_API_KEY": "sk-never",
     }
-    text = unit.user_unit(HERE, [], environment, HOME)
+    text = systemd_unit.user_unit(HERE, [], environment, HOME)
     said = directives(text, "Environment")
     assert "XDG_STATE_HOME=/data/state" in said
     assert '"DREAMD_CONFIG=/home/ada/my config.yaml"' in said
@@ -87,36 +87,36 @@ def test_where_clients_look_the_service_looks() -> None:
 
 
 def test_a_workspace_in_the_home_needs_no_line() -> None:
-    text = unit.user_unit(HERE, [HOME / "agent", Path("/srv/agent")], {}, HOME)
+    text = systemd_unit.user_unit(HERE, [HOME / "agent", Path("/srv/agent")], {}, HOME)
     assert directives(text, "ReadWritePaths") == ["%h", "-/srv/agent"]
 
 
 def test_any_path_is_one_word() -> None:
     odd = Path('/srv/a b/100%/"quoted"/back\\slash/$HOME/東京')
-    (_, said) = directives(unit.user_unit(HERE, [odd]), "ReadWritePaths")
+    (_, said) = directives(systemd_unit.user_unit(HERE, [odd]), "ReadWritePaths")
     assert said == '"-/srv/a b/100%%/\\"quoted\\"/back\\\\slash/$HOME/東京"'
     command = replace(HERE, command=("/opt/a $b/dreamd",))
-    assert directives(unit.user_unit(command), "ExecStart") == ['"/opt/a $$b/dreamd" serve']
+    assert directives(systemd_unit.user_unit(command), "ExecStart") == ['"/opt/a $$b/dreamd" serve']
     with pytest.raises(UsageError, match="control character"):
-        unit.user_unit(HERE, [Path("/srv/a\nUser=root")])
+        systemd_unit.user_unit(HERE, [Path("/srv/a\nUser=root")])
 
 
 @pytest.mark.parametrize("folder", "/tmp/agent /var/tmp/agent / /home /root".split())  # noqa: S108
 def test_a_folder_that_cannot_be_a_workspace_of_a_service_is_refused(folder: str) -> None:
     with pytest.raises(UsageError, match="workspace"):
-        unit.user_unit(HERE, [Path(folder)])
+        systemd_unit.user_unit(HERE, [Path(folder)])
     with pytest.raises(UsageError, match="workspace"):
-        unit.system_unit(HERE, "dreamd", [Path(folder)])
+        systemd_unit.system_unit(HERE, "dreamd", [Path(folder)])
 
 
 @pytest.mark.parametrize("account", ["root", "", "a b", "a\nUser=root", "-x", "%u"])
 def test_an_account_that_is_none_or_root_is_refused(account: str) -> None:
     with pytest.raises(UsageError, match="--user"):
-        unit.system_unit(HERE, account, [])
+        systemd_unit.system_unit(HERE, account, [])
 
 
 def test_a_reduced_unit_has_nothing_that_needs_a_namespace_and_keeps_the_rest() -> None:
-    full, reduced = unit.user_unit(HERE), unit.user_unit(HERE, sandbox=Sandbox.REDUCED)
+    full, reduced = systemd_unit.user_unit(HERE), systemd_unit.user_unit(HERE, sandbox=Sandbox.REDUCED)
     for name in ("PrivateUsers", "ProtectSystem", "CapabilityBoundingSet", "PrivateDevices", "InaccessiblePaths"):
         assert directives(full, name)
         assert not directives(reduced, name)
@@ -126,7 +126,7 @@ def test_a_reduced_unit_has_nothing_that_needs_a_namespace_and_keeps_the_rest() 
 
 
 def test_this_installation_can_be_run() -> None:
-    here = unit.installation()
+    here = systemd_unit.installation()
     run = subprocess.run([*here.command, "--version"], capture_output=True, cwd=ROOT, check=True, text=True)
     assert run.stdout.startswith("dreamd ")
     assert (here.source / "daemon" / "process" / "dreamd.service").is_file()
@@ -137,15 +137,15 @@ def test_this_installation_can_be_run() -> None:
 def test_the_trial_agrees_with_unshare() -> None:
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
     possible = subprocess.run([*user, "unshare", "--user", "--mount", "true"], capture_output=True, check=False)
-    assert unit.sandbox_here() is (Sandbox.FULL if possible.returncode == 0 else Sandbox.REDUCED)
+    assert systemd_unit.sandbox_here() is (Sandbox.FULL if possible.returncode == 0 else Sandbox.REDUCED)
 
 
 def test_placing_twice_changes_nothing_and_a_newer_unit_replaces_an_older(tmp_path: Path) -> None:
-    path = tmp_path / "systemd" / "user" / unit.NAME
-    old, new = unit.user_unit(HERE), unit.user_unit(replace(HERE, command=("/opt/new/dreamd",)))
-    assert unit.place(path, old) is Placed.WRITTEN
-    assert unit.place(path, old) is Placed.UNCHANGED
-    assert unit.place(path, new) is Placed.REPLACED
+    path = tmp_path / "systemd" / "user" / systemd_unit.NAME
+    old, new = systemd_unit.user_unit(HERE), systemd_unit.user_unit(replace(HERE, command=("/opt/new/dreamd",)))
+    assert systemd_unit.place(path, old) is Placed.WRITTEN
+    assert systemd_unit.place(path, old) is Placed.UNCHANGED
+    assert systemd_unit.place(path, new) is Placed.REPLACED
     assert path.read_text() == new
     assert path.stat().st_mode & 0o777 == 0o644
     assert list(path.parent.iterdir()) == [path]
@@ -162,30 +162,30 @@ def test_placing_twice_changes_nothing_and_a_newer_unit_replaces_an_older(tmp_pa
 )
 def test_what_was_changed_by_hand_is_not_replaced(tmp_path: Path, changed: object) -> None:
     assert callable(changed)
-    path = tmp_path / unit.NAME
-    text = unit.user_unit(HERE)
+    path = tmp_path / systemd_unit.NAME
+    text = systemd_unit.user_unit(HERE)
     by_hand = changed(text)
     path.write_text(by_hand)
-    newer = unit.user_unit(replace(HERE, command=("/opt/new/dreamd",)))
+    newer = systemd_unit.user_unit(replace(HERE, command=("/opt/new/dreamd",)))
     with pytest.raises(UsageError, match=r"changed by hand.*--force"):
-        unit.place(path, newer)
+        systemd_unit.place(path, newer)
     assert path.read_text() == by_hand
-    assert unit.replace_by_force(path, newer) is Placed.REPLACED
+    assert systemd_unit.replace_by_force(path, newer) is Placed.REPLACED
     assert path.read_text() == newer
     (kept,) = [one for one in tmp_path.iterdir() if one != path]
     assert kept.read_text() == by_hand
     assert kept.suffix != ".service"
-    assert unit.replace_by_force(path, newer) is Placed.UNCHANGED
+    assert systemd_unit.replace_by_force(path, newer) is Placed.UNCHANGED
 
 
 def test_a_unit_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> None:
-    elsewhere = tmp_path / "dotfiles" / unit.NAME
+    elsewhere = tmp_path / "dotfiles" / systemd_unit.NAME
     elsewhere.parent.mkdir()
     elsewhere.write_text("mine")
     (tmp_path / "user").mkdir()
-    (tmp_path / "user" / unit.NAME).symlink_to(elsewhere)
+    (tmp_path / "user" / systemd_unit.NAME).symlink_to(elsewhere)
     with pytest.raises(StorageError, match="replace the link"):
-        unit.place(tmp_path / "user" / unit.NAME, unit.user_unit(HERE))
+        systemd_unit.place(tmp_path / "user" / systemd_unit.NAME, systemd_unit.user_unit(HERE))
     assert elsewhere.read_text() == "mine"
 
 
@@ -210,7 +210,7 @@ def install(*words: str) -> int:
 def test_installing_writes_the_unit_and_says_what_to_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert install("--sandbox", "full") == 0
     path = home / ".config/systemd/user/dreamd.service"
-    assert unit.is_ours(path.read_text())
+    assert systemd_unit.is_ours(path.read_text())
     shown = capsys.readouterr()
     assert f"written: {path}" in shown.out
     assert "next: systemctl --user daemon-reload && systemctl --user enable --now dreamd" in shown.out
@@ -227,22 +227,22 @@ def test_installing_writes_the_unit_and_says_what_to_run(home: Path, capsys: pyt
 def test_installing_again_keeps_the_folders_that_were_named(
     home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit, "_PRIVATE", ())  # the folders of tests lie in /tmp
+    monkeypatch.setattr(systemd_unit, "_PRIVATE", ())  # the folders of tests lie in /tmp
     one, other = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("other")
     path = home / ".config/systemd/user/dreamd.service"
     assert install("--sandbox", "full", str(one)) == 0
     assert install("--sandbox", "full") == 0
-    assert unit.named_in(path) == (one,)
+    assert systemd_unit.named_in(path) == (one,)
     assert f"-{one}" in directives(path.read_text(), "ReadWritePaths")
     assert install("--sandbox", "full", str(other)) == 0
-    assert unit.named_in(path) == (other,)
+    assert systemd_unit.named_in(path) == (other,)
 
 
 def test_the_system_is_told_how_its_account_makes_the_folders_its_workspaces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(unit, "_PRIVATE", ())
-    monkeypatch.setattr(unit, "SYSTEM_PATH", tmp_path / "system" / "dreamd.service")
+    monkeypatch.setattr(systemd_unit, "_PRIVATE", ())
+    monkeypatch.setattr(systemd_unit, "SYSTEM_PATH", tmp_path / "system" / "dreamd.service")
     monkeypatch.setattr(install_service, "_may_install_for_the_system", lambda _: None)  # no root, and no account
     (tmp_path / "an agent").mkdir()
     assert install("--system", "--user", "agents", str(tmp_path / "an agent")) == 0
@@ -258,13 +258,13 @@ def test_the_folders_of_a_unit_are_read_back_as_they_were_named(names: list[str]
     folders = tuple(Path("/srv") / name.replace("/", "_").replace("..", "_") for name in names)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "dreamd.service"
-        unit.place(path, unit.system_unit(HERE, "dreamd", folders))
-        assert unit.named_in(path) == tuple(Path(os.path.realpath(folder)) for folder in folders)
+        systemd_unit.place(path, systemd_unit.system_unit(HERE, "dreamd", folders))
+        assert systemd_unit.named_in(path) == tuple(Path(os.path.realpath(folder)) for folder in folders)
 
 
 def test_printing_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert install("--print") == 0
-    assert unit.is_ours(capsys.readouterr().out)
+    assert systemd_unit.is_ours(capsys.readouterr().out)
     assert install("--print", "--system", "--user", "agents") == 0
     assert "User=agents" in capsys.readouterr().out
     assert list(home.iterdir()) == []

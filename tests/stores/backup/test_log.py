@@ -13,7 +13,7 @@ import pytest
 
 from state.errors import StorageError
 from state.scratch import Note
-from state.stores.backup import writing as archive_writing
+from state.stores.backup import writing
 from state.stores.backup.writing import ArchiveWriter, take_files, take_log
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, init_workspace
@@ -68,7 +68,7 @@ def test_a_note_without_its_newline_is_in_it_once_it_is_quiet(here: Workspace, t
 
 
 def test_a_line_that_never_ends_is_left_out(here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_writing, "_LONGEST_LINE_SECONDS", 0.2)
+    monkeypatch.setattr(writing, "_LONGEST_LINE_SECONDS", 0.2)
     here.scratch.write_bytes(b"- whole\n- and so")
     done = threading.Event()
 
@@ -135,13 +135,13 @@ def test_scratch_that_becomes_a_segment_meanwhile_is_in_it_once(
     """An owner that was displaced while it was stopped reads beside the new one."""
     segments = Segments(here)
     segments.append(Note("only once", datetime.now(UTC)))
-    listed = archive_writing._log_names
+    listed = writing._log_names
 
     def later(workspace: Workspace) -> list[str]:
         segments.take()
         return listed(workspace)
 
-    monkeypatch.setattr(archive_writing, "_log_names", later)
+    monkeypatch.setattr(writing, "_log_names", later)
     found = taken(here, tmp_path / "x")
     assert sum(content.count(b"only once") for content in found.values()) == 1
 

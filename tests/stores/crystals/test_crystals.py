@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals, Occurrence
 from state.stores.database.connection import open_database
 from state.trust import Trust
@@ -113,7 +113,7 @@ def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
     with pytest.raises(RuntimeError):
         crystals.upsert(broken())
     assert crystals.count() == 0
-    assert not lexical.is_torn(crystals.connection)
+    assert not full_text.is_torn(crystals.connection)
 
 
 def test_lengths_are_in_characters_and_of_rows_that_are_there(crystals: Crystals) -> None:
@@ -198,7 +198,7 @@ def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: 
     assert crystals.get([secret.id]) == []
     assert crystals.sources(secret.id) == []
     assert crystals.vectors.vector_count() == 300
-    assert not lexical.is_torn(connection)
+    assert not full_text.is_torn(connection)
     connection.execute("VACUUM")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert not any(b"xylophon" in path.read_bytes() for path in tmp_path.iterdir())

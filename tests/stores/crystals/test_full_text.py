@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
-from state.stores.crystals import full_text as lexical
+from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.text.words import terms
@@ -28,14 +28,14 @@ def _write(connection: sqlite3.Connection, *texts: str, context: str = "") -> No
 
 
 def _found(connection: sqlite3.Connection, *words: str) -> list[int]:
-    return list(lexical.nearest(connection, words, 5))
+    return list(full_text.nearest(connection, words, 5))
 
 
 def test_a_word_is_found_in_all_its_forms(connection: sqlite3.Connection) -> None:
     _write(connection, "The replicas were running", "a runner", "nothing")
     assert _found(connection, "run") == [1]
     assert _found(connection, "replica") == [1]
-    assert lexical.frequency(connection, ["runs", "nothing", "never"]) == {"runs": 1, "nothing": 1, "never": 0}
+    assert full_text.frequency(connection, ["runs", "nothing", "never"]) == {"runs": 1, "nothing": 1, "never": 0}
 
 
 def test_the_context_is_found_with_the_text(connection: sqlite3.Connection) -> None:
@@ -53,7 +53,7 @@ def test_bm25_falls_from_first_to_last_and_no_more_than_k_are_found(connection: 
     _write(
         connection, *(f"canary {'and more ' * number}" for number in range(9)), *(f"filler {n}" for n in range(30))
     )
-    found = lexical.nearest(connection, ["canary"], 4)
+    found = full_text.nearest(connection, ["canary"], 4)
     assert list(found) == [1, 2, 3, 4]
     assert list(found.values()) == sorted(found.values(), reverse=True)
     assert min(found.values()) > 0
@@ -72,8 +72,8 @@ def test_a_part_of_a_sentence_without_spaces_is_found(connection: sqlite3.Connec
 
 
 def test_words_with_spaces_about_them_are_indexed_once() -> None:
-    assert lexical.pairs("plain English") == ""
-    assert lexical.pairs("l'été à Zürich") == ""
+    assert full_text.pairs("plain English") == ""
+    assert full_text.pairs("l'été à Zürich") == ""
 
 
 def test_diacritics_and_case_do_not_matter(connection: sqlite3.Connection) -> None:
@@ -86,62 +86,62 @@ def test_no_string_is_read_as_syntax(word: str) -> None:
     with sqlite3.connect(":memory:") as memory:
         memory.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
         memory.execute("INSERT INTO words (text) VALUES ('and or not near')")
-        lexical.frequency(memory, [word.encode("utf-8", "replace").decode()])
+        full_text.frequency(memory, [word.encode("utf-8", "replace").decode()])
     memory.close()
 
 
 @pytest.mark.parametrize("word", ['"', '" OR "', "text:", "NEAR(", "a*", "^a", "-a", "(", "a\0b", "words MATCH"])
 def test_hostile_words_are_text(connection: sqlite3.Connection, word: str) -> None:
     _write(connection, "text words or near", "a")
-    lexical.nearest(connection, [word, "near"], 5)
-    lexical.matching_words(connection, [word], [1, 2])
-    assert lexical.frequency(connection, [word])[word] in (0, 1)
+    full_text.nearest(connection, [word, "near"], 5)
+    full_text.matching_words(connection, [word], [1, 2])
+    assert full_text.frequency(connection, [word])[word] in (0, 1)
 
 
 def test_the_words_held_are_bits_in_the_order_in_which_they_were_asked(connection: sqlite3.Connection) -> None:
     _write(connection, "canary", "canary cluster", "cluster", "neither")
-    assert lexical.matching_words(connection, ["canary", "cluster"], [1, 2, 4]) == {1: 0b01, 2: 0b11}
+    assert full_text.matching_words(connection, ["canary", "cluster"], [1, 2, 4]) == {1: 0b01, 2: 0b11}
 
 
 def test_a_condition_is_a_condition_on_crystals(connection: sqlite3.Connection) -> None:
     _write(connection, "canary one", "canary two")
-    assert list(lexical.nearest(connection, ["canary"], 5, "crystals.text LIKE ?", ["%two"])) == [2]
+    assert list(full_text.nearest(connection, ["canary"], 5, "crystals.text LIKE ?", ["%two"])) == [2]
 
 
 def test_frequent_words_are_left_out_once_the_rarer_ones_cost_enough() -> None:
-    many = lexical.MAX_POSTINGS
-    assert lexical.within_budget({"common": many, "rare": 1, "nowhere": 0}) == ["rare"]
-    assert lexical.within_budget({"some": many // 2, "rare": 1}) == ["rare", "some"]
+    many = full_text.MAX_POSTINGS
+    assert full_text.within_budget({"common": many, "rare": 1, "nowhere": 0}) == ["rare"]
+    assert full_text.within_budget({"some": many // 2, "rare": 1}) == ["rare", "some"]
 
 
 def test_the_rarest_word_is_asked_for_however_frequent_it_is() -> None:
-    assert lexical.within_budget({"very common": 10**6, "common": 10**5}) == ["common"]
-    assert lexical.within_budget({"nowhere": 0}) == []
+    assert full_text.within_budget({"very common": 10**6, "common": 10**5}) == ["common"]
+    assert full_text.within_budget({"nowhere": 0}) == []
 
 
 def test_an_index_that_lost_a_crystal_is_behind_and_torn_until_it_is_rebuilt(connection: sqlite3.Connection) -> None:
     _write(connection, "canary", "cluster")
-    assert not lexical.is_behind(connection)
-    assert not lexical.is_torn(connection)
+    assert not full_text.is_behind(connection)
+    assert not full_text.is_torn(connection)
     connection.execute(
         "INSERT INTO words (words, rowid, text, context, pairs) VALUES ('delete', 2, 'cluster', '', '')"
     )
-    assert lexical.is_behind(connection)
-    assert lexical.is_torn(connection)
-    lexical.rebuild(connection)
-    assert not lexical.is_behind(connection)
-    assert not lexical.is_torn(connection)
+    assert full_text.is_behind(connection)
+    assert full_text.is_torn(connection)
+    full_text.rebuild(connection)
+    assert not full_text.is_behind(connection)
+    assert not full_text.is_torn(connection)
     assert _found(connection, "cluster") == [2]
 
 
 def test_an_index_with_other_words_than_the_crystals_is_torn(connection: sqlite3.Connection) -> None:
     _write(connection, "canary")
     connection.execute("UPDATE crystals SET text = 'cluster'")
-    assert not lexical.is_behind(connection)
-    assert lexical.is_torn(connection)
+    assert not full_text.is_behind(connection)
+    assert full_text.is_torn(connection)
 
 
 def test_a_fault_that_is_no_tear_is_not_called_one(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE words")
     with pytest.raises(sqlite3.OperationalError):
-        lexical.is_torn(connection)
+        full_text.is_torn(connection)
