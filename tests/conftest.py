@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -12,7 +13,11 @@ from tests.support import forked
 from tests.support.folders import PLACE
 from tests.support.long_variants import ALL_EXAMPLES, IS_LONG
 
+if TYPE_CHECKING:
+    from tests.support.running import Caller
+
 _FORKING = pytest.StashKey[str]()
+_OF_A_USER = [f"DREAMD_{name}" for name in "SOCKET TOKEN WORKSPACE CONFIG DEBUG MODEL__NAME DREAM__MODE".split()]
 
 # A busy machine is no defect; what must stay quick is measured in benchmarks/, and a test that hangs runs into its
 # timeout.
@@ -36,19 +41,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_places() -> Iterator[None]:
-    """The registry, the token and the socket of the tests. Their folder's path is short: a socket's must be."""
+    """The registry, the token and the socket of the tests. Their folder's path is short: a socket's must be.
+
+    No configuration, no workspace and no model of whoever runs the tests.
+    """
     folder = tempfile.mkdtemp(prefix="dreamd-", dir=PLACE)
-    saved = {
-        name: os.environ.get(name) for name in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DREAMD_SOCKET", "DREAMD_TOKEN")
-    }
-    os.environ["XDG_STATE_HOME"] = f"{folder}/state"
-    os.environ["XDG_RUNTIME_DIR"] = folder
-    for name in ("DREAMD_SOCKET", "DREAMD_TOKEN"):
-        os.environ.pop(name, None)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _OF_A_USER:
+            patch.delenv(name, raising=False)
+        patch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
+        patch.setenv("XDG_STATE_HOME", f"{folder}/state")
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        patch.setenv("XDG_CONFIG_HOME", f"{folder}/no-config")
+        yield
     shutil.rmtree(folder)
-    for name, value in saved.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+
+
+@pytest.fixture
+def dreamd(capsys: pytest.CaptureFixture[str]) -> "Caller":
+    """The command line in this process."""
+    from tests.support.running import Caller
+
+    return Caller(capsys)

@@ -37,7 +37,7 @@ from tests.journeys.test_full_disk import filled, limited
 from tests.support import archives, forked, lived
 from tests.support.keeping import copied, one_line
 from tests.support.long_variants import variants
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 from tests.support.serving import Home
 
 _WRITERS = 8
@@ -239,7 +239,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_a_full_disk_leaves_no_half_archive_and_no_half_workspace(
     archive: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    alone(monkeypatch, tmp_path)
     dreamd = Caller(capsys)
     here = copied(archive.parent / "here", small / "here")
     before = lived.everything(here)

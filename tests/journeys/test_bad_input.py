@@ -24,7 +24,7 @@ from tests.support.keeping import (
     remembering,
     works_again,
 )
-from tests.support.running import Caller, Ended, alone, process
+from tests.support.running import Caller, Ended, process
 
 NOISE = random.Random(7).randbytes(4_000) + b"\n"
 
@@ -37,16 +37,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(origin: Path, tmp_path: Path) -> Path:
     return copied(origin, tmp_path / "here")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
 
 
 def unprivileged(*words: str | Path) -> Ended:

@@ -15,7 +15,7 @@ from tests.support import lived, model_characters
 from tests.support.gallery import KINDS, failing, living, name_of
 from tests.support.long_variants import variants
 from tests.support.planted import LINES, NEWS, altered, copied, lost, planted
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn
 
 Serve = Callable[[Script], ScriptedModel]
@@ -29,12 +29,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture
 def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
     return copied(origin, tmp_path / "agent")
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
-    alone(monkeypatch, tmp_path)
-    return Caller(capsys)
 
 
 @pytest.fixture

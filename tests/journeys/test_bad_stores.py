@@ -21,7 +21,7 @@ from tests.support.keeping import (
     remembering,
     works_again,
 )
-from tests.support.running import ROOT, Caller, alone
+from tests.support.running import ROOT, Caller
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +32,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(origin: Path, tmp_path: Path) -> Path:
     return copied(origin, tmp_path / "here")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
 
 
 # -------------------------------------------------------------------- state.db

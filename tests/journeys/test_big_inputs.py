@@ -14,16 +14,11 @@ from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
 from state.stores.disk.workspace import Workspace
 from tests.support.long_variants import variants
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 
 # Of the larger one, at most so much more than of the smaller one: one piece of the reading is 16 MiB.
 MOST_GROWTH = 1.25
 _MIB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 def made(folder: Path, name: str, write: Callable[[BinaryIO, int], None], size: int) -> tuple[Workspace, Path]:

@@ -15,23 +15,13 @@ from daemon.workspace.adoption import init_workspace, own_folder
 from daemon.workspace.stores import open_exclusive
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 from tests.support.serving import Home, at_home
 
 OUTSIDE = "The zebra of the other house sleeps in room 7731"
 FOLDERS = (".dreamd", ".dreamd/history", ".dreamd/segments", ".dreamd/checkpoints", ".dreamd/crystals", "memory")
 FILES = ("MEMORY.md", "memory/scratch.md", ".dreamd/state.db", ".dreamd/lock", ".dreamd/fence", "GENOME.md")
 TOLERATED = ("memory/economics.json", "transcripts", "transcripts/talk.md", "MEMORY.md.seed-backup")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, remembering, works_again
-from tests.support.running import Caller, Ended, alone, process
+from tests.support.running import Caller, Ended, process
 
 FULL = "the disk is full; free some space and try again"
 SIZE = 8 * 1024**2
@@ -40,16 +40,6 @@ def here(origin: Path, small: Path) -> Path:
     """The workspace alone on the small file system."""
     subprocess.run(["find", str(small), "-mindepth", "1", "-delete"], check=True)
     return copied(origin, small / "here")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
 
 
 def filled(root: Path, leave: int) -> Path:

@@ -23,7 +23,7 @@ from tests.support.model_characters import inputs_of
 from tests.support.planted import noted
 from tests.support.poison import POISONED, Poisoned, Trick
 from tests.support.poison.checking import ends_quotation, escapes
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 from tests.support.scripted_model import ScriptedModel
 
 AT = "2026-03-12T09:00:00Z"
@@ -80,7 +80,6 @@ def copying(request: dict[str, Any], _number: int) -> dict[str, Any]:
 
 @pytest.fixture
 def dreamd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
-    alone(monkeypatch, tmp_path)
     for limit in ("TOKENS_PER_DAY", "TOKENS_PER_DREAM"):
         monkeypatch.setenv(f"DREAMD_LIMITS__{limit}", "100000000")
     return Caller(capsys)

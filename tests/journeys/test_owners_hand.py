@@ -10,7 +10,7 @@ from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
 from tests.support.committing import added, without, write
 from tests.support.planted import LINES, NEWS, copied, lost, noted, planted
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 from tests.support.scripted_model import Script, ScriptedModel
 
 DELETED = LINES[7]
@@ -25,12 +25,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture
 def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
     return copied(origin, tmp_path / "agent")
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
-    alone(monkeypatch, tmp_path)
-    return Caller(capsys)
 
 
 @pytest.fixture

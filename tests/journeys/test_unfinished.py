@@ -12,7 +12,7 @@ from graphs import nodes
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.planted import LINES, NEWS, copied, noted, planted
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +23,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture
 def workspace(origin: Workspace, tmp_path: Path) -> Workspace:
     return copied(origin, tmp_path / "agent")
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
-    alone(monkeypatch, tmp_path)
-    return Caller(capsys)
 
 
 def threads(workspace: Workspace) -> int:

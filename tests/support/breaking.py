@@ -31,6 +31,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.stores.vectors.embedder import Unavailable
 from tests.support.faults import Unsynced
+from tests.support.lived import everything
 
 WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
 _PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
@@ -101,6 +102,16 @@ def repaired(workspace: Workspace, disk: Disk | None = None, embedding: Embeddin
     """As the command does it."""
     with acquire(workspace, "a repair") as lock:
         return repair(workspace, Config(), lock.check, embedding, disk=disk or Disk(workspace.root, Unsynced()))
+
+
+def about(done: Repair) -> set[str]:
+    """What a repair was about."""
+    return {mend.about for mend in done.mends}
+
+
+def content(workspace: Workspace) -> dict[str, bytes]:
+    """Every byte of a workspace, but for what a repair kept aside."""
+    return {name: found for name, found in everything(workspace.root).items() if "/broken/" not in name}
 
 
 # ------------------------------------------------------------------------- damage

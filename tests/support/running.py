@@ -49,13 +49,6 @@ class Caller:
         return Ended(status, captured.out, captured.err)
 
 
-def alone(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    """No configuration, no workspace and no model of whoever runs the tests."""
-    for name in ("DREAMD_WORKSPACE", "DREAMD_CONFIG", "DREAMD_DEBUG", "DREAMD_MODEL__NAME", "DREAMD_DREAM__MODE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "no-config"))
-
-
 def process(
     *words: str | Path, stdin: bytes = b"", before: tuple[str, Sequence[Any]] | None = None, **environment: str
 ) -> Ended:

@@ -19,14 +19,9 @@ from state.dream import Dream, PointerLine, Reason
 from state.errors import NotFoundError
 from state.scratch import Note
 from state.trust import Trust
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 
 AT = datetime(2026, 3, 12, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture

@@ -14,27 +14,12 @@ from daemon.cli import COMMANDS
 from daemon.cli.terminal import counted, duration
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe
-from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.adoption import open_workspace
 from state.errors import BusyError
 from state.stores.disk.lock import acquire
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
-from tests.support.running import ROOT, Caller, alone, process
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    return init_workspace(tmp_path / "here").root
+from tests.support.running import ROOT, Caller, process
 
 
 def test_every_command_explains_itself(dreamd: Caller) -> None:

@@ -16,14 +16,9 @@ from state.stores.database.connection import open_database
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 
 pytestmark = pytest.mark.usefixtures("only_loopback")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture

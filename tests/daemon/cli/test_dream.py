@@ -6,24 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.workspace.adoption import init_workspace
-from tests.support.running import NOTES, Caller, alone
+from tests.support.running import NOTES, Caller
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    return init_workspace(tmp_path / "here").root
 
 
 def files(folder: Path) -> dict[str, tuple[int, bytes]]:

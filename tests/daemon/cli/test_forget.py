@@ -11,20 +11,10 @@ from daemon.workspace.adoption import init_workspace
 from state.dream import Reason
 from state.stores.disk.workspace import Workspace
 from tests.support.forgettable import assert_gone, copied, note, quick
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 
 SECRET = "the launch crew is 7731 blue"
 KEPT = "Ada prefers tea over coffee in the morning"
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
 
 
 class Person(io.StringIO):

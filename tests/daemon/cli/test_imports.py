@@ -8,27 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon.workspace.adoption import init_workspace
 from state.bootstrap import NOTES_HEADING, TRUNCATED, budget_for
 from state.scratch import HEADER
-from tests.support.running import ROOT, Caller, alone, process
+from tests.support.running import ROOT, Caller, process
 
 HEAVY = ("litellm", "chromadb", "langgraph", "mcp", "pydantic", "numpy", "onnxruntime", "rich", "yaml", "sqlite3")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    return init_workspace(tmp_path / "here").root
 
 
 def loaded_by(*words: str) -> set[str]:

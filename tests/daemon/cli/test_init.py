@@ -11,12 +11,11 @@ from daemon.mcp.stdio import Calls
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running, running
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 
 
 @pytest.fixture
 def dreamd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Caller:
-    alone(monkeypatch, tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return Caller(capsys)
 

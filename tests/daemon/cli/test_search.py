@@ -9,17 +9,7 @@ from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_readonly
 from state.stores.disk.lock import acquire
-from tests.support.running import NOTES, Caller, alone
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
+from tests.support.running import NOTES, Caller
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
-from tests.support.running import Caller, alone, process
+from tests.support.running import Caller, process
 from tests.support.session_talk import HOSTILE
 from tests.support.working import working
 
@@ -47,7 +47,6 @@ def dreamd(
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Caller]:
     """The command. A daemon does the work where there is one: nobody else has the lock."""
-    alone(monkeypatch, tmp_path)
     if request.param == "no daemon":
         yield Caller(capsys)
         return
@@ -193,7 +192,6 @@ def test_what_cannot_be_meant_is_a_usage_error(
     words: tuple[str, ...],
     said: str,
 ) -> None:
-    alone(monkeypatch, tmp_path)
     ended = call(Caller(capsys), here, *words, "--json")
     assert (ended.status, ended.json["code"]) == (2, "VALIDATION_ERROR")
     assert said in ended.json["error"]

@@ -20,7 +20,6 @@ from daemon.cli import main
 from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
 from tests.support.folders import PLACE
-from tests.support.running import alone
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 20\r\nConnection: close\r\n\r\n{"status": "alive"}\n'
@@ -127,7 +126,6 @@ def test_another_user_who_listens_is_told_nothing(
 def test_the_command_line_names_the_stranger(
     open_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    alone(monkeypatch, tmp_path)
     root = init_workspace(tmp_path / "memory").root
     with stranger(open_folder, NOBODY) as here:
         monkeypatch.setenv("DREAMD_SOCKET", str(here.path))

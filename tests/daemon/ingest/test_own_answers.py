@@ -12,6 +12,7 @@ from daemon.config.settings import Config
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.ingest.formats.reading import read_turns
 from daemon.ingest.transcripts import absorb_transcripts
+from daemon.mcp.tools import TOOLSETS
 from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
@@ -161,6 +162,13 @@ def test_a_repair_takes_out_what_was_learnt_before_and_nothing_else(tmp_path: Pa
         assert [row["text"] for row in rows] == [text for text, *_, own in turns if not own]
         assert list(own_answers(store)) == []
         assert store.searcher().search(QUESTION, utc_now()).hits[0].crystal.text == FACT
+
+
+def test_every_tool_that_tells_of_memory_is_known_without_its_server() -> None:
+    names = {tool.name for tools in TOOLSETS.values() for tool in tools}
+    # Names that any agent's tools may have, and answers that hold nothing to be learnt.
+    common = {"feel", "session_close", "session_list", "session_open", "session_sweep"}
+    assert {name for name in names if is_own_call(name, None)} == names - common
 
 
 def test_a_command_is_dreamds_only_where_a_command_begins() -> None:

@@ -20,7 +20,6 @@ from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import GatedHouse, OwnHouse
 from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown, told
 from tests.daemon.mcp.serving import served, serving
-from tests.support.running import alone
 
 CALL = {
     "jsonrpc": "2.0",
@@ -29,11 +28,6 @@ CALL = {
     "params": {"name": "working_memory_note", "arguments": {"note": TEA}},
 }
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import MODES, asking, in_process, refused, run, told
 from tests.daemon.mcp.sessions import CONFIG, added, agent
 from tests.support.model_characters import good
-from tests.support.running import alone
 from tests.support.scripted_model import ScriptedModel
 from tests.support.working import SECRET
 
@@ -35,11 +34,6 @@ ITEM = {
 }
 LISTED = ITEM | {"state"}
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture

@@ -9,15 +9,9 @@ from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import over_stdio, raw, refused, run, told
 from tests.daemon.mcp.sessions import added, agent
-from tests.support.running import alone
 from tests.support.session_talk import HOSTILE
 
 TOOLSETS = '["memory", "sessions"]'
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture

@@ -28,7 +28,6 @@ from state.errors import (
 )
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import MODES, PORT, TEA, asking, in_process, notes, refused, run, shown, told
-from tests.support.running import alone
 
 TOOLS = (
     "working_memory_note",
@@ -55,11 +54,6 @@ ERRORS = (
     (ZeroDivisionError, "FAILED"),
     (PermissionError, "STORAGE_ERROR"),
 )
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture

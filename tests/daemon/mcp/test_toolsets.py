@@ -14,7 +14,6 @@ from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import MODES, asking, in_process, refused, run
 from tests.daemon.mcp.sessions import agent
-from tests.support.running import alone
 
 FIFTEEN = tuple(
     f"working_memory_{name}"
@@ -29,11 +28,6 @@ MORE = (
     "memory_recall",
     "memory_restore",
 )
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture

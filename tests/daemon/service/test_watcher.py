@@ -2,7 +2,6 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty
 
@@ -11,32 +10,7 @@ import pytest
 from daemon.service.watcher import Change, Watcher
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
-from tests.support.listening import BACKENDS, GLOBS, PATIENCE, Ear, News, append, append_here, made, watcher_by
-
-
-@pytest.fixture
-def ear() -> Ear:
-    return Ear()
-
-
-@pytest.fixture(autouse=True)
-def as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
-
-
-@pytest.fixture(params=BACKENDS)
-def watcher(request: pytest.FixtureRequest, ear: Ear) -> Iterator[Watcher]:
-    failures: list[Exception] = []
-    watcher = watcher_by(request.param, ear, failures.append)
-    yield watcher
-    watcher.close()
-    assert failures == []
-    assert watcher.problem is None
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return made(tmp_path / "here")
+from tests.support.listening import GLOBS, PATIENCE, Ear, News, append, append_here, made
 
 
 def test_an_append_to_the_scratch_log_is_told_each_time(watcher: Watcher, ear: Ear, workspace: Workspace) -> None:

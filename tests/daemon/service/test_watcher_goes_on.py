@@ -30,31 +30,6 @@ from tests.support.listening import (
 from tests.support.running import ROOT
 
 
-@pytest.fixture
-def ear() -> Ear:
-    return Ear()
-
-
-@pytest.fixture(autouse=True)
-def as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
-
-
-@pytest.fixture(params=BACKENDS)
-def watcher(request: pytest.FixtureRequest, ear: Ear) -> Iterator[Watcher]:
-    failures: list[Exception] = []
-    watcher = watcher_by(request.param, ear, failures.append)
-    yield watcher
-    watcher.close()
-    assert failures == []
-    assert watcher.problem is None
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return made(tmp_path / "here")
-
-
 def test_a_name_that_is_not_utf8_is_told_and_the_watching_goes_on(
     watcher: Watcher, ear: Ear, workspace: Workspace
 ) -> None:

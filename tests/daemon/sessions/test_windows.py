@@ -31,7 +31,6 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
 from tests.daemon.mcp.agents import asking, in_process, over_stdio
 from tests.daemon.mcp.serving import served
-from tests.support.running import alone
 from tests.support.session_talk import Say, Window, held, is_part
 from tests.support.working import working
 
@@ -63,11 +62,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"working_memory_{name}": getattr(sessions, name) for name in ITEMS.split()},
     **{f"memory_{name}": getattr(sessions, name) for name in MINDS.split()},
 }
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
 
 
 def refusal(error: DreamdError) -> Any:

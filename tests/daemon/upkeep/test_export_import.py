@@ -34,7 +34,7 @@ from state.stores.history.segments import Segments
 from tests.support.archives import NOTES, exported, lived, manifest, members
 from tests.support.keeping import one_line
 from tests.support.lived import everything
-from tests.support.running import Caller, alone
+from tests.support.running import Caller
 from tests.support.working import working
 
 ASKED = (
@@ -44,15 +44,9 @@ ASKED = (
 
 @pytest.fixture(autouse=True)
 def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "registry"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-model"))
     monkeypatch.setenv("DREAMD_EMBEDDINGS__DOWNLOAD", "false")
-
-
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
 
 
 @pytest.fixture(scope="module")

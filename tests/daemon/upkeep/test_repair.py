@@ -12,7 +12,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.upkeep.examine import Level
-from daemon.upkeep.repair.run import Repair, survey
+from daemon.upkeep.repair.run import survey
 from daemon.workspace.stores import utc_now
 from state.errors import StorageError
 from state.scratch import Note
@@ -28,43 +28,17 @@ from tests.support.breaking import (
     SAID,
     WORDS_ONLY,
     Chance,
+    about,
     assert_works,
+    content,
     copied,
     found,
-    lived,
     lost,
     repaired,
     with_log,
 )
 from tests.support.faults import Fault, FaultySystem, PowerCut
-from tests.support.lived import everything
 from tests.support.long_variants import variants
-from tests.support.running import alone
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return lived(tmp_path_factory.mktemp("origin") / "here")
-
-
-@pytest.fixture
-def here(origin: Workspace, tmp_path: Path) -> Workspace:
-    return copied(origin, tmp_path / "here")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-def content(workspace: Workspace) -> dict[str, bytes]:
-    """Every byte, but for what was kept aside."""
-    return {name: found for name, found in everything(workspace.root).items() if "/broken/" not in name}
-
-
-def about(done: Repair) -> set[str]:
-    return {mend.about for mend in done.mends}
-
 
 # ------------------------------------------------------------------- random damage
 

@@ -14,7 +14,7 @@ from daemon.workspace.adoption import adopt
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
-from tests.support.breaking import NOTED, SAID, lived, lost
+from tests.support.breaking import NOTED, SAID, lost
 from tests.support.serving import Home, at_home
 
 
@@ -22,11 +22,6 @@ from tests.support.serving import Home, at_home
 def home() -> Iterator[Home]:
     with at_home() as one:
         yield one
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return lived(tmp_path_factory.mktemp("origin") / "here")
 
 
 @pytest.fixture

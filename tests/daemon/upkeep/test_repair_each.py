@@ -24,35 +24,20 @@ from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from tests.support import breaking
-from tests.support.breaking import BY_HAND, NOTED, PENDING, WORDS_ONLY, assert_works, copied, lived, lost, repaired
-from tests.support.lived import everything
-from tests.support.running import Caller, alone
+from tests.support.breaking import (
+    BY_HAND,
+    NOTED,
+    PENDING,
+    WORDS_ONLY,
+    about,
+    assert_works,
+    content,
+    lost,
+    repaired,
+)
+from tests.support.running import Caller
 
 Spoil = Callable[[Workspace], object]
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return lived(tmp_path_factory.mktemp("origin") / "here")
-
-
-@pytest.fixture
-def here(origin: Workspace, tmp_path: Path) -> Workspace:
-    return copied(origin, tmp_path / "here")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-def content(workspace: Workspace) -> dict[str, bytes]:
-    """Every byte, but for what was kept aside."""
-    return {name: found for name, found in everything(workspace.root).items() if "/broken/" not in name}
-
-
-def about(done: Repair) -> set[str]:
-    return {mend.about for mend in done.mends}
 
 
 # ------------------------------------------------------------- one thing after the other

@@ -12,21 +12,16 @@ import pytest
 from daemon.api.search import search
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
-from daemon.upkeep.repair.run import Repair
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.dream import Reason
 from tests.support import breaking
-from tests.support.breaking import NOTED, repaired
+from tests.support.breaking import NOTED, about, repaired
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-def about(done: Repair) -> set[str]:
-    return {mend.about for mend in done.mends}
 
 
 class Lengths:

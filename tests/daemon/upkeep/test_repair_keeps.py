@@ -1,34 +1,13 @@
 """What a repair must not lose or bring back: what the owner wrote, notes in any encoding, what was forgotten."""
 
-from pathlib import Path
-
 import pytest
 
 from daemon.upkeep.repair.run import Repair
 from state.document.document import parse
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
-from tests.support.breaking import BY_HAND, copied, lived, repaired
-from tests.support.running import Caller, alone
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return lived(tmp_path_factory.mktemp("origin") / "here")
-
-
-@pytest.fixture
-def here(origin: Workspace, tmp_path: Path) -> Workspace:
-    return copied(origin, tmp_path / "here")
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
-
-
-def about(done: Repair) -> set[str]:
-    return {mend.about for mend in done.mends}
+from tests.support.breaking import BY_HAND, about, repaired
+from tests.support.running import Caller
 
 
 @pytest.mark.parametrize("spoilt", ["a heading", "a byte"])

@@ -24,12 +24,7 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.ledger import Call
 from state.stores.history.segments import Segments
-from tests.support.running import ROOT, alone
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
+from tests.support.running import ROOT
 
 
 @pytest.fixture

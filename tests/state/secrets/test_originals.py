@@ -38,11 +38,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return init_workspace(tmp_path / "workspace")
 
 
-@pytest.fixture
-def dreamd(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
-
-
 def test_a_note_is_kept_as_it_was_given_and_stored_without(workspace: Workspace) -> None:
     stored = Segments(workspace).append(Note(SAID, NOW))
     assert stored.text == "the bike pin code is [redacted: pin]"
