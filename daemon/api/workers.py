@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from daemon.observability import logs
 from state.errors import OverloadedError
 
 Made = TypeVar("Made")
@@ -65,7 +66,12 @@ class Workers:
 
     async def run(self, work: Callable[[], Made], workspace: str = "", *, long: bool = False) -> Made:
         """The result of the work, which goes on when the caller is cancelled. Raises what it raises."""
-        return await asyncio.shield(self.begin(workspace, work, long=long))
+        task = self.begin(workspace, work, long=long)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_failure)  # nobody else will hear of it
+            raise
 
     async def _run(self, workspace: str, work: Callable[[], Made], *, long: bool) -> Made:
         slots = self._slots.get((workspace, long))
@@ -81,3 +87,8 @@ class Workers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for pool in (self._short, self._long):
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _log_failure(task: asyncio.Task[object]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logs.get().warning("call_failed_after_its_caller_left", error=error)

@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,11 @@ def filled(root: Path, leave: int) -> Path:
     system = os.statvfs(root)
     ballast = root.parent / "ballast"
     with ballast.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, max(1, system.f_bavail * system.f_frsize - leave))
+        os.posix_fallocate(file.fileno(), 0, size := max(1, system.f_bavail * system.f_frsize - leave))
+        with suppress(OSError):
+            while not leave:  # what is free is counted by processor, and told with a delay
+                os.posix_fallocate(file.fileno(), size, 4096)
+                size += 4096
     return ballast
 
 
