@@ -33,8 +33,11 @@ def test_an_ordeal_loses_nothing(origin: Path, monkeypatch: pytest.MonkeyPatch, 
     seed = int(os.environ.get("DREAMD_CHAOS_SEED", "1") or secrets.randbelow(10**8))
     for name, value in words_alone().items():
         monkeypatch.setenv(name, value)
-    ran = run(seed, 0, kind, origin)
-    assert not ran.lost, "\n".join([ran.lost, again(seed, ran), *ran.diary])
+    for number in range(4):  # what is to be killed may have ended before, on a busy machine
+        ran = run(seed, number, kind, origin)
+        assert not ran.lost, "\n".join([ran.lost, again(seed, ran), *ran.diary])
+        if ran.tally.kills + ran.tally.faults:
+            break
     # It broke something, and somebody was there to be hurt.
     assert ran.tally.kills + ran.tally.faults > 0, ran
     assert ran.tally.lives > 0

@@ -87,7 +87,7 @@ def test_a_note_that_finds_no_space_is_refused_and_those_before_it_are_kept(drea
     assert pending(here) == sorted([PENDING, *acknowledged, "with space again"])
 
 
-@pytest.mark.parametrize("command", ["status", "search tea", "feel error", "restore 1", "dream", "init", "history"])
+@pytest.mark.parametrize("command", ["status", "feel error", "restore 1", "dream", "init", "history"])
 def test_without_any_space_every_command_that_needs_some_says_so(dreamd: Caller, here: Path, command: str) -> None:
     memory = (here / "MEMORY.md").read_bytes()
     ballast = filled(here, leave=0)
@@ -97,6 +97,16 @@ def test_without_any_space_every_command_that_needs_some_says_so(dreamd: Caller,
     ballast.unlink()
     assert dreamd(*command.split(), "-w", here).status == 0
     assert all(text in (here / "MEMORY.md").read_text() for text in KNOWN)
+
+
+def test_a_search_without_any_space_answers_or_says_so(dreamd: Caller, here: Path) -> None:
+    """It writes how often a memory is used, for which the log of state.db may have room left, or not."""
+    ballast = filled(here, leave=0)
+    ended = dreamd("search", "tea", "-w", here)
+    if ended.status:
+        one_line(ended, 1, str(here), FULL)
+    ballast.unlink()
+    assert "tea over coffee" in (ended.out or dreamd("search", "tea", "-w", here).out)
 
 
 def test_a_dream_that_runs_out_of_space_anywhere_changes_nothing_and_is_finished_later(
