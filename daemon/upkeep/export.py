@@ -47,8 +47,8 @@ def export(store: Store, now: datetime, process: int = 0) -> Exported:
         _write(store, path, now)
         store.check()  # a workspace that was taken over meanwhile was read at two moments
         with open_archive(path) as archive:
-            for member in archive.manifest.members:
-                for _ in archive.blocks(member):
+            for _, blocks in archive.contents():
+                for _ in blocks:
                     pass
             files = len(archive.manifest.members)
         if (unfinished := store.ledger.unfinished()) is not None:

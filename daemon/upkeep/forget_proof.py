@@ -22,13 +22,13 @@ from state.errors import DreamdError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores.backup.reading import open_archive
-from state.stores.database.columns import Kind, kind_of
+from state.stores.database.columns import Kind, content_of, tables_of
 from state.stores.disk.disk import below
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
 from state.stores.erasing.own_words import is_asked_for, is_field, is_own
 from state.stores.erasing.plan import Erasure, erased_document, erased_record
-from state.stores.erasing.tables import tables, texts
+from state.stores.erasing.tables import texts
 
 _MOST = 100  # places of one file are counted
 # Digests, words in pairs for the index (they go with their text), and the model of the configuration.
@@ -65,10 +65,10 @@ def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searche
 
 
 def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterator[Residue]:
-    for table in tables(connection):
+    for table in tables_of(connection):
         found, named = 0, 0
         for column, value in texts(connection, table):
-            if kind_of(table, column) is Kind.FILE:
+            if content_of(table, column).kind is Kind.FILE:
                 named += erasure.holds(value)
             elif column not in _NO_TEXT and (table, column) != ("meta", "name"):
                 found += standing(value, erasure) > 0
@@ -193,7 +193,7 @@ def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
 
 def _exports(store: Store) -> Iterator[Residue]:
     """Archives in the workspace itself: each holds all that was remembered when it was made."""
-    for path in sorted(store.workspace.root.glob("*.zip")):
+    for path in sorted((*store.workspace.root.glob("*.gz"), *store.workspace.root.glob("*.zip"))):
         with suppress(DreamdError, OSError), open_archive(path):
             why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
             yield Residue(name_of(store, path), 1, why, owners=True)

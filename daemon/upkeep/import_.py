@@ -153,10 +153,10 @@ def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
         with storage_errors(folder):
             disk.system.mkdir(folder, 0o700)
     incoming = workspace.state / _INCOMING
-    for member in archive.manifest.members:
+    for member, blocks in archive.contents():
         path = incoming if member.name == DATABASE else place(workspace, member.name)
         assert path is not None
-        _write(archive, member, path, disk.system)
+        _write(member, blocks, path, disk.system)
     foreign = rebuilt(incoming, workspace.database, archive.manifest.schema)
     with storage_errors(incoming):
         disk.system.unlink(incoming)
@@ -164,11 +164,11 @@ def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
     return foreign
 
 
-def _write(archive: Archive, member: Member, path: Path, system: System) -> None:
+def _write(member: Member, blocks: Iterator[bytes], path: Path, system: System) -> None:
     with storage_errors(path):
         fd = system.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            for block in archive.blocks(member):
+            for block in blocks:
                 written = 0
                 while written < len(block):
                     written += system.write(fd, block[written:])

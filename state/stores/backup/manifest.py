@@ -1,6 +1,6 @@
 """Manifest: what the archive of a workspace holds, and under which names.
 
-A zip with the members below and `manifest.json`, which has the size and SHA-256 of each:
+A tar.gz (of older versions a zip) with the members below and `manifest.json`, which has the size and SHA-256 of each:
 
     MEMORY.md  MEMORY.md.seed-backup  GENOME.md  memory/scratch.md  memory/economics.json
     state.db                      every row of every table; its full-text indexes are empty, for they can be rebuilt
@@ -80,7 +80,7 @@ def plainly(what: str) -> str:
 
 def unmoved_name(process: int) -> str:
     """The name of an archive that this process has yet to move out of the state folder."""
-    return f".export-{process}-{os.urandom(4).hex()}.zip{TEMPORARY}"
+    return f".export-{process}-{os.urandom(4).hex()}.tar.gz{TEMPORARY}"
 
 
 def remove_unmoved(workspace: Workspace, disk: Disk) -> None:

@@ -1,12 +1,13 @@
 """Archive writing: the files of a workspace whose lock is held, as of one moment, while agents go on appending."""
 
 import fcntl
+import gzip
 import hashlib
 import io
 import os
 import stat
+import tarfile
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -39,38 +40,32 @@ _POLL_SECONDS = 0.01
 _LONGEST_LINE_SECONDS = 3.0
 # Of a file that somebody is saving; after so many it is taken as it is.
 _MOST_READINGS = 100
-# Nothing of when and where it was written but what the manifest says.
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
-_UNIX = 3
 
 
 class ArchiveWriter:
     """An archive that is being written: the members, and at last the manifest. Use it as a context manager."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
-        self.members: list[Member] = []
+        # No name and no time: what was packed, and when, the manifest says.
+        self._gzip = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
+        self._tar = tarfile.TarFile(fileobj=self._gzip, mode="w", format=tarfile.GNU_FORMAT, copybufsize=BLOCK)
+        self._members: list[Member] = []
 
     def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
-        """Take in so many bytes of the source: fewer when it has no more."""
-        if len(self.members) >= MAX_MEMBERS:
+        """Take in so many bytes of the source. Raises StorageError when it has no more so many."""
+        if len(self._members) >= MAX_MEMBERS:
             raise StorageError(f"the workspace has more than {MAX_MEMBERS:,} files", "copy its folder instead")
-        digest, left = hashlib.sha256(), size
-        with self._entry(name, size) as entry:
-            while left and (block := source.read(min(BLOCK, left))):
-                digest.update(block)
-                entry.write(block)
-                left -= len(block)
-        self.members.append(Member(name, size - left, digest.hexdigest(), mtime_ns))
+        digested = _Digested(name, source)
+        self._write(name, size, digested)
+        self._members.append(Member(name, size, digested.sha256.hexdigest(), mtime_ns))
 
-    def close(self, dreamd: str, schema: int, now: datetime) -> Manifest:
+    def close(self, dreamd: str, schema: int, now: datetime) -> None:
         """Write the manifest; nothing is synced."""
-        manifest = Manifest(FORMAT, dreamd, schema, now, tuple(sorted(self.members, key=lambda one: one.name)))
-        content = encode(manifest).encode()
-        with self._entry(MANIFEST, len(content)) as entry:
-            entry.write(content)
-        self._zip.close()
-        return manifest
+        members = tuple(sorted(self._members, key=lambda one: one.name))
+        content = encode(Manifest(FORMAT, dreamd, schema, now, members)).encode()
+        self._write(MANIFEST, len(content), io.BytesIO(content))
+        self._tar.close()
+        self._gzip.close()
 
     def __enter__(self) -> Self:
         return self
@@ -78,17 +73,29 @@ class ArchiveWriter:
     def __exit__(self, *_: object) -> None:
         # After `close` there is nothing to do; without it the file is thrown away, whatever is in it.
         with suppress(OSError, ValueError):
-            self._zip.close()
+            self._gzip.close()
 
-    @contextmanager
-    def _entry(self, name: str, size: int) -> Iterator[BinaryIO]:
-        entry = zipfile.ZipInfo(name, _NO_TIME)
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        entry.create_system = _UNIX
-        entry.external_attr = (stat.S_IFREG | 0o600) << 16
-        entry.file_size = size
-        with self._zip.open(entry, "w") as opened:
-            yield opened  # type: ignore[misc]
+    def _write(self, name: str, size: int, source: "BinaryIO | _Digested") -> None:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode = size, 0o600
+        self._tar.addfile(entry, source)  # type: ignore[arg-type]
+
+
+class _Digested:
+    """The bytes of a file, as an archive takes them in, with their digest."""
+
+    def __init__(self, name: str, file: BinaryIO) -> None:
+        self._name = name
+        self._file = file
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, exactly so many. Raises StorageError when the file has become shorter."""
+        block = self._file.read(size)
+        if len(block) < size:
+            raise StorageError(f"{self._name} became shorter while it was read", "export again")
+        self.sha256.update(block)
+        return block
 
 
 def take_database(writer: ArchiveWriter, workspace: Workspace, temporary: Path) -> int:

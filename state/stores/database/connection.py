@@ -30,6 +30,7 @@ _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
 MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING, LOOKUPS)
 SCHEMA_VERSION = len(MIGRATIONS)
+_MOST_THINGS = 1_000
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
 
 # One statement, so that it sees one moment: another process may be creating the tables.
@@ -108,9 +109,7 @@ def require_plain(path: Path) -> None:
             if stat.S_ISLNK(mode):
                 raise StorageError(f"{file} is a link to {os.path.realpath(file)}", "replace it by the file itself")
             if not stat.S_ISREG(mode):
-                raise StorageError(
-                    f"{file}: no regular file", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
-                )
+                raise StorageError(f"{file}: no regular file", _UNHARMED)
     journal = path.with_name(f"{path.name}-journal")
     with storage_errors(journal), suppress(FileNotFoundError, NotADirectoryError), opened(journal) as end:
         end.seek(max(0, os.fstat(end.fileno()).st_size - len(_NAMES_A_FILE)))
@@ -123,10 +122,7 @@ def _require_no_lone_log(path: Path) -> None:
     log = path.with_name(f"{path.name}-wal")
     there = path.exists() and path.stat().st_size
     if not there and log.exists() and log.stat().st_size:
-        raise StorageError(
-            f"{path}: is gone, and its log (-wal) is there",
-            "the notes and MEMORY.md are unharmed, run 'dreamd doctor'",
-        )
+        raise StorageError(f"{path}: is gone, and its log (-wal) is there", _UNHARMED)
 
 
 def explained(error: sqlite3.Error, path: Path) -> StorageError:
@@ -162,25 +158,29 @@ def require_ours(connection: sqlite3.Connection, path: Path) -> None:
     A view of somebody else's may have the name of a table and no end; a trigger does more than it was asked for.
     """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    found = things(connection, len(made_by(SCHEMA_VERSION)) + 1)
-    if not (found or version):
-        return
+    if wrong := unlike_schema(connection, version):
+        what = f"its schema is not ours ({', '.join(wrong)!r:.60})"
+        raise StorageError(f"{path}: {what}", _UNHARMED)
+
+
+def unlike_schema(connection: sqlite3.Connection, version: int) -> list[str]:
+    """The names of tables, indexes and the like that are not those of this version; of no version, all of them."""
+    found = things(connection)
     made = made_by(version) if 1 <= version <= SCHEMA_VERSION else {}
     # How the tables below a word index are written down is up to the SQLite that made them.
-    wrong = [name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name))]
-    if wrong:
-        what = f"its schema is not ours ({', '.join(sorted(wrong))!r:.60})"
-        raise StorageError(f"{path}: {what}", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'")
+    return sorted(name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name)))
 
 
 def _alike(found: str | None, made: str | None) -> bool:
     return found == made or bool(found and made and _SHADOW.match(found) and _SHADOW.match(made))
 
 
-def things(connection: sqlite3.Connection, most: int = -1) -> dict[str, str]:
-    """Tables, indexes and the like, and how each was made; white space aside."""
+def things(connection: sqlite3.Connection) -> dict[str, str]:
+    """Tables, indexes and the like, more than there should be at most, and how each was made; white space aside."""
     rows = connection.execute(
-        "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' LIMIT ?", (most,)
+        "SELECT name, group_concat(coalesce(sql, '')) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+        " GROUP BY name LIMIT ?",
+        (_MOST_THINGS,),
     )
     return {str(name): " ".join(str(statement).split()) for name, statement in rows}
 

@@ -23,7 +23,7 @@ from state.dream import decode_record, encode_record
 from state.errors import BusyError, StorageError
 from state.forgetting.matching import Cut, Target, spans, without
 from state.stores.crystals import full_text, skills
-from state.stores.database.columns import Kind, kind_of
+from state.stores.database.columns import Kind, Table, content_of, tables_of
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_record
 from state.text.words import terms
@@ -95,28 +95,19 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     _references(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     changed["lines"] += _lines(connection, erasure)
-    for table, column in (("tombstones", "text"), ("gaps", "question"), ("skills", "pattern")):
-        changed[table] += _whole_rows(connection, table, column, erasure)
+    for name, column in (("tombstones", "text"), ("gaps", "question"), ("skills", "pattern")):
+        changed[name] += _whole_rows(connection, name, column, erasure)
     changed["pointers"] += _pointers(connection, erasure)
     changed["items"] += erase_items(connection, erasure, now)
     changed["proposals"] += _proposals(connection, erasure)
-    for table in tables(connection):
-        changed[table] += _swept(connection, table, erasure)
+    for name, table in tables_of(connection).items():
+        changed[name] += _swept(connection, table, erasure)
     if changed["crystals"]:
         full_text.rebuild(connection)
         skills.expect_more(connection)
     if changed["items"]:
         connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
     return +changed
-
-
-def tables(connection: sqlite3.Connection) -> list[str]:
-    """The tables that hold rows of their own: no view, no full-text index, nothing of SQLite's."""
-    rows = connection.execute(
-        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%'"
-        " ESCAPE '\\' ORDER BY name"
-    )
-    return [row["name"] for row in rows]
 
 
 def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
@@ -277,30 +268,32 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
     return changed
 
 
-def _swept(connection: sqlite3.Connection, table: str, erasure: Erasure) -> int:
+def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> int:
     """Every text of the table that is left. A row whose key says it goes."""
-    keys, columns = _shape(connection, table)
-    named = [name for name in columns if kind_of(table, name) not in _NAMES]
+    keys = table.key
+    named = [one.name for one in table.columns if content_of(table.name, one.name).kind not in _NAMES]
     if not named:
         return 0
     wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
     updates = []
-    for row in connection.execute(f'SELECT {wanted} FROM "{table}"').fetchall():
-        if table == "meta" and row["name"] == INTENTION:
+    for row in connection.execute(f'SELECT {wanted} FROM "{table.name}"').fetchall():
+        if table.name == "meta" and row["name"] == INTENTION:
             continue
         place, values = tuple(row[: len(keys)]), dict(zip(named, tuple(row)[len(keys) :], strict=True))
-        if new := changed_values(table, values, erasure):
+        if new := changed_values(table.name, values, erasure):
             updates.append((place, new))
     if not updates:
         return 0
-    with _triggers_off(connection, table):
+    with _triggers_off(connection, table.name):
         where = " AND ".join(f'"{name}" IS ?' for name in keys)
         for place, new in updates:
             if any(name in keys and not value for name, value in new.items()):
-                connection.execute(f'DELETE FROM "{table}" WHERE {where}', place)
+                connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
                 continue
             setting = ", ".join(f'"{name}" = ?' for name in new)
-            connection.execute(f'UPDATE OR REPLACE "{table}" SET {setting} WHERE {where}', (*new.values(), *place))
+            connection.execute(
+                f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place)
+            )
     return len(updates)
 
 
@@ -310,7 +303,7 @@ def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> d
     for name, value in values.items():
         if not isinstance(value, str) or _MOMENT.fullmatch(value):
             continue
-        kind = kind_of(table, name)
+        kind = content_of(table, name).kind
         if kind is Kind.TABLE:
             new = erasure.table(value)
         else:
@@ -319,14 +312,6 @@ def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> d
         if new != value:
             found[name] = new
     return found
-
-
-def _shape(connection: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
-    """The columns that name a row, and all of them."""
-    rows = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (table,)).fetchall()
-    (bare,) = connection.execute("SELECT wr FROM pragma_table_list(?) WHERE schema = 'main'", (table,)).fetchone()
-    keys = [row["name"] for row in sorted(rows, key=lambda row: row["pk"]) if row["pk"]]
-    return (keys if bare else ["rowid"]), [row["name"] for row in rows]
 
 
 @contextmanager

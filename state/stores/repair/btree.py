@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from struct import unpack_from
+from typing import TypeVar
 
+from state.stores.database.columns import Value
 from state.stores.repair.pages import Pages
 
 INNER_INDEX, INNER_TABLE, LEAF_INDEX, LEAF_TABLE = 2, 5, 10, 13
@@ -11,7 +13,7 @@ _INNER = (INNER_INDEX, INNER_TABLE)
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 _LEAST_CARVED = 12  # bytes of a record that is looked for anywhere in a page
 
-Value = int | float | str | bytes | None
+_Owner = TypeVar("_Owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,16 @@ def read_node(pages: Pages, number: int) -> Node | None:
     return node
 
 
-def carve(pages: Pages, number: int, fits: Callable[[Cell, int], bool]) -> Iterator[Cell]:
-    """Records anywhere in a page whose directory cannot be trusted: each that `fits` a leaf of one kind."""
+def carve(pages: Pages, number: int, owner: Callable[[Cell, int], _Owner | None]) -> Iterator[tuple[_Owner, Cell]]:
+    """Records anywhere in a page whose directory cannot be trusted: each that an `owner` knows."""
     page = pages.get(number) or b""
     for kind in (LEAF_TABLE, LEAF_INDEX):
         at = 8
         while at < len(page) - _LEAST_CARVED:
             cell = read_cell(pages, page, at, kind, [])
-            if cell is not None and cell.whole and cell.length >= _LEAST_CARVED and fits(cell, kind):
-                yield cell
+            found = owner(cell, kind) if cell is not None and cell.whole and cell.length >= _LEAST_CARVED else None
+            if cell is not None and found is not None:
+                yield found, cell
                 at += cell.length
             else:
                 at += 1

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from state.errors import StorageError
+from state.stores.database.columns import Table, tables_of
 from state.stores.database.connection import (
     BUSY_TIMEOUT_MS,
     SCHEMA_VERSION,
@@ -16,9 +17,10 @@ from state.stores.database.connection import (
     made_by,
     require_plain,
     things,
+    unlike_schema,
 )
 from state.stores.repair.pages import read_pages
-from state.stores.repair.row_rules import Row, is_altered, mended, tables_of
+from state.stores.repair.row_rules import Row, is_altered, mended
 
 WRONG_SCHEMA = "its schema has the number"
 _MOST = 5
@@ -80,7 +82,7 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if "crystals" not in found:
         yield "is another program's database"
         return
-    if version > SCHEMA_VERSION and found != made_by(SCHEMA_VERSION):
+    if version > SCHEMA_VERSION and unlike_schema(connection, SCHEMA_VERSION):
         raise StorageError(
             f"state.db was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})", "upgrade"
         )
@@ -88,9 +90,7 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if not 1 <= version <= SCHEMA_VERSION:
         yield f"{WRONG_SCHEMA} {version}"
         return
-    wanted = made_by(version)
-    wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-    if wrong:
+    if wrong := unlike_schema(connection, version):
         yield f"its schema is not ours: {', '.join(wrong[:_MOST])}"
         return
     yield from _of_rows(connection)
@@ -98,11 +98,11 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _of_rows(connection: sqlite3.Connection) -> Iterator[str]:
     orphans = Counter(str(row[0]) for row in connection.execute("PRAGMA foreign_key_check"))
-    for table, count in orphans.items():
-        yield f"{count} rows of {table} lead to rows that are not there"
-    for name in tables_of(connection):
+    for child, count in orphans.items():
+        yield f"{count} rows of {child} lead to rows that are not there"
+    for name, table in tables_of(connection).items():
         rows = (dict(row) for row in connection.execute(f'SELECT * FROM "{name}"'))
-        wrong = sum(not _is_sound(name, row) for row in rows)
+        wrong = sum(not _is_sound(table, row) for row in rows)
         if wrong:
             yield f"{wrong} rows of {name} hold what they cannot hold"
     unseen = connection.execute(
@@ -113,8 +113,10 @@ def _of_rows(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"{unseen} crystals have no vector and wait for none"
 
 
-def _is_sound(table: str, row: Row) -> bool:
-    return mended(table, row) == row and not (table == "crystals" and is_altered(row))
+def _is_sound(table: Table, row: Row) -> bool:
+    if not all(column.takes(row[column.name]) for column in table.columns):
+        return False
+    return mended(table.name, row) == row and not (table.name == "crystals" and is_altered(row))
 
 
 def likeliest_version(statements: dict[str, str], said: int) -> int:

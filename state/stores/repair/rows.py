@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from state.stores.database.columns import Table, tables_of
 from state.stores.repair.btree import INNER_INDEX, INNER_TABLE, LEAF_INDEX, LEAF_TABLE, Cell, Node, carve, read_node
 from state.stores.repair.pages import Pages
-from state.stores.repair.row_rules import Row, Table, fragment, is_altered, mended, tables_of
+from state.stores.repair.row_rules import Row, fits, fragment, is_altered, may_hold, mended, row_of
 
 _MOST_CARVED = 4_000  # pages that are searched byte by byte
 _IDS = {"crystals": "sqlite_autoindex_crystals_1", "sessions": "sqlite_autoindex_sessions_1"}
@@ -150,7 +151,7 @@ class _Pouring:
         if node.kind not in ((LEAF_TABLE, INNER_TABLE) if table.has_rowids else (LEAF_INDEX, INNER_INDEX)):
             return False
         cells = node.cells
-        return not cells or any(table.row(cell) is not None or fragment(cell) for cell in cells)
+        return not cells or any(row_of(table, cell) is not None or fragment(cell) for cell in cells)
 
     # ------------------------------------------------------------ pages that no tree leads to
 
@@ -177,9 +178,9 @@ class _Pouring:
         fitting = [
             table
             for table in self._tables.values()
-            if table.holds(node.kind)
+            if may_hold(table, node.kind)
             and all(
-                table.fits(cell, LEAF_TABLE if table.has_rowids else LEAF_INDEX) or fragment(cell)
+                fits(table, cell, LEAF_TABLE if table.has_rowids else LEAF_INDEX) or fragment(cell)
                 for cell in node.cells
             )
         ]
@@ -191,12 +192,10 @@ class _Pouring:
         of = self._faulty.get(number)
         tables = [of] if of is not None and number in self._seen else list(self._tables.values())
 
-        def fits(cell: Cell, kind: int) -> bool:
-            return any(table.fits(cell, kind) for table in tables)
+        def owner(cell: Cell, kind: int) -> Table | None:
+            return next((table for table in tables if fits(table, cell, kind)), None)
 
-        for cell in carve(self._pages, number, fits):
-            kind = LEAF_INDEX if cell.rowid is None else LEAF_TABLE
-            table = next(table for table in tables if table.fits(cell, kind))
+        for table, cell in carve(self._pages, number, owner):
             self._salvage.torn.add(table.name)
             self._insert(table, [cell])
 
@@ -205,7 +204,7 @@ class _Pouring:
     def _insert(self, table: Table, cells: Iterable[Cell]) -> None:
         found = self._salvage
         for cell in cells:
-            read = table.row(cell)
+            read = row_of(table, cell)
             row = mended(table.name, read) if read is not None else None
             if row is None:
                 if table.name == "crystals" and (part := fragment(cell)) is not None:
