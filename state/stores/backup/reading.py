@@ -208,6 +208,7 @@ def _zip_entries(file: _File) -> Iterator[_Entry]:
                 kind in (0, stat.S_IFREG)
                 and not info.external_attr & 0x10
                 and not info.flag_bits & 1
+                and info.header_offset >= 0
                 and info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
             )
             # zipfile cuts a name at a NUL.

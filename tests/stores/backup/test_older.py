@@ -103,7 +103,10 @@ def test_what_is_no_zip_file_is_told_so(importer: Importer, tmp_path: Path) -> N
     path = tmp_path / "x.zip"
     whole = OLDER.read_bytes()
     cut = (b"", whole[:-1], whole[: len(whole) // 2], whole[100:])
-    for content in (*cut, b"PK", b"x" * 5_000, b"PK\5\6" + bytes(18), whole + b"x", b"#!/bin/sh\n" + whole):
+    # Its list would begin further on: the first entries lie before the file.
+    (begin,) = struct.unpack("<L", whole[-6:-2])
+    moved = whole[:-6] + struct.pack("<L", begin + 50) + whole[-2:]
+    for content in (*cut, moved, b"PK", b"x" * 5_000, b"PK\5\6" + bytes(18), whole + b"x", b"#!/bin/sh\n" + whole):
         path.write_bytes(content)
         importer.refuses(path)
 
