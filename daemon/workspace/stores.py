@@ -17,6 +17,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.database.connection import compact, from_text, open_database, to_text, transaction
+from state.stores.database.meta import Meta
 from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
@@ -117,13 +118,14 @@ class Store:
     def sweep(self, now: datetime) -> int:
         """Delete what the ledger has kept long enough (`retention`), once a day; how many rows were."""
         keep, connection = self.config.retention, self.crystals.connection
-        row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SWEPT,)).fetchone()
-        if row is not None and abs(now - from_text(row[0])) < timedelta(days=1):
+        meta = Meta(connection)
+        swept = meta.get(_SWEPT)
+        if swept is not None and abs(now - from_text(swept)) < timedelta(days=1):
             return 0
         before = now - timedelta(days=keep.ledger_days)
         with transaction(connection):
             self.check()
-            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_SWEPT, to_text(now)))
+            meta.put(_SWEPT, to_text(now))
             rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
             rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
         try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from state.crystals.crystal import Kind
 from state.signals.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerging
 from state.stores.database.connection import from_text, transaction
+from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
 
 if TYPE_CHECKING:
@@ -23,11 +24,7 @@ _FOUND = "skills_found_at"
 
 def expect_more(connection: sqlite3.Connection) -> None:
     """A task or its vector was just written: the next pass looks for skills. In the caller's transaction."""
-    connection.execute(
-        "INSERT INTO meta (name, value) VALUES (?, '1')"
-        " ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)",
-        (_ADDED,),
-    )
+    Meta(connection).count(_ADDED)
 
 
 class Skills:
@@ -35,11 +32,12 @@ class Skills:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._meta = Meta(connection)
 
     def refresh(self) -> int | None:
         """Find them anew if tasks were added since the last time; how many there are, None when nothing was to do."""
-        added = self._meta(_ADDED)
-        if added is None or added == self._meta(_FOUND):
+        added = self._meta.get(_ADDED)
+        if added is None or added == self._meta.get(_FOUND):
             return None
         found = self._found()
         with transaction(self._connection) as connection:
@@ -51,12 +49,12 @@ class Skills:
                     for place, skill in enumerate(found)
                 ],
             )
-            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_FOUND, added))
+            self._meta.put(_FOUND, added)
         return len(found)
 
     def known(self, limit: int) -> list[EmergingSkill]:
         """The most confident ones, as the last pass found them; found now where there was none yet."""
-        if self._meta(_FOUND) is None:
+        if self._meta.get(_FOUND) is None:
             return self._found()[:limit]
         rows = self._connection.execute("SELECT * FROM skills ORDER BY place LIMIT ?", (limit,))
         return [EmergingSkill(row["pattern"], row["confidence"], row["occurrences"], row["sessions"]) for row in rows]
@@ -77,10 +75,6 @@ class Skills:
         """The skills that there are; none is named after what is forgotten."""
         buried = TombstoneStore(self._connection).tombstones()
         return [skill for skill in emerging(self.tasks()) if not buried.found(skill.pattern)]
-
-    def _meta(self, name: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return str(row["value"]) if row else None
 
 
 def _vector(blob: bytes | None) -> "NDArray[np.float32] | None":

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from state.stores.database.connection import transaction
+from state.stores.database.meta import Meta
 from state.stores.vectors.embedder import Embedder
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 BATCH = 256
 # A block that fits the processor's cache is compared three times as fast as one that does not.
 _ROWS_AT_ONCE = 512
-_MODEL = "embedding_model"
+MODEL = "embedding_model"
 _TO_EMBED = """
 SELECT key, context, text FROM crystals
 WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC LIMIT ?))
@@ -41,6 +42,7 @@ class CrystalVectors:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._meta = Meta(connection)
 
     def use_model(self, name: str) -> bool:
         """From now on vectors are of this model; those of another are dropped and queued to be embedded again.
@@ -54,13 +56,12 @@ class CrystalVectors:
             connection.execute("DELETE FROM to_index")
             connection.execute("DELETE FROM to_compare")
             connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
-            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_MODEL, name))
+            self._meta.put(MODEL, name)
         return True
 
     def model(self) -> str:
         """The name of the embedder whose vectors these are; empty before the first one."""
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (_MODEL,)).fetchone()
-        return str(row[0]) if row else ""
+        return self._meta.get(MODEL) or ""
 
     def embed_pending(self, embedder: Embedder, limit: int = BATCH) -> int:
         """Embed up to `limit` crystals that have no vector; returns how many were embedded.

@@ -21,18 +21,15 @@ from state.forgetting.placed_words import Span, placed_words
 from state.forgetting.respelt import Row, is_respelt, respelt, rows
 from state.forgetting.tombstones import NOTHING, Runs, Tombstones
 from state.stores.database.connection import require_ours, require_plain, to_text, transaction
+from state.stores.database.meta import Meta
 from state.text.escapes import unescaped
 
-_SALT = "forgotten_salt"
+SALT = "forgotten_salt"
 # The length that is said of a part, which stands for a text only where that may be cut off.
 _PART = -RUN_WORDS
-_STAMP = "forgotten_stamp"  # another one after each change
+STAMP = "forgotten_stamp"  # another one after each change
 _WITHHELD = "forgotten_withheld"
 _TOLD = "forgotten_withheld_told"
-_COUNT = (
-    "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name)"
-    " DO UPDATE SET value = CAST(CAST(value AS INTEGER) + CAST(excluded.value AS INTEGER) AS TEXT)"
-)
 
 
 class TombstoneStore:
@@ -40,6 +37,7 @@ class TombstoneStore:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._meta = Meta(connection)
         self._known: tuple[tuple[str, str], Tombstones] = (("", ""), NOTHING)
 
     def block_texts(self, texts: Iterable[str], now: datetime) -> None:
@@ -91,14 +89,13 @@ class TombstoneStore:
 
     def tombstones(self) -> Tombstones:
         """Everything that is blocked now, as a value."""
-        found = dict(
-            self._connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_SALT, _STAMP)).fetchall()
-        )
-        if _SALT not in found:
+        salt = self._meta.get(SALT)
+        if salt is None:
             return NOTHING
-        state = (found[_SALT], found.get(_STAMP, ""))
+        state = (salt, self._meta.get(STAMP) or "")
         if self._known[0] != state:
-            self._known = (state, _loaded(self._connection, found[_SALT]))
+            rows = self._connection.execute("SELECT digest, length, mark FROM forgotten")
+            self._known = (state, _as_value(salt, map(tuple, rows)))
         return self._known[1]
 
     def without_forgotten(self, text: str) -> str:
@@ -126,37 +123,31 @@ class TombstoneStore:
     def count(self, texts: int = 1) -> None:
         """So many texts were withheld, in whole or in part."""
         if texts:
-            self._connection.execute(_COUNT, (_WITHHELD, str(texts)))
+            self._meta.count(_WITHHELD, texts)
 
     def withheld(self) -> int:
         """How many texts were withheld since the beginning."""
-        return self._number(_WITHHELD)
+        return int(self._meta.get(_WITHHELD) or 0)
 
     def withheld_lately(self) -> int:
         """How many were since this was last asked."""
         total = self.withheld()
-        lately = total - self._number(_TOLD)
+        lately = total - int(self._meta.get(_TOLD) or 0)
         if lately:
-            self._connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_TOLD, str(total)))
+            self._meta.put(_TOLD, str(total))
         return lately
-
-    def _number(self, name: str) -> int:
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return int(row[0]) if row else 0
 
     def _made_salt(self) -> str:
         """The salt; in the caller's transaction, which is about to change what is blocked."""
-        self._connection.execute(
-            "INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (_SALT, secrets.token_hex(32))
-        )
+        salt = self._meta.get(SALT)
+        if salt is None:
+            salt = secrets.token_hex(32)
+            self._meta.put(SALT, salt)
         self._changed()
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (_SALT,)).fetchone()
-        return str(row[0])
+        return salt
 
     def _changed(self) -> None:
-        self._connection.execute(
-            "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_STAMP, secrets.token_hex(8))
-        )
+        self._meta.put(STAMP, secrets.token_hex(8))
 
     def _insert(self, rows: Iterable[tuple[str, int, int]], now: datetime) -> None:
         at = to_text(now)
@@ -191,10 +182,6 @@ def tombstones_of(targets: Iterable[Target]) -> Tombstones:
     """These as if they were blocked, for a look at what is there already."""
     salt = secrets.token_hex(32)
     return _as_value(salt, (row for target in targets for row in _rows(salt, target)))
-
-
-def _loaded(connection: sqlite3.Connection, salt: str) -> Tombstones:
-    return _as_value(salt, map(tuple, connection.execute("SELECT digest, length, mark FROM forgotten")))
 
 
 def _as_value(salt: str, kept: Iterable[Row]) -> Tombstones:

@@ -17,7 +17,9 @@ from state.dream import Dream
 from state.sessions.policies.by_name import DEFAULT
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.vectors import MODEL
 from state.stores.database.connection import to_text
+from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.history.journal import RESTORE
 from state.stores.history.lineage import Lineage
@@ -281,12 +283,14 @@ def _vectors(connection: sqlite3.Connection) -> None:
     width = connection.execute(
         "SELECT length(vector) FROM vectors GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
     ).fetchone()
-    model = connection.execute("SELECT value FROM meta WHERE name = 'embedding_model'").fetchone()
-    if model is None and width is not None:
-        model = connection.execute("SELECT model FROM vectors GROUP BY 1 ORDER BY count(*) DESC LIMIT 1").fetchone()
-        connection.execute("INSERT INTO meta (name, value) VALUES ('embedding_model', ?)", (model[0],))
-    if width is not None and model is not None:
-        connection.execute("DELETE FROM vectors WHERE length(vector) <> ? OR model <> ?", (width[0], model[0]))
+    if width is not None:
+        model = Meta(connection).get(MODEL)
+        if model is None:
+            (model,) = connection.execute(
+                "SELECT model FROM vectors GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+            ).fetchone()
+            Meta(connection).put(MODEL, model)
+        connection.execute("DELETE FROM vectors WHERE length(vector) <> ? OR model <> ?", (width[0], model))
     connection.execute("DELETE FROM to_embed")
     connection.execute("INSERT INTO to_embed SELECT key FROM crystals WHERE key NOT IN (SELECT crystal FROM vectors)")
     # The index is built anew of all of them, and what was compared before costs nothing to compare again.
