@@ -50,19 +50,19 @@ class Receipt:
     at: datetime
     digest: str
     words: int
-    cut: str
-    dry_run: bool
-    derived: bool
-    traces: tuple[Occurrence, ...]
-    crystals: int
-    pointers: int
-    made_from: tuple[Made, ...]
-    would_go: tuple[str, ...]
-    files: int
-    bytes: int
-    left: tuple[Residue, ...]
-    clean: bool
-    went_on: bool
+    cut: str = ""
+    dry_run: bool = False
+    derived: bool = False
+    traces: tuple[Occurrence, ...] = ()
+    crystals: int = 0
+    pointers: int = 0
+    made_from: tuple[Made, ...] = ()
+    would_go: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    left: tuple[Residue, ...] = ()
+    clean: bool = True
+    went_on: bool = False
     lifted: bool = False
     recognised: str = RECOGNISED
 
@@ -99,8 +99,7 @@ def forget(
     proof = searched(store, plan.erasure, plan.surfaces)
     store.embedding.forget_texts()
     return replace(
-        _dry_receipt(store, request, plan, traces, now),
-        dry_run=False,
+        _receipt(store, request, plan, traces, now),
         files=proof.files,
         bytes=proof.bytes,
         left=proof.left,
@@ -123,32 +122,26 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     finally:
         connection.execute("ROLLBACK")
     return replace(
-        _dry_receipt(store, request, plan, traces, now),
+        _receipt(store, request, plan, traces, now),
+        dry_run=True,
         would_go=would_go(store, erasure),
         left=tuple(of_the_owner(store, Patterns(erasure.targets))),
     )
 
 
-def _dry_receipt(store: Store, request: ForgetRequest, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
-    """The receipt of this plan when nothing was erased or searched."""
+def _receipt(store: Store, request: ForgetRequest, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
+    """The receipt of this plan, without what a search found afterwards."""
     erasure = plan.erasure
     return Receipt(
         at=now,
         digest=digest(store.crystals.connection, erasure.targets),
         words=sum(len(target.words) for target in erasure.targets),
         cut=erasure.cut.value,
-        dry_run=True,
         derived=request.derived,
         traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
         crystals=len(erasure.renamed),
         pointers=len(erasure.keywords),
         made_from=plan.made,
-        would_go=(),
-        files=0,
-        bytes=0,
-        left=(),
-        clean=True,
-        went_on=False,
     )
 
 
@@ -157,11 +150,7 @@ def unforget(store: Store, text: str, now: datetime) -> Receipt:
     target = Target.of(text)
     connection = store.crystals.connection
     done = TombstoneStore(connection).unblock(target)
-    return Receipt(
-        now, digest(connection, (target,)), len(target.words), "", dry_run=False, derived=False, traces=(),
-        crystals=0, pointers=0, made_from=(), would_go=(), files=0, bytes=0, left=(), clean=True, went_on=False,
-        lifted=done,
-    )  # fmt: skip
+    return Receipt(now, digest(connection, (target,)), len(target.words), lifted=done)
 
 
 def _end_interrupted(store: Store, now: datetime) -> None:

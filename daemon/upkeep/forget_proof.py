@@ -81,13 +81,22 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
 def _unexplained(store: Store, path: Path, erasure: Erasure, patterns: Patterns) -> int:
     """How often it stands in a file in words that are not dreamd's own."""
     content = store.disk.read_bytes(path)
+    if (count := _in_document_or_log(store, path, content, erasure)) is not None:
+        return count
     text = content.decode("utf-8", "replace")
-    if path in (store.workspace.document, store.workspace.backup):
-        return int(erased_document(text, erasure) != text)
-    if path in files.logs(store.workspace):
-        notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
-        return sum(erasure.holds(note.text) for note in notes) or int(files.blank(content, erasure) != content)
     return standing(text, erasure) if _parsed(text) is not None else patterns.count(content, most=_MOST)
+
+
+def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasure) -> int | None:
+    """In how many lines of a MEMORY.md, or notes of a log, it stands; None for another file."""
+    workspace = store.workspace
+    if path in (workspace.document, workspace.backup):
+        text = content.decode(errors="replace")
+        return max(lines_with(content, erasure), int(erased_document(text, erasure) != text))
+    if path in files.logs(workspace):
+        notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
+        return max(sum(erasure.holds(note.text) for note in notes), int(files.blank(content, erasure) != content))
+    return None
 
 
 def standing(text: str, erasure: Erasure) -> int:
@@ -133,14 +142,9 @@ def contents(store: Store) -> Iterator[tuple[Path, bytes]]:
 
 def changed_in(store: Store, path: Path, content: bytes, erasure: Erasure) -> int:
     """In how many places forgetting would change this file."""
-    workspace = store.workspace
-    if path in (workspace.document, workspace.backup):
-        text = content.decode(errors="replace")
-        return max(lines_with(content, erasure), int(erased_document(text, erasure) != text))
-    if path in files.logs(workspace):
-        notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
-        return max(sum(erasure.holds(note.text) for note in notes), int(files.blank(content, erasure) != content))
-    record = files.record_in(store.disk, path) if path in files.records(workspace) else None
+    if (count := _in_document_or_log(store, path, content, erasure)) is not None:
+        return count
+    record = files.record_in(store.disk, path) if path in files.records(store.workspace) else None
     if record is not None:
         return int(erased_record(record, erasure) != record)
     return Patterns(erasure.targets).count(content, most=_MOST)

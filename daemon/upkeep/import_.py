@@ -213,12 +213,7 @@ def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
 
 def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
     """Make everything last, the folders after what is in them."""
-    with storage_errors(workspace.database):
-        fd = disk.system.open(workspace.database, os.O_RDWR)
-        try:
-            disk.system.fsync(fd)
-        finally:
-            os.close(fd)
+    disk.sync(workspace.database)
     for folder in (*reversed(folders(workspace)), workspace.state):
         disk.fsync_folder(folder)
     with storage_errors(workspace.root):

@@ -4,12 +4,12 @@ Whatever in it could act by itself goes: an interrupted dream or commit, answers
 files to be read, both indexes. Of state.db only the rows are taken, into a new file. What it remembers stays.
 """
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -30,7 +30,6 @@ from state.stores.history.segments import Segments
 
 _COMMAND = "dreamd init --trust"
 _MOST_NAMED = 20
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def _write_rows(own: Workspace, disk: Disk) -> None:
         take_over(own.database, incoming)
         with closing(open_database(incoming)) as made:
             _discard(made)
-        _sync(incoming)
+        disk.sync(incoming)
         digest = _digest_file(own)
         make_private_folder(digest.parent)
         Disk(digest.parent).write_atomic(digest, _digest(incoming))
@@ -189,11 +188,8 @@ def _is_taken_over(own: Workspace) -> bool:
 
 
 def _digest(path: Path) -> bytes:
-    digest = sha256()
     with storage_errors(path), opened(path) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest().encode()
+        return hashlib.file_digest(file, "sha256").hexdigest().encode()
 
 
 def _discard(connection: Connection) -> None:
@@ -206,15 +202,6 @@ def _discard(connection: Connection) -> None:
         connection.execute("UPDATE proposals SET verdict = 'outdated' WHERE verdict = 'waiting'")
         connection.execute("UPDATE calls SET reply = '', usable = 0")
     connection.execute("PRAGMA journal_mode = DELETE")  # one file, which a rename can put in its place
-
-
-def _sync(incoming: Path) -> None:
-    with storage_errors(incoming):
-        fd = os.open(incoming, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 def _strange(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

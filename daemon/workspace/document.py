@@ -1,7 +1,7 @@
 """Document: MEMORY.md of a workspace as it is on the disk, or the last version of one that was emptied."""
 
 from daemon.workspace.stores import Store
-from state.errors import DocumentError
+from state.stores.history.journal import decode_document
 
 
 def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
@@ -12,15 +12,7 @@ def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
     """
     path = store.workspace.document
     content = store.disk.read_if_there(path)
-    try:
-        text = (content or b"").decode()
-    except UnicodeDecodeError as error:
-        raise DocumentError(
-            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
-            "move it away and run 'dreamd dream' (or 'dreamd restore' for an earlier version)",
-        ) from error
-    if "\0" in text:
-        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
+    text = decode_document(content or b"", path)
     last = store.lineage.last_version()
     if text.strip() or not last:
         return text, ()

@@ -6,11 +6,8 @@ imported, and a workspace that has never dreamt has a status as well.
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
-from socket import gethostname
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
@@ -20,7 +17,7 @@ from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
 from state.scratch import Note
 from state.stores.disk.disk import Disk
-from state.stores.disk.lock import Holder, holder
+from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED
@@ -157,19 +154,6 @@ def _next(facts: DatabaseFacts, service: ServiceStatus | None) -> str:
     if service is not None:
         return service.dreaming or service.upcoming
     return "when its proposal is decided ('dreamd review')" if facts.proposals else NO_DAEMON
-
-
-def present_holder(workspace: Workspace) -> Holder | None:
-    """Who holds the workspace now; None as well when the lock file names a process that is gone."""
-    who = holder(workspace)
-    if who is None or who.host != gethostname():
-        return who
-    with suppress(OSError, IndexError):
-        # The start time tells a process from a later one with its number (proc(5), field 22 of stat).
-        stat = Path(f"/proc/{who.pid}/stat").read_text(encoding="utf-8", errors="replace")
-        fields = stat.rpartition(")")[2].split()
-        return who if fields[19] == str(who.ticks) else None
-    return None
 
 
 def _spent_by_all(now: datetime) -> tuple[Spend, tuple[Problem, ...]]:

@@ -1,7 +1,7 @@
 """Stores: one workspace with its database, files, index and embedder open, owned or for reading only."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -148,7 +148,7 @@ def open_exclusive(
         indexing = Indexing(workspace, lock.check)
         stack.callback(indexing.close)
         store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
-        stack.callback(store.close)
+        stack.enter_context(closing(store))
         recover(store)
         yield store
 
@@ -156,11 +156,8 @@ def open_exclusive(
 @contextmanager
 def shared(store: Store, config: Config) -> Iterator[Store]:
     """The same workspace once more, for another thread: under the lock that this store has, with its index."""
-    again = open_owned(store.workspace, config, store.check, store.embedding, store.indexing)
-    try:
+    with closing(open_owned(store.workspace, config, store.check, store.embedding, store.indexing)) as again:
         yield again
-    finally:
-        again.close()
 
 
 @contextmanager
@@ -170,18 +167,9 @@ def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | N
     def refuse_write() -> None:
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
 
-    store = _opened(
-        workspace,
-        config,
-        refuse_write,
-        embedding or _embedding(config),
-        Indexing(workspace, refuse_write),
-        owned=False,
-    )
-    try:
+    embedding, indexing = embedding or _embedding(config), Indexing(workspace, refuse_write)
+    with closing(_opened(workspace, config, refuse_write, embedding, indexing, owned=False)) as store:
         yield store
-    finally:
-        store.close()
 
 
 def open_owned(
@@ -191,7 +179,9 @@ def open_owned(
 
     Close it after use; `embedding` and `indexing` may be shared with other stores of this workspace.
     """
-    _make_folders(workspace)
+    disk = Disk(workspace.root)
+    for folder in folders(workspace):  # a copy of a workspace may lack them: copying tools leave empty ones out
+        disk.make_folder(folder)
     return _opened(workspace, config, check, embedding, indexing, owned=True)
 
 
@@ -204,13 +194,6 @@ def recover(store: Store) -> None:
 
 def _embedding(config: Config) -> Embedding:
     return Embedding(download=config.embeddings.download)
-
-
-def _make_folders(workspace: Workspace) -> None:
-    """Make the folders that a copy of a workspace may lack: copying tools leave empty ones out."""
-    disk = Disk(workspace.root)
-    for folder in folders(workspace):
-        disk.make_folder(folder)
 
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:

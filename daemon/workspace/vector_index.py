@@ -7,32 +7,26 @@ waits for answers; until then the vectors of state.db are compared one by one.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from daemon.workspace.cached_embedder import CachedEmbedder
 from state.errors import StoppedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.chroma import IndexReport, Truth, VectorIndex, build_index, open_whole
+from state.stores.vectors.chroma import IndexReport, VectorIndex, build_index, open_whole
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 # Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
 EXACT_SEARCH_UP_TO = 5_000
 _RETRY_SECONDS = 60.0
 _COLLECTION = "crystals"
 _NOT_BUILT = "searches compare every vector: the vector index has to be built anew, which the next dream does"
-# So many vectors are some tenths of a second; who closes an index waits for so long at most.
-_BATCH = 200
+# Who closes an index that is being built waits for so long at most: for its batch, a second or two.
 _GIVING_UP_SECONDS = 10.0
 
 
@@ -178,11 +172,16 @@ class Indexing:
         if self._builder is not None:
             self._builder.join(_GIVING_UP_SECONDS)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoppedError("the index was closed while it was built", "who opens it next builds it")
+        self._check()
+
     def _build(self, missing: IndexReport) -> None:
         try:
             with closing(open_database(self._workspace.database)) as connection:
-                truth = _UntilClosed(Crystals(connection).vectors, lambda: self._closed)
-                index, _ = build_index(self._workspace.crystals, _COLLECTION, truth, missing, self._check)
+                vectors = Crystals(connection).vectors
+                index, _ = build_index(self._workspace.crystals, _COLLECTION, vectors, missing, self._check_open)
         except StoppedError:
             return
         except Exception as error:
@@ -196,23 +195,3 @@ class Indexing:
                 index.close()
             else:
                 self._index = index
-
-
-@dataclass(frozen=True, slots=True)
-class _UntilClosed:
-    """The vectors of an index that is being built, until it is closed: then StoppedError."""
-
-    truth: Truth
-    closed: Callable[[], bool]
-
-    def vector_count(self) -> int:
-        return self.truth.vector_count()
-
-    def vector_sample(self, n: int) -> "list[tuple[str, NDArray[np.float32]]]":
-        return self.truth.vector_sample(n)
-
-    def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
-        for batch in self.truth.vector_batches(min(size, _BATCH)):
-            if self.closed():
-                raise StoppedError("the index was closed while it was built", "who opens it next builds it")
-            yield batch

@@ -23,7 +23,7 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.history.segments import Segments
 from state.stores.repair.check import damage_of, log_of, looked_into
 from state.stores.repair.pages import read_pages
-from state.stores.repair.rebuild import Rebuilt, build, swap, sync
+from state.stores.repair.rebuild import Rebuilt, build, swap
 from state.stores.repair.refill import READ_FROM, Known
 from state.trust import Trust
 
@@ -71,7 +71,7 @@ def _rebuild(context: RepairContext) -> tuple[str, ...]:
     _require_room(context)
     pages = read_pages(path, log_of(path))
     new, rebuilt = build(pages, path, partial(_known, context), context.now)
-    sync(context.disk, new)
+    context.disk.sync(new)
     context.check()
     for side in _SIDES:
         old = path.with_name(path.name + side)

@@ -12,9 +12,7 @@ from functools import partial
 from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.document.document import Edit, SectionName, blank, complete, parse, render
 from state.document.editing import edited
-from state.dream import Dream
 from state.errors import DreamdError
-from state.stores.disk.disk import Disk
 from state.stores.history.lineage import Lineage
 from state.stores.repair.check import looked_into
 from state.text.words import normalise
@@ -85,9 +83,9 @@ def _committed(context: RepairContext) -> str | None:
         return None
     record = context.records.get(context.last)
     if record is not None:
-        return _text(record)
+        return record.text
     earlier = max((number for number in context.records if number < context.last), default=None)
-    base = parse(_text(context.records[earlier])) if earlier is not None else blank()
+    base = parse(context.records[earlier].text) if earlier is not None else blank()
     try:
         with looked_into(context.workspace.database) as connection:
             lines = [(line.section, line.text) for line in Lineage(connection).standing()]
@@ -100,17 +98,13 @@ def _committed(context: RepairContext) -> str | None:
     return render(edited(complete(base), edits)[0])
 
 
-def _text(record: Dream) -> str:
-    return record.after if record.merged is None else record.merged
-
-
 def _legible(found: bytes, wanted: str) -> str | None:
     """The file as text, when it is one but for a few rows; None: it is none.
 
     A row that is not UTF-8 is a row of the version with a byte that has changed, else it is in an older encoding.
     """
     rows = found.split(b"\n")
-    bad = [number for number, row in enumerate(rows) if not _is_text(row)]
+    bad = [number for number, row in enumerate(rows) if row.decode(errors="ignore").encode() != row]
     if b"\0" in found or len(bad) > max(1, len(rows) * _FEW):
         return None
     known = wanted.split("\n")
@@ -121,14 +115,6 @@ def _legible(found: bytes, wanted: str) -> str | None:
     if not found.endswith(b"\n") and read[-1] and any(row.startswith(read[-1]) for row in known):
         read[-1] = ""  # it breaks off in a row of the version
     return "\n".join(read)
-
-
-def _is_text(row: bytes) -> bool:
-    try:
-        row.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _filled(text: str, wanted: str) -> str:
@@ -165,7 +151,7 @@ def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
     return render(document), [text for _, text in new]
 
 
-def _replace(context: RepairContext, text: str) -> tuple[str, ...]:
+def _replace(context: RepairContext, text: str) -> None:
     path = context.workspace.document
     if os.path.lexists(path):
         context.aside.keep(path)
@@ -173,21 +159,15 @@ def _replace(context: RepairContext, text: str) -> tuple[str, ...]:
     context.disk.write_atomic(path, text.encode(), mode=0o644)
     if path.stat().st_mode & 0o044 == 0:  # what was kept aside has become its owner's alone, and this copied it
         path.chmod(0o644)
-    return ()
 
 
 def _without_version(context: RepairContext, found: bytes | None, wrong: str) -> Iterator[Job]:
     """Before the first version: the copy from before the first dream, if there is one; else it is the owner's."""
-    backup = _backup(context.disk, context)
-    if backup is None:
+    try:
+        backup = (context.disk.read_if_there(context.workspace.backup) or b"").decode()
+    except (DreamdError, UnicodeDecodeError):
+        return
+    if not backup.strip() or "\0" in backup:
         return
     deed = "MEMORY.md.seed-backup takes its place" + (", and what was found is kept aside" if found else "")
     yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, context, backup))
-
-
-def _backup(disk: Disk, context: RepairContext) -> str | None:
-    try:
-        text = (disk.read_if_there(context.workspace.backup) or b"").decode()
-    except (DreamdError, UnicodeDecodeError):
-        return None
-    return text if text.strip() and "\0" not in text else None

@@ -100,17 +100,20 @@ def _lacks(path: Path, wanted: int) -> bool:
     return stat.S_IMODE(path.lstat().st_mode) & wanted != wanted
 
 
-def _set_mode(path: Path, mode: int) -> tuple[str, ...]:
+def _set_mode(path: Path, mode: int) -> None:
     with storage_errors(path):
         path.chmod(mode)
-    return ()
 
 
-def _make(context: RepairContext, folder: Path) -> tuple[str, ...]:
+def _make(context: RepairContext, folder: Path) -> None:
     if os.path.lexists(folder):
         context.aside.move(folder)
     context.disk.make_folder(folder)
-    return ()
+
+
+def _remove(context: RepairContext, paths: list[Path]) -> None:
+    for path in paths:
+        context.disk.remove(path)
 
 
 def _leftovers(context: RepairContext) -> Iterator[Job]:
@@ -122,9 +125,5 @@ def _leftovers(context: RepairContext) -> Iterator[Job]:
         left = [path for path in folder.glob(_TEMPORARY) if path.lstat().st_mtime < before]
         if left:
             what = f"{len(left)} files that killed processes left in {folder}"
-
-            def remove(folder: Path = folder) -> tuple[str, ...]:
-                context.disk.remove_leftovers(folder, before)
-                return ()
-
-            yield Job("leftovers", what, "they are removed: nobody was told that they are written", remove)
+            deed = "they are removed: nobody was told that they are written"
+            yield Job("leftovers", what, deed, partial(_remove, context, left))

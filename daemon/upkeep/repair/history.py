@@ -12,7 +12,7 @@ from state.codec import decode
 from state.crystals.crystal import Crystal
 from state.document.markdown import is_stamp
 from state.dream import Dream, decode_record
-from state.errors import DocumentError, DreamdError, StorageError
+from state.errors import DreamdError, StorageError
 
 _RECORD = re.compile(r"(\d{6,})\.json")
 _CRYSTAL = re.compile(r'\{\s*"text"\s*:')
@@ -93,10 +93,9 @@ def unreadable_records(context: RepairContext) -> Iterator[Job]:
     yield from _unsettled(context)
 
 
-def _set_aside(context: RepairContext, path: Path, number: int) -> tuple[str, ...]:
+def _set_aside(context: RepairContext, path: Path, number: int) -> None:
     context.aside.move(path)
     context.unreadable.pop(number)
-    return ()
 
 
 def _unsettled(context: RepairContext) -> Iterator[Job]:
@@ -108,48 +107,25 @@ def _unsettled(context: RepairContext) -> Iterator[Job]:
         if match is None:
             continue
         number = int(match[1])
-        legible = True
-        try:
-            _read(context, path, number)
-        except DreamdError:
-            legible = False
-        if number != next_number or number not in context.records or not legible:
+        record = None
+        with suppress(DreamdError):
+            record = _read(context, path, number)
+        if number != next_number or number not in context.records or record is None:
             what = f"{path} was left by a commit that was interrupted, and no commit takes it up"
-            yield Job("history", what, "it is kept aside", partial(_move, context, path))
+            yield Job("history", what, "it is kept aside", partial(context.aside.move, path))
     path = displaced(context)
     if not path.exists():
         return
-    is_text = True
     content = context.disk.read_if_there(path) or b""
-    try:
-        _as_text(content)
-    except DocumentError:
-        is_text = False
+    text = content.decode(errors="replace")
+    is_text = text.encode() == content and "\0" not in text
     if next_number in context.records and is_text:
         return  # the commit that left it is finished as the workspace is opened
     known = {record.before for record in context.every} | {record.after for record in context.every}
     known |= {record.merged or "" for record in context.every}
     known |= {(context.disk.read_if_there(workspace.document) or b"").decode(errors="replace")}
     what = f"{path} was left by a commit that is done"
-    if is_text and content.decode() in known:
-        yield Job("history", what, "it is removed: its text is in the history", partial(_remove, context, path))
+    if is_text and text in known:
+        yield Job("history", what, "it is removed: its text is in the history", partial(context.disk.remove, path))
     else:
-        yield Job("history", what, "it is kept aside: it may hold a save of yours", partial(_move, context, path))
-
-
-def _as_text(content: bytes) -> str:
-    with suppress(UnicodeDecodeError):
-        text = content.decode()
-        if "\0" not in text:
-            return text
-    raise DocumentError("it is no text")
-
-
-def _move(context: RepairContext, path: Path) -> tuple[str, ...]:
-    context.aside.move(path)
-    return ()
-
-
-def _remove(context: RepairContext, path: Path) -> tuple[str, ...]:
-    context.disk.remove(path)
-    return ()
+        yield Job("history", what, "it is kept aside: it may hold a save of yours", partial(context.aside.move, path))

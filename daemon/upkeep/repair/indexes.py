@@ -3,7 +3,7 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from state.errors import DreamdError
 from state.stores.crystals import full_text
 from state.stores.database.connection import require_plain
 from state.stores.disk.syscalls import storage_errors
+from state.stores.erasing.files import empty_folder
 from state.stores.sessions.cold_archive import ColdArchive
 from state.stores.vectors.chroma import is_whole
 
@@ -51,14 +52,13 @@ def _wrong(path: Path) -> str | None:
     return None if result == "ok" else str(result)
 
 
-def _throw_away(context: RepairContext) -> tuple[str, ...]:
+def _throw_away(context: RepairContext) -> None:
     for name in _CHECKPOINTS:
         path = context.workspace.checkpoints / name
         if path.is_dir():
             context.aside.move(path)
         elif os.path.lexists(path):
             context.disk.remove(path)
-    return ()
 
 
 def vector_folder(context: RepairContext) -> Iterator[Job]:
@@ -76,26 +76,19 @@ def vector_folder(context: RepairContext) -> Iterator[Job]:
     yield Job("vector index", wrong, "it is thrown away and built anew from state.db", partial(_empty, context))
 
 
-def _empty(context: RepairContext) -> tuple[str, ...]:
-    folder = context.workspace.crystals
+def _empty(context: RepairContext) -> None:
     context.emptied = True
-    with storage_errors(folder):
-        for entry in folder.iterdir():
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-    return ()
+    empty_folder(context.disk, context.workspace.crystals)
 
 
 def indexes(context: RepairContext, store: Store) -> Iterator[Job]:
     """Both full-text indexes, what was forgotten of transcripts, vectors, ChromaDB; in a workspace that is open."""
     connection = store.crystals.connection
     if full_text.is_torn(connection):
-        yield Job("word index", "the word index is torn", "it is built anew", partial(_again, connection))
-    if _is_torn(connection, "cold_words"):
-        deed = "it is built anew"
-        yield Job("word index", "the word index of the cold archive is torn", deed, _cold(connection))
+        yield Job("word index", "the word index is torn", "it is built anew", partial(full_text.rebuild, connection))
+    if full_text.is_torn(connection, "cold_words"):
+        again = ColdArchive(connection).rebuild
+        yield Job("word index", "the word index of the cold archive is torn", "it is built anew", again)
     yield from _transcripts(store, context)
     yield from own_answers(store)
     waiting, _ = store.crystals.vectors.waiting()
@@ -114,36 +107,13 @@ def _vector_index(store: Store, context: RepairContext) -> Iterator[Job]:
     try:
         store.index()
     except DreamdError as error:
-        yield Job("vector index", str(error), "run 'dreamd doctor --repair' again", lambda: ())
+        yield Job("vector index", str(error), "run 'dreamd doctor --repair' again", lambda: None)
         return
     for notice in [notice for notice in store.notices if notice not in known]:
-        yield Job("vector index", notice, "it was built anew from state.db", lambda: ())
+        yield Job("vector index", notice, "it was built anew from state.db", lambda: None)
     if not had and not context.emptied:
         count = store.crystals.vectors.vector_count()
-        yield Job("vector index", "there was none", f"it was built of {count:,} vectors", lambda: ())
-
-
-def _again(connection: sqlite3.Connection) -> tuple[str, ...]:
-    full_text.rebuild(connection)
-    return ()
-
-
-def _cold(connection: sqlite3.Connection) -> Callable[[], tuple[str, ...]]:
-    def rebuild() -> tuple[str, ...]:
-        ColdArchive(connection).rebuild()
-        return ()
-
-    return rebuild
-
-
-def _is_torn(connection: sqlite3.Connection, index: str) -> bool:
-    try:
-        connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
-            return True
-        raise
-    return False
+        yield Job("vector index", "there was none", f"it was built of {count:,} vectors", lambda: None)
 
 
 def _embed(store: Store) -> tuple[str, ...]:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One thing that is wrong, and what is done about it. `do` says what came of it, line by line."""
+    """One thing that is wrong, and what is done about it. `do` says what came of it, if anything, line by line."""
 
     about: str
     wrong: str
     deed: str
-    do: Callable[[], tuple[str, ...]]
+    do: Callable[[], tuple[str, ...] | None]
 
 
 @dataclass(slots=True)

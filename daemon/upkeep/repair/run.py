@@ -76,7 +76,7 @@ def repair(
     left = [*links(workspace), *owners(workspace)]
     for job in _jobs(context):
         check()
-        report.done(job, job.do())
+        report.done(job, job.do() or ())
     left += misencoded(workspace)
     if workspace.database.is_symlink():
         left.append(Finding("stores", Level.WARNING, "not looked into: state.db is a link"))
@@ -127,7 +127,7 @@ def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
         store.notices.clear()
         for job in indexes(context, store):
             context.check()
-            report.done(job, job.do())
+            report.done(job, job.do() or ())
         store.notices.clear()
         for finding in check_stores(store):
             if finding.level is Level.PROBLEM or (finding.level is Level.WARNING and finding.about == "history"):
@@ -136,8 +136,8 @@ def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
 
 @contextmanager
 def _opened(context: RepairContext) -> Iterator[Store]:
-    indexing = Indexing(context.workspace, context.check)
-    with closing(indexing):
-        store = open_owned(context.workspace, context.config, context.check, context.embedding, indexing)
-        with closing(store):
-            yield store
+    with (
+        closing(Indexing(context.workspace, context.check)) as indexing,
+        closing(open_owned(context.workspace, context.config, context.check, context.embedding, indexing)) as store,
+    ):
+        yield store

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import os
-import stat
 import tarfile
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from state.codec import encode
-from state.errors import BusyError, NotFoundError, StorageError
+from state.errors import NotFoundError, StorageError
 from state.stores.backup.database import snapshot
 from state.stores.backup.manifest import (
     BLOCK,
@@ -30,7 +29,7 @@ from state.stores.backup.manifest import (
     own_files,
     place,
 )
-from state.stores.disk.disk import LOCK_WAIT_SECONDS, Disk
+from state.stores.disk.disk import LOCK_WAIT_SECONDS, Disk, opened, wait_for_lock
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import QUIET_SECONDS
@@ -162,13 +161,8 @@ def _log_names(workspace: Workspace) -> list[str]:
 @contextmanager
 def _opened(disk: Disk, path: Path) -> Iterator[BinaryIO]:
     """A regular file of the workspace, opened; a link that leads out of it is refused. Raises NotFoundError."""
-    with storage_errors(path):
-        # Without O_NONBLOCK a FIFO of this name would be waited for.
-        fd = os.open(disk.target(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise StorageError(f"{path} is no regular file", "move it away")
-            yield file
+    with storage_errors(path), opened(disk.target(path)) as file:
+        yield file
 
 
 def _whole(disk: Disk, path: Path) -> tuple[bytes, int] | None:
@@ -208,20 +202,11 @@ def _settled(file: BinaryIO, path: Path) -> int:
 
 def _locked_size(file: BinaryIO, path: Path) -> int:
     """The size of the file while nobody of dreamd's appends to it."""
-    deadline = time.monotonic() + LOCK_WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                advice = f"end it or let it go on (fuser '{path}')"
-                raise BusyError(f"{path} is locked by another process", advice) from None
-            time.sleep(_POLL_SECONDS)
-            continue
-        try:
-            return os.fstat(file.fileno()).st_size
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
+    wait_for_lock(file.fileno(), path, time.monotonic() + LOCK_WAIT_SECONDS)
+    try:
+        return os.fstat(file.fileno()).st_size
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _end_of_lines(file: BinaryIO, start: int, end: int) -> int:

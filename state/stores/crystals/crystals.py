@@ -15,7 +15,7 @@ from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
 from state.stores.crystals import full_text, skills
 from state.stores.crystals.vectors import CrystalVectors
-from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.connection import from_text, optional_moment, optional_text, to_text, transaction
 from state.stores.database.tombstones import TombstoneStore
 from state.trust import Trust, least_trust
 
@@ -155,7 +155,13 @@ class Crystals:
                 connection.execute(
                     "UPDATE crystals SET accesses = ?, last_accessed_at = ?, lifecycle = ?, fades_at = ?"
                     " WHERE key = ?",
-                    (used.accesses, _text(used.last_accessed_at), stage.value, _text(fades_at(used)), row["key"]),
+                    (
+                        used.accesses,
+                        optional_text(used.last_accessed_at),
+                        stage.value,
+                        optional_text(fades_at(used)),
+                        row["key"],
+                    ),
                 )
 
     def set_lifecycle(self, ids: Iterable[str], lifecycle: Lifecycle) -> None:
@@ -229,10 +235,10 @@ class Crystals:
                 crystal.lifecycle.value,
                 crystal.accesses,
                 to_text(crystal.created_at),
-                _text(crystal.last_accessed_at),
+                optional_text(crystal.last_accessed_at),
                 crystal.valence,
                 json.dumps(crystal.parents),
-                _text(fades_at(crystal)),
+                optional_text(fades_at(crystal)),
             ),
         )
         key = int(cursor.lastrowid or 0)
@@ -251,7 +257,13 @@ class Crystals:
         if both != known:
             self.connection.execute(
                 "UPDATE crystals SET importance = ?, trust = ?, parents = ?, fades_at = ? WHERE key = ?",
-                (both.importance, both.trust.value, json.dumps(both.parents), _text(fades_at(both)), row["key"]),
+                (
+                    both.importance,
+                    both.trust.value,
+                    json.dumps(both.parents),
+                    optional_text(fades_at(both)),
+                    row["key"],
+                ),
             )
         if both.importance > known.importance and known.lifecycle is Lifecycle.ARCHIVED and not row["merged_into"]:
             self.set_lifecycle([known.id], Lifecycle.ACTIVATED)  # still faded, the next pass archives it again
@@ -306,10 +318,6 @@ def _joined_trust(known: Crystal, again: Crystal) -> Trust:
     return max(both, key=lambda trust: trust.rank) if said else least_trust(both)
 
 
-def _text(moment: datetime | None) -> str | None:
-    return to_text(moment) if moment else None
-
-
 def _source(row: sqlite3.Row) -> Source | None:
     return Source(row["file"], row["first_line"], row["last_line"], row["digest"]) if row["file"] else None
 
@@ -331,6 +339,6 @@ def _crystal(row: sqlite3.Row, source: Source | None) -> Crystal:
         parents=tuple(json.loads(row["parents"])),
         lifecycle=Lifecycle(row["lifecycle"]),
         accesses=row["accesses"],
-        last_accessed_at=from_text(accessed) if accessed else None,
+        last_accessed_at=optional_moment(accessed),
         valence=row["valence"],
     )

@@ -12,7 +12,7 @@ from state.crystals.duplicates import canonical, same_memory, with_duplicate
 from state.crystals.lifecycle import fades_at
 from state.stores.crystals import skills
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import to_text
+from state.stores.database.connection import optional_text
 
 _LISTED = "SELECT value FROM json_each(?)"
 # `dreamt_in` of a crystal that no dream has to see, because its survivor is seen. Notes are consumed by themselves.
@@ -73,7 +73,6 @@ class HiddenDuplicates:
         return {row["crystal"] for row in rows}
 
     def _keep(self, key: int, crystal: Crystal) -> None:
-        accessed, fades = crystal.last_accessed_at, fades_at(crystal)
         self._connection.execute(
             "UPDATE crystals SET importance = ?, accesses = ?, last_accessed_at = ?, parents = ?, fades_at = ?,"
             # If that is not enough, the next pass archives it again.
@@ -81,9 +80,9 @@ class HiddenDuplicates:
             (
                 crystal.importance,
                 crystal.accesses,
-                to_text(accessed) if accessed else None,
+                optional_text(crystal.last_accessed_at),
                 json.dumps(crystal.parents),
-                to_text(fades) if fades else None,
+                optional_text(fades_at(crystal)),
                 Lifecycle.ARCHIVED.value,
                 Lifecycle.ACTIVATED.value,
                 key,

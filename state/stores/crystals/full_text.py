@@ -93,10 +93,10 @@ def is_behind(connection: sqlite3.Connection) -> bool:
     return bool(indexed != there)
 
 
-def is_torn(connection: sqlite3.Connection) -> bool:
-    """Does the index differ from the crystals anywhere? Reads all of both."""
+def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
+    """Whether a full-text index differs anywhere from the rows that it is of. Reads all of both."""
     try:
-        connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
+        connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
             return True

@@ -271,3 +271,13 @@ def from_text(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except (ValueError, TypeError) as error:
         raise StorageError(f"state.db: {text!r:.40} is no moment", "run 'dreamd doctor'") from error
+
+
+def optional_text(moment: datetime | None) -> str | None:
+    """A moment as it is kept, or none."""
+    return to_text(moment) if moment is not None else None
+
+
+def optional_moment(text: str | None) -> datetime | None:
+    """The inverse of `optional_text`."""
+    return from_text(text) if text is not None else None

@@ -12,6 +12,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +28,7 @@ LONGEST_LOG = 256 * 1024**2
 """A log of notes: about two million of them."""
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BufferedReader:
     """The regular file, for reading; what has the name is never waited for, as the writer of a FIFO would be.
 
     Raises StorageError for a FIFO, a device, a socket; OSError as `open` does.
@@ -239,6 +240,15 @@ class Disk:
                 self.system.mkdir(target, mode)
             self._sync_folder(target.parent)
 
+    def sync(self, path: Path) -> None:
+        """Make what is in the file durable."""
+        with storage_errors(path):
+            fd = self.system.open(self.target(path), os.O_RDWR)
+            try:
+                self.system.fsync(fd)
+            finally:
+                os.close(fd)
+
     def fsync_folder(self, folder: Path) -> None:
         """Make the names in the folder durable."""
         with storage_errors(folder):
@@ -266,7 +276,7 @@ class Disk:
                 with storage_errors(path):
                     if not stat.S_ISREG(os.fstat(fd).st_mode):
                         raise StorageError(f"{path} is no regular file", "move it away")
-                    _wait_for_lock(fd, path, deadline)
+                    wait_for_lock(fd, path, deadline)
                     standing = is_same_file(self.target(path), fd)
                 if standing:
                     yield fd
@@ -376,7 +386,8 @@ def is_same_file(path: Path, fd: int) -> bool:
         return False
 
 
-def _wait_for_lock(fd: int, path: Path, deadline: float) -> None:
+def wait_for_lock(fd: int, path: Path, deadline: float) -> None:
+    """Lock an open file. Raises BusyError when another process has it locked beyond the deadline (monotonic)."""
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

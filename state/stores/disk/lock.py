@@ -213,6 +213,13 @@ def _flock(fd: int) -> bool:
     return True
 
 
+def present_holder(workspace: Workspace) -> Holder | None:
+    """Who holds the workspace now; None as well when the lock file names a process that is gone."""
+    who = holder(workspace)
+    is_gone = who is not None and who.host == os.uname().nodename and _process(who.pid)[1] != who.ticks
+    return None if is_gone else who
+
+
 def is_stopped(who: Holder | None) -> bool:
     """Whether it is stopped (SIGSTOP): this very process (not one that got its pid later) on this machine."""
     return who is not None and who.host == os.uname().nodename and _process(who.pid) == ("T", who.ticks)

@@ -185,9 +185,8 @@ def erase_record(disk: Disk, path: Path, erasure: Erasure) -> tuple[bool, Commit
     new = erased_record(old, erasure)
     if new != old:
         disk.write_atomic(path, encode_record(new).encode())
-    text = new.after if new.merged is None else new.merged
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return new != old, Committed(new.number, digest, len(text)) if path.suffix == ".json" else None
+    digest = hashlib.sha256(new.text.encode()).hexdigest()
+    return new != old, Committed(new.number, digest, len(new.text)) if path.suffix == ".json" else None
 
 
 def database_files(workspace: Workspace) -> tuple[Path, ...]:

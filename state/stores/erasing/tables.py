@@ -26,6 +26,7 @@ from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Kind, Table, content_of, tables_of
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_record
+from state.stores.sessions.cold_archive import ColdArchive
 from state.text.words import terms
 
 _CHECKPOINT_SECONDS = 10.0
@@ -106,7 +107,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
         full_text.rebuild(connection)
         skills.expect_more(connection)
     if changed["items"]:
-        connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
+        ColdArchive(connection).rebuild()
     return +changed
 
 

@@ -15,7 +15,6 @@ first; one that a swap took out is merged into a second record beside it, `NNNNN
 once MEMORY.md has its text.
 """
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -122,7 +121,7 @@ class Journal:
 
     def text(self, number: int) -> str:
         """MEMORY.md as it was committed in this version."""
-        return _committed(self.record(number))
+        return self.record(number).text
 
     def _finish(self, dream: Dream) -> Dream:
         if dream.number <= self._lineage.last_version():
@@ -135,7 +134,6 @@ class Journal:
                 self._segments.revive(mark.number)
             else:
                 self._segments.retire(mark.number, mark.consumed)
-        text = _committed(dream)
         with transaction(self._crystals.connection) as connection:
             # In here, where nobody else writes: an owner that was stopped until now must not repeat an old version.
             self._check()
@@ -144,7 +142,7 @@ class Journal:
                 connection.execute(_UNDREAM, (json.dumps(dream.dreamt),))
             else:
                 self._crystals.mark_dreamt(dream.dreamt, dream.number)
-            self._lineage.record(dream, hashlib.sha256(text.encode()).hexdigest())
+            self._lineage.record(dream)
         return dream
 
     def _write_document(self, dream: Dream) -> Dream:
@@ -152,15 +150,15 @@ class Journal:
         path = self._workspace.document
         displaced = self._disk.displaced(path)  # by a swap that a crash interrupted
         if displaced is not None:
-            self._take_in(dream, _text(displaced, path.with_name(f".{path.name}.displaced")))
+            self._take_in(dream, decode_document(displaced, path.with_name(f".{path.name}.displaced")))
         for _ in range(_SWAPS):
             standing = self._disk.read_if_there(path)
             merging = self._merging(dream)
-            new = _joined(dream, merging, _text(standing or b"", path))
+            new = _joined(dream, merging, decode_document(standing or b"", path))
             if merging is None and new != dream:
                 self._write_record(new)
                 dream = new
-            target = _committed(new).encode()
+            target = new.text.encode()
             self._disk.settle(path)
             self._check()
             stood = standing if standing == target else self._disk.exchange(path, target, mode=0o644)
@@ -171,7 +169,7 @@ class Journal:
                     self._disk.remove(self._merging_path(dream))
                 return new
             self._put_back_if_fenced(stood)
-            self._take_in(dream, _text(stood, path))  # saved between reading and swapping
+            self._take_in(dream, decode_document(stood, path))  # saved between reading and swapping
         raise DocumentError(
             f"{path} changed {_SWAPS} times while it was written", "stop what writes it and dream again"
         )
@@ -209,18 +207,13 @@ class Journal:
         return self._workspace.history / f"{dream.number:06d}.merging"
 
 
-def _committed(dream: Dream) -> str:
-    """The text of MEMORY.md that this version stands for."""
-    return dream.after if dream.merged is None else dream.merged
-
-
 def _joined(dream: Dream, merging: Dream | None, human: str) -> Dream:
     """The dream as it is to be committed over what a human left in MEMORY.md.
 
     `merging` holds saves that were taken out before. An empty file is an accident, not a wish.
     """
     wanted = merging or dream
-    if not human.strip() or human == _committed(wanted):
+    if not human.strip() or human == wanted.text:
         return wanted
     if not _made_from(dream, human):
         if human == dream.before:
@@ -229,14 +222,14 @@ def _joined(dream: Dream, merging: Dream | None, human: str) -> Dream:
         return _as_merged(dream, text)
     if merging is None:
         return replace(dream, merged=human)
-    document, _ = edited(parse(_committed(merging)), difference(_committed(dream), human))
+    document, _ = edited(parse(merging.text), difference(dream.text, human))
     return replace(merging, merged=render(document))
 
 
 def _made_from(dream: Dream, human: str) -> bool:
     """Whether this text is what the commit wrote, or was made of it: it has the new version's stamp."""
-    row = next((row for row in _committed(dream).splitlines() if is_stamp(row)), None)
-    return human == _committed(dream) or (row is not None and row in human and row not in dream.before)
+    row = next((row for row in dream.text.splitlines() if is_stamp(row)), None)
+    return human == dream.text or (row is not None and row in human and row not in dream.before)
 
 
 def _as_merged(dream: Dream, text: str) -> Dream:
@@ -256,13 +249,14 @@ def _as_merged(dream: Dream, text: str) -> Dream:
     )
 
 
-def _text(content: bytes, path: Path) -> str:
+def decode_document(content: bytes, path: Path) -> str:
+    """The bytes of a MEMORY.md as text. Raises DocumentError for what is none."""
     if b"\0" in content:
         raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"{path}: byte {error.start} is not UTF-8",
-            "save it as UTF-8 text, or move it away and run 'dreamd dream'",
+            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
+            "save it as UTF-8 text, or move it away and run 'dreamd dream' (or 'dreamd restore' for a version)",
         ) from error

@@ -10,7 +10,7 @@ from state.document.operations import Refusal
 from state.dream import Dream, encode_record
 from state.errors import NotFoundError
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.connection import from_text, optional_moment, to_text, transaction
 
 # A dream that was killed finds its answers here; one that is proposed may be asked about.
 _NEEDED = (
@@ -197,17 +197,6 @@ class Ledger:
         return done
 
     def _runs(self, rest: str, values: tuple[object, ...]) -> list[Run]:
-        rows = self._connection.execute(f"SELECT * FROM dreams {rest}", values)
-        return [
-            Run(
-                row["id"],
-                from_text(row["started_at"]),
-                from_text(row["ended_at"]) if row["ended_at"] else None,
-                row["reason"],
-                row["outcome"],
-                row["detail"],
-                row["version"],
-                row["times"],
-            )
-            for row in rows
-        ]
+        columns = "id, started_at, ended_at, reason, outcome, detail, version, times"
+        rows = self._connection.execute(f"SELECT {columns} FROM dreams {rest}", values)
+        return [Run(id_, from_text(began), optional_moment(ended), *more) for id_, began, ended, *more in rows]

@@ -1,5 +1,6 @@
 """The life of every line of MEMORY.md: versions, births and deaths, evidence, pointers, tombstones."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable
@@ -77,27 +78,12 @@ class Lineage:
 
     def versions(self, limit: int) -> list[Version]:
         """The last versions, the newest first."""
-        rows = self._connection.execute("SELECT * FROM versions ORDER BY number DESC LIMIT ?", (limit,))
-        return [
-            Version(
-                number=row["number"],
-                at=from_text(row["at"]),
-                cause=row["cause"],
-                reason=row["reason"],
-                dream=row["dream"],
-                model=row["model"],
-                calls=row["calls"],
-                tokens=row["tokens"],
-                usd=row["usd"],
-                seconds=row["seconds"],
-                characters=row["characters"],
-                added=row["added"],
-                revised=row["revised"],
-                evicted=row["evicted"],
-                notes=row["notes"],
-            )
-            for row in rows
-        ]
+        rows = self._connection.execute(
+            "SELECT number, at, cause, reason, dream, model, calls, tokens, usd, seconds, characters, added, revised,"
+            " evicted, notes FROM versions ORDER BY number DESC LIMIT ?",
+            (limit,),
+        )
+        return [Version(number, from_text(at), *more) for number, at, *more in rows]
 
     def next_line(self) -> int:
         """The number of the next line's id."""
@@ -202,7 +188,7 @@ class Lineage:
             for row in rows
         )
 
-    def record(self, dream: Dream, digest: str) -> None:
+    def record(self, dream: Dream) -> None:
         """Write a committed dream into the ledger; doing it again changes nothing. In the caller's transaction."""
         actions = [operation.action for operation in dream.operations]
         self._connection.execute(
@@ -213,8 +199,8 @@ class Lineage:
                 dream.cause,
                 dream.id,
                 dream.reason,
-                digest,
-                len(dream.after if dream.merged is None else dream.merged),
+                hashlib.sha256(dream.text.encode()).hexdigest(),
+                len(dream.text),
                 dream.author,
                 dream.usage.calls,
                 dream.usage.tokens,

@@ -141,7 +141,7 @@ class Segments:
                 end = content.rfind(b"\n") + 1
             if kept.consumed < end:
                 file = str(self._standing(kept.number).relative_to(self._workspace.root))
-                notes = _notes(content[:end], kept.consumed, status)
+                notes = tuple(_each_note(content[:end], kept.consumed, status))
                 segments.append(Segment(kept.number, file, kept.consumed, end, notes))
         return tuple(segments)
 
@@ -160,7 +160,8 @@ class Segments:
             taken |= scratch is not None and os.path.samestat(kept.status, scratch)
             if kept.consumed < kept.size:
                 with suppress(NotFoundError):  # retired since it was listed: consumed
-                    yield from _each_note(*self._read_on(kept))
+                    block, status = self._read(kept.path)
+                    yield from _each_note(block, kept.consumed, status)
         if scratch and not taken:
             yield from _each_note(content, 0, scratch)
 
@@ -187,7 +188,7 @@ class Segments:
             try:
                 # Before a note is read whole it may be blanked whole: half of a last line is none of it.
                 content = os.pread(fd, min(os.fstat(fd).st_size, LONGEST_LOG), 0)
-                notes = _notes(content, file.start, os.fstat(fd))
+                notes = _each_note(content, file.start, os.fstat(fd))
                 held = [note for note in notes if found(note.text)]
                 new = blanked(content, held, found)
                 for at, row in changed_rows(content, new):
@@ -304,10 +305,6 @@ class Segments:
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return 0
 
-    def _read_on(self, kept: _Kept) -> tuple[bytes, int, os.stat_result]:
-        content, status = self._read(kept.path)
-        return content, kept.consumed, status
-
     def _read(self, path: Path) -> tuple[bytes, os.stat_result]:
         """The file's bytes, as many as its status says. Raises NotFoundError."""
         with storage_errors(path), opened(self._disk.target(path)) as file:
@@ -319,12 +316,8 @@ class Segments:
             return path.stat()
 
 
-def _notes(content: bytes, start: int, status: os.stat_result) -> tuple[Note, ...]:
-    """The notes after the first `start` bytes; lines count from the first of the whole content."""
-    return tuple(_each_note(content, start, status))
-
-
 def _each_note(content: bytes, start: int, status: os.stat_result) -> Iterator[Note]:
+    """The notes after the first `start` bytes; lines count from the first of the whole content."""
     at = datetime.fromtimestamp(status.st_mtime, UTC)
     return notes_in(decode(content[start:]), at, content.count(b"\n", 0, start) + 1)
 

@@ -110,16 +110,6 @@ def _require_sound(connection: sqlite3.Connection) -> None:
         )
 
 
-def sync(disk: Disk, new: Path) -> None:
-    """Make the file durable."""
-    with storage_errors(new):
-        fd = disk.system.open(new, os.O_RDWR)
-        try:
-            disk.system.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def swap(disk: Disk, database: Path, pages: Pages, new: Path) -> None:
     """The new database takes the name; a crash leaves the old one, whole, or the new one.
 

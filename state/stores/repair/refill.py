@@ -4,7 +4,6 @@ The journal's records are the truth about versions and lines: each is replayed a
 MEMORY.md and the segments, which stand. Ids are made of texts, so that what comes back is what was there.
 """
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -98,8 +97,7 @@ def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
             connection.execute(statement, (json.dumps(dream.dreamt),))
         else:
             crystals.mark_dreamt(dream.dreamt, dream.number)
-        text = dream.after if dream.merged is None else dream.merged
-        lineage.record(dream, hashlib.sha256(text.encode()).hexdigest())
+        lineage.record(dream)
         connection.execute(
             "INSERT OR IGNORE INTO dreams (id, started_at, ended_at, reason, outcome, version)"
             " VALUES (?, ?, ?, ?, 'committed', ?)",

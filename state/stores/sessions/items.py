@@ -14,12 +14,12 @@ from state.forgetting.tombstones import Tombstones
 from state.sessions.ids import working_id
 from state.sessions.importance import deserves_rescue
 from state.sessions.item import Item, State
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import optional_text, to_text, transaction
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.sessions.cold_archive import ColdArchive
 from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.outbox import Outbox, Promotion
-from state.stores.sessions.rows import COLUMNS, IN_SET, SPAN, Session, item_of, key_of, text_of
+from state.stores.sessions.rows import COLUMNS, IN_SET, SPAN, Session, item_of, key_of
 
 _LISTED = "SELECT value FROM json_each(?)"
 _MOST_TAGS = 32
@@ -170,7 +170,7 @@ class SessionItems:
             connection.execute(
                 "UPDATE items SET state = ?, state_reason = '', rescue = 0, expires_at = ?, step_index = ?,"
                 " dreamt_in = NULL WHERE key = ?",
-                (State.LIVE.value, text_of(item.expires_at), item.step_index, key),
+                (State.LIVE.value, optional_text(item.expires_at), item.step_index, key),
             )
             connection.execute("INSERT INTO item_words (key, folded) VALUES (?, ?)", (key, item.content.casefold()))
             connection.execute(
@@ -277,7 +277,7 @@ class SessionItems:
             "token_count": item.token_count,
             "created_at": to_text(item.created_at),
             "last_accessed_at": to_text(item.last_accessed_at),
-            "expires_at": text_of(item.expires_at),
+            "expires_at": optional_text(item.expires_at),
             "importance_score": item.importance_score,
             "access_count": item.access_count,
             "step_index": item.step_index,

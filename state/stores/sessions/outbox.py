@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.sessions.item import Item
-from state.stores.database.connection import from_text, to_text
-from state.stores.sessions.rows import Session, key_of, moment
+from state.stores.database.connection import from_text, optional_moment, to_text
+from state.stores.sessions.rows import Session, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +86,5 @@ def _promotion(row: sqlite3.Row) -> Promotion:
         metadata=json.loads(row["record"])["metadata"],
         reason=row["reason"],
         at=from_text(row["at"]),
-        delivered_at=moment(row["delivered_at"]),
+        delivered_at=optional_moment(row["delivered_at"]),
     )

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from state.sessions.item import Item
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import optional_moment, optional_text, to_text, transaction
 from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.items import SessionItems
 from state.stores.sessions.relations import SessionRelations
-from state.stores.sessions.rows import Session, moment, session_of, text_of
+from state.stores.sessions.rows import Session, session_of
 from state.stores.sessions.view import SqlItemView
 
 
@@ -96,7 +96,7 @@ class Sessions:
 
     def next_due(self) -> datetime | None:
         """When the first session is due; None when none is."""
-        return moment(self.connection.execute("SELECT min(due_at) FROM sessions").fetchone()[0])
+        return optional_moment(self.connection.execute("SELECT min(due_at) FROM sessions").fetchone()[0])
 
     def in_row(self, key: int) -> tuple[Session, Item]:
         """The item in this row, and its session."""
@@ -105,7 +105,7 @@ class Sessions:
 
     def set_due(self, session: Session, at: datetime | None) -> None:
         """When maintenance looks at it next."""
-        self.connection.execute("UPDATE sessions SET due_at = ? WHERE key = ?", (text_of(at), session.key))
+        self.connection.execute("UPDATE sessions SET due_at = ? WHERE key = ?", (optional_text(at), session.key))
 
     def view(self, session: Session) -> SqlItemView:
         """Its set, as it is now."""
