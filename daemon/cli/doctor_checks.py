@@ -172,7 +172,7 @@ def _readable(findings: Iterator[Finding], about: str) -> Iterator[Finding]:
 
 def _document(workspace: Workspace) -> Iterator[Finding]:
     disk = Disk(workspace.root)
-    content = disk.read_if_there(workspace.document)
+    content = disk.read_optional(workspace.document)
     elsewise = f"move it away and run 'dreamd restore', or {REPAIR}"
     try:
         text = (content or b"").decode()

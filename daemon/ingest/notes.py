@@ -92,7 +92,7 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
             if name in before and before[name][:2] == state:
                 marks[name] = before[name]
                 continue
-            content = store.disk.read_if_there(file.path, LONGEST_LOG)
+            content = store.disk.read_optional(file.path, LONGEST_LOG)
             if content is None or not _is_same_file(file):
                 break  # it was taken while it was looked at, and is another file now
             new, marks[name] = _read_on(file, content, before.get(name))

@@ -24,7 +24,7 @@ def migrate(store: Store, now: datetime) -> int | None:
     text, _ = read_document(store)
     if not text.strip() or parse(text).has_schema:
         return None
-    if store.disk.read_if_there(store.workspace.backup) is None:
+    if store.disk.read_optional(store.workspace.backup) is None:
         store.disk.write_new(store.workspace.backup, text.encode(), mode=0o644)
     crystals = seed_crystals(redacted(store, text), now)
     with transaction(connection):

@@ -340,7 +340,7 @@ class Keeper:
         """Whether MEMORY.md has its sections, which the first dream gives it."""
         stamp = file_stamp(self.workspace.document)
         if self._schema[0] != stamp:
-            content = Disk(self.workspace.root).read_if_there(self.workspace.document) or b""
+            content = Disk(self.workspace.root).read_optional(self.workspace.document) or b""
             self._schema = (stamp, parse(content.decode(errors="replace")).has_schema)
         return self._schema[1]
 

@@ -24,7 +24,7 @@ from state.stores.disk.syscalls import storage_errors
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An archive, and where it stands. `sha256` is the whole file's."""
+    """An archive and its path. `sha256` is the whole file's."""
 
     path: str
     at: datetime
@@ -38,7 +38,7 @@ class Exported:
 def export(store: Store, now: datetime, process: int = 0) -> Exported:
     """Write an archive of the workspace, which the caller holds alone, into its state folder.
 
-    It is for this process (0: this one) to move away: when it is gone, the archive goes too. Raises what the
+    This process (0: this one) is to move it away: when the process has ended, the archive is deleted. Raises what the
     disk and the stores fail with; nothing is left then.
     """
     store.journal.recover()  # what an earlier dream had decided and failed to finish

@@ -55,13 +55,13 @@ class Contents:
 
 
 def contents_of(workspace: Workspace) -> Contents:
-    """Look at it; nothing is written, no link is followed."""
+    """The contents of a foreign workspace; nothing is written, no link is followed."""
     problems = list[str]()
     characters = notes = 0
     counts: dict[str, int] = {}
     crystals: dict[str, int] = {}
     try:
-        characters = len(Disk(workspace.root).read_if_there(workspace.document) or b"")
+        characters = len(Disk(workspace.root).read_optional(workspace.document) or b"")
         notes = sum(1 for _ in Segments(workspace).each_pending())
     except DreamdError as error:
         problems.append(str(error))
@@ -95,7 +95,7 @@ _COUNTS = {
 
 
 def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Workspace:
-    """Make it this user's, with its lock; cut off at any step, it is done by doing it again.
+    """Make a foreign workspace this user's, with its lock; an interrupted call is completed by the next one.
 
     Raises StorageError for a state.db that no dreamd made and for folders of the state that are links: the workspace
     is then as foreign as before.
@@ -122,7 +122,7 @@ def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Works
 
 
 def _undecide(own: Workspace, aside: Quarantine) -> None:
-    """Put aside what the journal would finish: records beyond the last version, and half a write of MEMORY.md."""
+    """Move away what the journal would finish: records beyond the last version, and half a write of MEMORY.md."""
     with closing(open_database(own.database)) as connection:
         last = Lineage(connection).last_version()
     displaced = own.document.with_name(f".{own.document.name}.displaced")
@@ -183,7 +183,7 @@ def _is_taken_over(own: Workspace) -> bool:
     """Whether an adoption that was cut off left the new state.db, and nobody has changed it since."""
     path, digest = _taken_over(own), None
     with suppress(StorageError):
-        digest = Disk(own_folder(own)).read_if_there(_digest_file(own))
+        digest = Disk(own_folder(own)).read_optional(_digest_file(own))
     return digest is not None and stat.S_ISREG(_mode(path)) and digest == _digest(path)
 
 
@@ -193,7 +193,7 @@ def _digest(path: Path) -> bytes:
 
 
 def _discard(connection: Connection) -> None:
-    """What would go on, be applied or be answered from."""
+    """End interrupted dreams, proposals and stored answers, which would act by themselves."""
     with transaction(connection):
         connection.execute(
             "UPDATE dreams SET outcome = 'failed', detail = ?, ended_at = ? WHERE outcome = 'running'",
@@ -205,7 +205,7 @@ def _discard(connection: Connection) -> None:
 
 
 def _strange(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Links that lead out of the folder, and what is neither file, folder nor link; the first few of many."""
+    """The first links that lead out of the folder, and the first entries that are neither file, folder nor link."""
     outside, odd = list[str](), list[str]()
     for path in _below(root):
         mode, name = _mode(path), str(path.relative_to(root))
@@ -218,7 +218,7 @@ def _strange(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """Where dreamd would read: the files of the root, and everything in its own folders and the transcripts'."""
+    """The paths that dreamd would read: files of the root, and all in its own folders and the transcripts'."""
     own = {".dreamd", "memory", "transcripts"}
     with storage_errors(root):
         entries = sorted(os.scandir(root), key=lambda entry: entry.name)
@@ -232,7 +232,7 @@ def _below(root: Path) -> Iterator[Path]:
 
 
 def _mode(path: Path) -> int:
-    """What it is (a link is a link); 0 when it is not there."""
+    """The mode of the path itself (links are not followed); 0 when it does not exist."""
     with suppress(OSError):
         return path.lstat().st_mode
     return 0

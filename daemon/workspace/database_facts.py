@@ -1,4 +1,4 @@
-"""Database facts: what state.db says of a workspace, for its status; read without the lock, beside any owner."""
+"""Database facts: the part of a workspace's status that is in state.db, read without the lock."""
 
 import sqlite3
 from contextlib import closing
@@ -35,7 +35,7 @@ class LastDream:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """What state.db says; the defaults are those of a workspace that has none yet."""
+    """The facts in state.db; the defaults are those of a workspace without one."""
 
     version: int = 0
     last_dream: LastDream | None = None
@@ -49,7 +49,7 @@ class DatabaseFacts:
 
 
 def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
-    """Read them as of one moment. Raises StorageError when state.db cannot be read or is of a newer dreamd."""
+    """Read the facts as of one moment. Raises StorageError when state.db cannot be read or is of a newer dreamd."""
     path = workspace.database
     if not path.exists():
         return DatabaseFacts()

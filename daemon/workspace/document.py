@@ -5,13 +5,13 @@ from state.stores.history.journal import decode_document
 
 
 def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
-    """MEMORY.md and what was wrong with it.
+    """The text of MEMORY.md, and the problems with it.
 
     A file that is missing or was emptied is read from the last committed version: an empty file is an accident
     far more often than a wish. Raises DocumentError for a file that is no text.
     """
     path = store.workspace.document
-    content = store.disk.read_if_there(path)
+    content = store.disk.read_optional(path)
     text = decode_document(content or b"", path)
     last = store.lineage.last_version()
     if text.strip() or not last:

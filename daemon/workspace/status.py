@@ -1,6 +1,6 @@
 """Status: how a workspace is now, one value for every window (command line, HTTP, MCP).
 
-Read beside whatever owner is at work: state.db is opened for reading only, no lock is taken, nothing heavy is
+It is read beside any owner: state.db is opened for reading only, no lock is taken, nothing heavy is
 imported, and a workspace that has never dreamt has a status as well.
 """
 
@@ -57,13 +57,13 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it should be, and what to do about it; without advice nothing is to be done."""
+    """Something that is wrong, and what to do about it; without advice, nothing."""
 
     what: str
     advice: str = ""
 
     def __str__(self) -> str:
-        """Both, in one line."""
+        """The problem and its advice in one line."""
         return f"{self.what}; {self.advice}" if self.advice else self.what
 
     @classmethod
@@ -197,7 +197,7 @@ def _files(workspace: Workspace, now: datetime) -> tuple[Pending, int, tuple[Pro
     except DreamdError as error:
         problems.append(Problem.of(error))
     try:
-        content = Disk(workspace.root).read_if_there(workspace.document) or b""
+        content = Disk(workspace.root).read_optional(workspace.document) or b""
         characters = len(content.decode(errors="replace"))
     except DreamdError as error:
         problems.append(Problem.of(error))
@@ -205,7 +205,7 @@ def _files(workspace: Workspace, now: datetime) -> tuple[Pending, int, tuple[Pro
 
 
 def _has_interrupted_commit(workspace: Workspace) -> bool:
-    """Whether a commit was cut off while it wrote; of a MEMORY.md that cannot be reached nothing is facts."""
+    """Whether a commit was cut off while it wrote MEMORY.md; False when that cannot be read."""
     try:
         return Disk(workspace.root).displaced(workspace.document) is not None
     except DreamdError:
@@ -213,7 +213,7 @@ def _has_interrupted_commit(workspace: Workspace) -> bool:
 
 
 def _is_forgetting(owner: Holder | None, service: ServiceStatus | None) -> bool:
-    """Whether a forgetting may be under way now; the lock of one that the daemon does names the daemon."""
+    """Whether a forgetting may be running now; if the daemon does it, the lock names the daemon."""
     return (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
 
 

@@ -38,7 +38,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 class Embedding:
-    """The embedding model, loaded when it is asked for; or why there is none. Several threads may use it."""
+    """The embedding model, loaded on demand, or the reason why there is none. Several threads may use it."""
 
     def __init__(self, *, download: bool) -> None:
         self._download = download
@@ -49,13 +49,13 @@ class Embedding:
 
     @classmethod
     def given(cls, found: Embedder | Unavailable) -> Self:
-        """One that is there already, or is known not to be."""
+        """An embedding with this model, or known to have none."""
         embedding = cls(download=False)
         embedding._found, embedding._again_at = found, float("inf")
         return embedding
 
     def get(self) -> Embedder | Unavailable:
-        """The model, or why there is none."""
+        """The model, or the reason why there is none."""
         with self._loading:
             self._asked_at = time.monotonic()
             if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
@@ -67,18 +67,18 @@ class Embedding:
             return self._found
 
     def try_again(self, *, download: bool) -> None:
-        """Look for a model anew at the next call, if there was none; with `download` by the network as well."""
+        """Look for a missing model again at the next call; with `download`, on the network as well."""
         with self._loading:
             self._download, self._again_at = download, 0.0
 
     def forget_texts(self) -> None:
-        """Nothing is known any more of what was embedded."""
+        """Drop the cached vectors of texts."""
         with self._loading:
             if isinstance(self._found, CachedEmbedder):
                 self._found.forget()
 
     def rest(self, unused_seconds: float) -> bool:
-        """Let go of a model that nobody has asked for so long; whether there was one. Who uses it still keeps it."""
+        """Unload a model that was unused for so long; whether one was. Whoever uses it still keeps it."""
         with self._loading:
             unused = time.monotonic() - self._asked_at
             if self._found is None or isinstance(self._found, Unavailable) or unused < unused_seconds:
@@ -88,7 +88,7 @@ class Embedding:
 
 
 class Indexing:
-    """The vector index of one workspace, opened when it is asked for.
+    """The vector index of one workspace, opened on demand.
 
     `check` raises when this process owns the workspace no longer. `background`: a large index is built in a thread of
     its own, and there is none until that has ended.
@@ -117,14 +117,14 @@ class Indexing:
         return self._index
 
     def ready(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
-        """The index if it has only to be opened, or is soon built; and what a person should know of that.
+        """The index if it only has to be opened, or is quickly built; and a notice for a person, or "".
 
-        None: not now. A large one that has to be built is begun in the background, or left to `get`.
+        None: not now. The build of a large one is started in the background, or left to `get`.
         """
         return self._found(crystals, EXACT_SEARCH_UP_TO)
 
     def get(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
-        """Like `ready`, but a large one, too, is built before this returns, unless that is done in the background."""
+        """Like `ready`, but a large index is built before this returns, too, unless in the background."""
         return self._found(crystals, EXACT_SEARCH_UP_TO if self._background else None)
 
     def _found(self, crystals: Crystals, build_up_to: int | None) -> tuple[VectorIndex | None, str]:
@@ -160,9 +160,9 @@ class Indexing:
             empty_folder(Disk(self._workspace.root), self._workspace.crystals)
 
     def close(self) -> None:
-        """Release the files; an index that is being built is given up, and begun anew by who opens it next.
+        """Release the files; a build in progress is given up, and started again by whoever opens the index next.
 
-        The builder is waited for: it writes where somebody else may write as soon as this returns.
+        Waits for the builder: another process may write into the folder as soon as this returns.
         """
         with self._opening:
             self._closed = True

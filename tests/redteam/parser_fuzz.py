@@ -46,7 +46,7 @@ from tests.support.working import working
 
 REPOSITORY = Path(__file__).parents[2]
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
-_NOTHING_ELSE = Known((), every=False, consumed=(), pending=(), standing=(), unread="{}")
+_NOTHING_ELSE = Known((), every=False, consumed=(), pending=(), lines=(), unread="{}")
 # For what is opened at all, and for each byte.
 _SECONDS, _SECONDS_PER_BYTE = 8.0, 100e-6
 _MOST_MEMORY = 4 * 1024**3

@@ -32,7 +32,7 @@ _SIDES = ("", "-wal", "-shm", "-journal")
 
 
 def database(context: RepairContext) -> Iterator[Job]:
-    """state.db, and which version is the last; a link in its place is somebody's, and left alone."""
+    """Find damage to state.db, and the last version; a link in its place is left alone."""
     path = context.workspace.database
     if path.is_symlink():
         context.last = max(context.records, default=0)
@@ -41,8 +41,8 @@ def database(context: RepairContext) -> Iterator[Job]:
     if not wrong and path.is_file() and path.stat().st_size:
         wrong = _behind(context)
     if wrong:
-        deed = "it is built anew of its rows that can be read, of history/, of the notes and of MEMORY.md"
-        yield Job("state.db", f"state.db: {'; '.join(wrong)}", deed, partial(_rebuild, context))
+        action = "it is built anew of its rows that can be read, of history/, of the notes and of MEMORY.md"
+        yield Job("state.db", f"state.db: {'; '.join(wrong)}", action, partial(_rebuild, context))
     if not (wrong and not context.rebuilt):
         context.last = last_version(path)
     else:  # only looked at
@@ -50,14 +50,14 @@ def database(context: RepairContext) -> Iterator[Job]:
 
 
 def last_version(path: Path) -> int:
-    """The last version that is done."""
+    """The number of the last committed version; 0 when it cannot be read."""
     with suppress(sqlite3.Error), looked_into(path) as connection:
         return int(connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
     return 0
 
 
 def _behind(context: RepairContext) -> list[str]:
-    """Versions that the journal has and state.db has not, but for the next one, which may be under way."""
+    """Describe the versions that the journal has and state.db lacks, but for the next, which may be in progress."""
     with looked_into(context.workspace.database) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'versions'").fetchone():
             return []
@@ -97,7 +97,7 @@ def _require_room(context: RepairContext) -> None:
 
 
 def _summary(rebuilt: Rebuilt) -> Iterator[str]:
-    """What is in the new database, and what is lost."""
+    """Describe what is in the new database, and what is lost."""
     came = ", ".join(f"{count:,} from {origin}" for origin, count in rebuilt.came.items())
     yield f"{rebuilt.salvaged:,} rows were read; {rebuilt.crystals:,} crystals" + (f" ({came})" if came else "")
     if rebuilt.damaged:
@@ -128,15 +128,15 @@ def _known(context: RepairContext, connection: sqlite3.Connection) -> Known:
         every=set(records) == set(range(1, max(numbers, default=0) + 1)),
         consumed=consumed,
         pending=pending,
-        standing=_standing(context),
+        lines=_readable_lines(context),
         unread=encode(Watermark()),
     )
 
 
-def _standing(context: RepairContext) -> list[tuple[SectionName, str]]:
-    """The lines of MEMORY.md, as far as it can be read."""
+def _readable_lines(context: RepairContext) -> list[tuple[SectionName, str]]:
+    """The readable lines of MEMORY.md."""
     try:
-        text = (context.disk.read_if_there(context.workspace.document) or b"").decode()
+        text = (context.disk.read_optional(context.workspace.document) or b"").decode()
     except (DreamdError, UnicodeDecodeError):
         return []
     return [(section, block.text) for section, block in parse(text).lines() if "\0" not in block.text]

@@ -29,16 +29,16 @@ _CHECKPOINTS = ("dreams.db", "dreams.db-wal", "dreams.db-shm", "dreams.db-journa
 
 
 def checkpoints(context: RepairContext) -> Iterator[Job]:
-    """The checkpoints of dreams under way: what is damaged there costs at most an answer that is paid again."""
+    """Find damaged checkpoints: to lose one costs at most an answer that is paid for again."""
     path = context.workspace.checkpoints / _CHECKPOINTS[0]
     if not os.path.lexists(path) or path.is_symlink() or (wrong := _wrong(path)) is None:
         return
-    deed = "they are thrown away; a dream that was interrupted begins anew"
-    yield Job("checkpoints", f"{path}: {wrong}", deed, partial(_throw_away, context))
+    action = "they are thrown away; a dream that was interrupted begins anew"
+    yield Job("checkpoints", f"{path}: {wrong}", action, partial(_throw_away, context))
 
 
 def _wrong(path: Path) -> str | None:
-    """What SQLite says of a copy: opening the database itself would write its log into it."""
+    """What is wrong with a copy of the database: to open the database itself would write its log into it."""
     try:
         require_plain(path)
         with TemporaryDirectory() as folder, storage_errors(path):
@@ -62,7 +62,7 @@ def _throw_away(context: RepairContext) -> None:
 
 
 def vector_folder(context: RepairContext) -> Iterator[Job]:
-    """ChromaDB's folder, before anybody opens it: it is thrown away unless its files are the sealed ones."""
+    """Find a vector index whose files are not the sealed ones, before it is opened; it is thrown away."""
     workspace = context.workspace
     folder = workspace.crystals
     if not folder.is_dir() or folder.is_symlink() or not any(folder.iterdir()):
@@ -82,7 +82,7 @@ def _empty(context: RepairContext) -> None:
 
 
 def indexes(context: RepairContext, store: Store) -> Iterator[Job]:
-    """Both full-text indexes, what was forgotten of transcripts, vectors, ChromaDB; in a workspace that is open."""
+    """Find torn full-text indexes, unread transcripts, missing vectors and a torn vector index, in open stores."""
     connection = store.crystals.connection
     if full_text.is_torn(connection):
         yield Job("word index", "the word index is torn", "it is built anew", partial(full_text.rebuild, connection))
@@ -93,13 +93,13 @@ def indexes(context: RepairContext, store: Store) -> Iterator[Job]:
     yield from own_answers(store)
     waiting, _ = store.crystals.vectors.waiting()
     if waiting and context.rebuilt and store.embedder() is not None:
-        deed = "they are embedded anew"
-        yield Job("embeddings", f"{waiting:,} crystals have no vector", deed, partial(_embed, store))
+        action = "they are embedded anew"
+        yield Job("embeddings", f"{waiting:,} crystals have no vector", action, partial(_embed, store))
     yield from _vector_index(store, context)
 
 
 def _vector_index(store: Store, context: RepairContext) -> Iterator[Job]:
-    """Opening it probes it; one that is not whole is built anew by that."""
+    """Open the vector index, which rebuilds one that is not whole."""
     if not store.crystals.vectors.vector_count():
         return
     known = set(store.notices)
@@ -121,7 +121,7 @@ def _embed(store: Store) -> tuple[str, ...]:
 
 
 def _transcripts(store: Store, context: RepairContext) -> Iterator[Job]:
-    """Every transcript that is still there is read from its beginning: what is known already stays as it is.
+    """Read the existing transcripts from their beginnings; crystals that are known stay as they are.
 
     state.db names them, and may not be this machine's: outside the workspace only what the owner names is opened.
     """

@@ -85,7 +85,7 @@ def take_over(database: Path, target: Path) -> int:
 def open_untrusted(database: Path) -> sqlite3.Connection:
     """The state.db of a workspace that somebody else made, for reading: nothing is written, not even beside it.
 
-    What stands in its log alone is not seen. Without a file it is empty. Raises StorageError unless its tables are
+    Rows that are in its log alone are not seen. Without a file it is empty. Raises StorageError unless its tables are
     the very ones that this dreamd makes.
     """
 
@@ -93,11 +93,11 @@ def open_untrusted(database: Path) -> sqlite3.Connection:
         return StorageError(f"{database}: {plainly(what)}, so nothing of it is read")
 
     require_plain(database)
-    there = database.exists() and database.stat().st_size > 0
-    uri = f"file:{quote(str(database.absolute()))}?mode=ro&immutable=1" if there else ":memory:"
-    connection = sqlite3.connect(uri, uri=there, isolation_level=None, check_same_thread=False)
+    exists = database.exists() and database.stat().st_size > 0
+    uri = f"file:{quote(str(database.absolute()))}?mode=ro&immutable=1" if exists else ":memory:"
+    connection = sqlite3.connect(uri, uri=exists, isolation_level=None, check_same_thread=False)
     try:
-        if not there:
+        if not exists:
             make_schema(connection, SCHEMA_VERSION)
         _distrust(connection)
         _version(connection, wrong)
@@ -149,7 +149,7 @@ def _rebuild(database: Path, mode: str, target: Path, wanted: int | None, wrong:
 
 
 def _require_form(path: Path, wrong: _Wrong) -> None:
-    """One whole file in SQLite's format, which has no journal of any kind beside it."""
+    """Return if this is one whole file in SQLite's format that needs no journal beside it."""
     with opened(path) as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -179,7 +179,7 @@ def _reading(path: Path, mode: str, wrong: _Wrong) -> Iterator[sqlite3.Connectio
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
-    """Let nothing that stands in the file do more than be read."""
+    """Restrict the connection, so that nothing in the file can do more than be read."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_WHOLE_BYTES)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 1)
@@ -189,7 +189,7 @@ def _distrust(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _making(path: Path) -> Iterator[sqlite3.Connection]:
-    """A new database in one file, which is thrown away when anything goes wrong: no journal, no syncing."""
+    """Open a new database in one file without journal or syncing: the caller deletes it after an error."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")

@@ -51,7 +51,7 @@ class ArchiveWriter:
         self._members: list[Member] = []
 
     def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
-        """Take in so many bytes of the source. Raises StorageError when it has no more so many."""
+        """Add so many bytes of the source. Raises StorageError when it has fewer."""
         if len(self._members) >= MAX_MEMBERS:
             raise StorageError(f"the workspace has more than {MAX_MEMBERS:,} files", "copy its folder instead")
         digested = _Digested(name, source)
@@ -98,7 +98,7 @@ class _Digested:
 
 
 def take_database(writer: ArchiveWriter, workspace: Workspace, temporary: Path) -> int:
-    """Take in state.db as it is now, through a temporary file; the version of its schema."""
+    """Add state.db as it is now, through a temporary file; returns the version of its schema."""
     try:
         schema = snapshot(workspace.database, temporary)
         with storage_errors(temporary), temporary.open("rb") as file:
@@ -109,7 +109,7 @@ def take_database(writer: ArchiveWriter, workspace: Workspace, temporary: Path) 
 
 
 def take_files(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
-    """Take in what a person may have written: each whole, as it is now; one that is missing is left out."""
+    """Add the files that a person may have written, each whole, as it is now; missing ones are left out."""
     for name, path in own_files(workspace):
         found = _whole(disk, path)
         if found is not None:
@@ -117,7 +117,7 @@ def take_files(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
 
 
 def take_record(writer: ArchiveWriter, workspace: Workspace, name: str, content: bytes) -> None:
-    """Take in a record of the journal."""
+    """Add a record of the journal."""
     path = place(workspace, name)
     assert path is not None
     with storage_errors(path):
@@ -125,7 +125,7 @@ def take_record(writer: ArchiveWriter, workspace: Workspace, name: str, content:
 
 
 def take_log(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
-    """Take in scratch.md and the segments.
+    """Add scratch.md and the segments.
 
     Every note that was appended before this call is in it; of those that come meanwhile, each wholly or not at all.
     """
@@ -183,7 +183,7 @@ def _whole(disk: Disk, path: Path) -> tuple[bytes, int] | None:
 
 
 def _settled(file: BinaryIO, path: Path) -> int:
-    """How many bytes of a log are written for good: up to the end of a line.
+    """How many bytes of a log are written completely: up to the end of a line.
 
     A last line without its newline is waited for until it has one, or until the file has been quiet for as long as a
     dream waits; writers that lock the file (`Disk.append_locked`) are never met in the middle.
@@ -201,7 +201,7 @@ def _settled(file: BinaryIO, path: Path) -> int:
 
 
 def _locked_size(file: BinaryIO, path: Path) -> int:
-    """The size of the file while nobody of dreamd's appends to it."""
+    """The size of the file while no dreamd appends to it."""
     wait_for_lock(file.fileno(), path, time.monotonic() + LOCK_WAIT_SECONDS)
     try:
         return os.fstat(file.fileno()).st_size

@@ -79,9 +79,9 @@ def memory_database() -> sqlite3.Connection:
 
 
 def make_private(path: Path) -> None:
-    """The file of a database, made if it is missing, open to its owner alone; SQLite's files beside it get its mode.
+    """Create the file of a database if it is missing, and make it and SQLite's files beside it private.
 
-    What else cannot be done here SQLite fails at, in its own words. Raises ValueError for the name that SQLite takes
+    Other failures are left to SQLite, which reports them. Raises ValueError for the name that SQLite takes
     for no file.
     """
     if path.name == ":memory:":
@@ -97,7 +97,7 @@ def make_private(path: Path) -> None:
 
 
 def require_plain(path: Path) -> None:
-    """Return if a database here, and what SQLite keeps beside it, are regular files or not there, and harmless.
+    """Return if a database and SQLite's files beside it are missing, or regular files and harmless.
 
     SQLite would follow a link, and write wherever it leads; a FIFO it would wait for; and the file that a journal
     names (its super-journal, of a transaction over several databases) it would delete. Raises StorageError.
@@ -118,15 +118,15 @@ def require_plain(path: Path) -> None:
 
 
 def _require_no_lone_log(path: Path) -> None:
-    """SQLite would create the database and remove its log, with all that is in it."""
+    """Raise StorageError for a log (-wal) without its database: SQLite would delete it with all its data."""
     log = path.with_name(f"{path.name}-wal")
-    there = path.exists() and path.stat().st_size
-    if not there and log.exists() and log.stat().st_size:
+    has_content = path.exists() and path.stat().st_size
+    if not has_content and log.exists() and log.stat().st_size:
         raise StorageError(f"{path}: is gone, and its log (-wal) is there", _UNHARMED)
 
 
 def explained(error: sqlite3.Error, path: Path) -> StorageError:
-    """What an error of SQLite's about this file means to a person, and what to do."""
+    """A StorageError that says what an error of SQLite's about this file means, and what to do."""
     name = getattr(error, "sqlite_errorname", "")
     # The second: the file of the shared index cannot be made longer, which SQLite calls an error of the disk.
     if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
@@ -141,7 +141,7 @@ def explained(error: sqlite3.Error, path: Path) -> StorageError:
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema that the file has; nothing is written. Raises StorageError for a file that is not this dreamd's."""
+    """The schema version of the file; nothing is written. Raises StorageError for one that this dreamd cannot use."""
     version, tables, ours = connection.execute(_WHOSE).fetchone()
     if version > SCHEMA_VERSION:
         message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
@@ -176,7 +176,7 @@ def _alike(found: str | None, made: str | None) -> bool:
 
 
 def things(connection: sqlite3.Connection) -> dict[str, str]:
-    """Tables, indexes and the like, more than there should be at most, and how each was made; white space aside."""
+    """The SQL of each table, index and the like, by name, with white space normalised; at most 1,000."""
     rows = connection.execute(
         "SELECT name, group_concat(coalesce(sql, '')) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
         " GROUP BY name LIMIT ?",
@@ -187,7 +187,7 @@ def things(connection: sqlite3.Connection) -> dict[str, str]:
 
 @cache
 def made_by(version: int) -> Mapping[str, str]:
-    """Tables, indexes and the like of a new database of this schema, as `things` lists them."""
+    """What `things` returns for a new database of this schema version."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         make_schema(connection, version)
         return things(connection)
@@ -248,7 +248,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def compact(connection: sqlite3.Connection) -> bool:
-    """Write the file anew when most of a large one is free; whether it was.
+    """VACUUM a large file of which most is free; whether it was done.
 
     Not page by page (`auto_vacuum`): then pages that say where pages are lie among the others, and what is left of a
     damaged file would be harder to tell.
@@ -261,7 +261,7 @@ def compact(connection: sqlite3.Connection) -> bool:
 
 
 def to_text(moment: datetime) -> str:
-    """A moment as it is kept: ISO 8601, UTC, microseconds."""
+    """A moment as text: ISO 8601, UTC, microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
@@ -274,7 +274,7 @@ def from_text(text: str) -> datetime:
 
 
 def optional_text(moment: datetime | None) -> str | None:
-    """A moment as it is kept, or none."""
+    """A moment as text; None for None."""
     return to_text(moment) if moment is not None else None
 
 

@@ -20,7 +20,7 @@ _COLUMNS = ("digest", "at", "length", "mark")
 
 
 def keep_copy(connection: sqlite3.Connection, disk: Disk, folder: Path) -> None:
-    """Write the tombstones as they are now into `folder`, the state folder."""
+    """Write the current tombstones into `folder`, the state folder."""
     meta = {name: value for name in _KEYS if (value := Meta(connection).get(name)) is not None}
     rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM forgotten ORDER BY digest").fetchall()
     if meta:
@@ -29,14 +29,14 @@ def keep_copy(connection: sqlite3.Connection, disk: Disk, folder: Path) -> None:
 
 
 def bring_back(connection: sqlite3.Connection, disk: Disk, folder: Path) -> int:
-    """Take the copy in where the database has no salt; how many tombstones came back.
+    """Restore the tombstones from the copy if the database has no salt; returns how many.
 
-    Raises StorageError when there is a copy and it cannot be read: to go on would learn again what was forgotten.
+    Raises StorageError for a copy that cannot be read: to go on would learn again what was forgotten.
     """
     path = folder / _NAME
     if not path.exists() or Meta(connection).get(SALT) is not None:
         return 0
-    content = disk.read_if_there(path)
+    content = disk.read_optional(path)
     try:
         kept = json.loads(content or b"")
         meta = {name: str(kept["meta"][name]) for name in _KEYS if name in kept["meta"]}

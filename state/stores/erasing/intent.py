@@ -1,6 +1,6 @@
-"""Intent: what is being forgotten, kept until it is, so that after a crash the next call goes on.
+"""Intent: the targets of a forgetting in progress, stored until it ends, so that it is resumed after a crash.
 
-Beside it, what was forgotten: figures and a salted digest, never the text.
+Beside it, the receipts of past forgettings: figures and a salted digest, never the text.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _MOST_DONE = 200
 
 
 def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row] = ()) -> None:
-    """From now on this is to be erased, whatever happens. In the caller's transaction, or one of its own.
+    """Store what is to be erased, so that it survives a crash. In the caller's transaction, or one of its own.
 
     `rows` are about to be written in place: half of one would hide what is left of it.
     """
@@ -41,7 +41,7 @@ def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row]
 
 
 def intended(connection: sqlite3.Connection) -> Erasure | None:
-    """What was begun and has not ended."""
+    """The forgetting that was begun and has not ended."""
     value = Meta(connection).get(INTENTION)
     if value is None:
         return None
@@ -58,12 +58,12 @@ def rows_intended(connection: sqlite3.Connection) -> list[Row]:
 
 
 def is_unfinished(connection: sqlite3.Connection) -> bool:
-    """Whether something was begun and has not ended."""
+    """Whether a forgetting was begun and has not ended."""
     return Meta(connection).get(INTENTION) is not None
 
 
 def finish(connection: sqlite3.Connection) -> None:
-    """It is erased: what was to be erased is named nowhere any more."""
+    """End the forgetting: delete what was stored of it."""
     connection.execute("PRAGMA secure_delete = ON")
     with transaction(connection):
         Meta(connection).remove(INTENTION)
@@ -71,13 +71,13 @@ def finish(connection: sqlite3.Connection) -> None:
 
 def digest(connection: sqlite3.Connection, targets: Iterable[Target]) -> str:
     """A salted digest of what was forgotten: it says whether two were the same, and nothing else."""
-    said = "\0".join(" ".join(target.words) for target in targets)
+    words = "\0".join(" ".join(target.words) for target in targets)
     salt = bytes.fromhex(Meta(connection).get(SALT) or "")
-    return hmac.digest(salt, f"receipt\0{said}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:16]
+    return hmac.digest(salt, f"receipt\0{words}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:16]
 
 
 def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figures: dict[str, int]) -> None:
-    """Write down that something was forgotten, and how much of it there was."""
+    """Store the receipt of a forgetting, with its figures."""
     with transaction(connection):
         known = [one for one in receipts(connection) if one["at"] != to_text(at)]
         kept = [*known, {"at": to_text(at), "digest": digest, **figures}][-_MOST_DONE:]
@@ -85,6 +85,6 @@ def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figu
 
 
 def receipts(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """What was written down of each forgetting, the latest last."""
+    """The stored receipts, the latest last."""
     found: list[dict[str, Any]] = json.loads(Meta(connection).get(_DONE) or "[]")
     return found

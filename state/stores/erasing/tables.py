@@ -38,7 +38,7 @@ _REFERENCES = (("lines", "crystal"), ("pointers", "crystal"), ("promotions", "cr
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Something that was made from what goes, in other words: a line or a crystal, by its id."""
+    """A line or crystal, by its id, that was derived from erased crystals in other words."""
 
     kind: str
     id: str
@@ -46,7 +46,7 @@ class Made:
 
 
 def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cut) -> Erasure:
-    """What follows from forgetting these; nothing is written."""
+    """The erasure of these targets from state.db; nothing is written."""
     renamed: dict[str, str] = {}
     left: dict[str, str] = {}
     for row in connection.execute("SELECT id, origin, text FROM crystals"):
@@ -65,7 +65,7 @@ def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cu
 
 
 def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, ...]:
-    """What rests on nothing but what goes, and says it in other words: standing lines, and crystals."""
+    """The current lines and crystals that rest on erased crystals alone, in other words."""
     gone = {old for old, new in erasure.renamed.items() if not new}
     if not gone:
         return ()
@@ -90,7 +90,7 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, .
 
 
 def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
-    """Take it out of every table; how many rows changed or went, by table. In the caller's transaction."""
+    """Erase the targets from every table; returns how many rows changed, by table. In the caller's transaction."""
     changed: Counter[str] = Counter()
     changed["crystals"] += _crystals(connection, erasure)
     _references(connection, erasure)
@@ -120,7 +120,7 @@ def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str
 
 
 def scrub(connection: sqlite3.Connection) -> None:
-    """Write the whole file anew, so that no free page keeps anything, and empty its log.
+    """Rewrite the whole file, so that no free page keeps anything, and empty its log.
 
     Raises BusyError when another process reads for longer than that takes.
     """
@@ -130,7 +130,7 @@ def scrub(connection: sqlite3.Connection) -> None:
 
 
 def empty_log(connection: sqlite3.Connection) -> None:
-    """Nothing is in the write-ahead log any more. Raises BusyError."""
+    """Empty the write-ahead log. Raises BusyError."""
     deadline = time.monotonic() + _CHECKPOINT_SECONDS
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if time.monotonic() > deadline:
@@ -161,7 +161,7 @@ def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 
 def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
-    """The crystal in this row says this now; its vector was the old text's."""
+    """Replace the text of the crystal in this row, and drop its vector."""
     pairs = full_text.pairs(f"{context}: {text}" if context else text)
     connection.execute(
         "UPDATE crystals SET id = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
@@ -174,7 +174,7 @@ def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, cont
 
 
 def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
-    """The row goes; `same` says what is left of it. For whom it stood, that stands alone again."""
+    """Delete the row; `same` is the row with the same rest of its text. Its hidden duplicates are visible again."""
     if same is not None:
         connection.execute("UPDATE OR IGNORE occurrences SET crystal = ?, digest = '' WHERE crystal = ?", (same, key))
         connection.execute(
@@ -187,7 +187,7 @@ def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
 
 
 def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:
-    """Whoever named a crystal by its old id names it by its new one, or none."""
+    """Replace the old ids of crystals by their new ones, or remove them, wherever they are referred to."""
     for old, new in erasure.renamed.items():
         if new:
             connection.execute("UPDATE OR REPLACE evidence SET crystal = ? WHERE crystal = ?", (new, old))
@@ -201,20 +201,20 @@ def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:
 
 
 def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """A session whose name holds it gets another one, everywhere the same: what was said in it stays together."""
+    """Rename each session whose id holds a target, in every table alike; returns how many."""
     names = connection.execute("SELECT session FROM occurrences UNION SELECT id FROM sessions").fetchall()
-    held = [row[0] for row in names if erasure.holds(row[0])]
-    for number, name in enumerate(held):
+    matching = [row[0] for row in names if erasure.holds(row[0])]
+    for number, name in enumerate(matching):
         row = connection.execute("SELECT key FROM sessions WHERE id = ?", (name,)).fetchone()
         new = f"forgotten-{row['key']}" if row else f"forgotten-{number}-{secrets.token_hex(4)}"
         connection.execute("UPDATE sessions SET id = ? WHERE id = ?", (new, name))
         connection.execute("UPDATE crystals SET session = ? WHERE session = ?", (new, name))
         connection.execute("UPDATE OR IGNORE occurrences SET session = ? WHERE session = ?", (new, name))
-    return len(held)
+    return len(matching)
 
 
 def _lines(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """A line that goes keeps its number: it is not given to another one."""
+    """Erase the targets from lines; an erased line keeps its id, so that no other line gets it."""
     last = connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0]
     changed = 0
     for row in connection.execute("SELECT id, text FROM lines").fetchall():
@@ -241,14 +241,14 @@ def _whole_rows(connection: sqlite3.Connection, table: str, column: str, erasure
 
 
 def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Those that lead nowhere; that a crystal is gone shows in its empty id."""
+    """Delete the pointers that lead nowhere: to erased keywords, or to a crystal that is gone (an empty id)."""
     listed = (json.dumps(sorted(erasure.keywords)),)
     statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?)) OR crystal = ''"
     return connection.execute(statement, listed).rowcount
 
 
 def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """A proposal that changes is none any more: what it proposed was made of what goes. Its notes stay pending."""
+    """Reject each proposal that holds a target, and erase its record. Its notes stay pending."""
     changed = 0
     for row in connection.execute("SELECT dream, record, verdict FROM proposals").fetchall():
         old = decode_record(row["record"], f"proposal {row['dream']}")
@@ -270,7 +270,7 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 
 def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> int:
-    """Every text of the table that is left. A row whose key says it goes."""
+    """Erase the targets from all other texts of the table. A row whose key holds one is deleted."""
     keys = table.key
     named = [one.name for one in table.columns if content_of(table.name, one.name).kind not in _NAMES]
     if not named:
@@ -299,7 +299,7 @@ def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> in
 
 
 def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> dict[str, str]:
-    """Which of these columns of a row say something else when it is erased, and what."""
+    """The new values of those columns of a row that erasing changes."""
     found: dict[str, str] = {}
     for name, value in values.items():
         if not isinstance(value, str) or _MOMENT.fullmatch(value):
@@ -317,7 +317,7 @@ def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> d
 
 @contextmanager
 def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
-    """Triggers that keep a table append-only do not keep what is to be forgotten."""
+    """Drop the triggers that keep the table append-only, and create them again at the end."""
     statement = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?"
     triggers = connection.execute(statement, (table,)).fetchall()
     for trigger in triggers:
@@ -328,7 +328,7 @@ def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
 
 
 def joined_erasures(first: Erasure, second: Erasure) -> Erasure:
-    """Both; a crystal that was renamed twice has the last name."""
+    """Both erasures as one; a crystal that was renamed twice has the last name."""
     chained = {old: second.renamed.get(new, new) for old, new in first.renamed.items()}
     return replace(
         second,
@@ -339,7 +339,7 @@ def joined_erasures(first: Erasure, second: Erasure) -> Erasure:
 
 
 def sound(connection: sqlite3.Connection) -> None:
-    """Raises StorageError when the file is damaged: it is not written anew then."""
+    """Return if the file is sound. Raises StorageError for a damaged one, which must not be rewritten."""
     wrong = [row[0] for row in connection.execute("PRAGMA quick_check(1)") if row[0] != "ok"]
     if wrong:
         raise StorageError(f"state.db is damaged ({wrong[0]})", "run 'dreamd doctor'")

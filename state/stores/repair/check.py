@@ -1,4 +1,4 @@
-"""Check: whether state.db is sound: its pages, its schema, its rows and what they say of each other."""
+"""Check: whether state.db is sound: its pages, its schema, its rows and the references between them."""
 
 import os
 import sqlite3
@@ -31,7 +31,7 @@ _SURROUNDINGS = (
 
 
 def log_of(database: Path) -> Path:
-    """Its write-ahead log."""
+    """The path of the database's write-ahead log."""
     return database.with_name(f"{database.name}-wal")
 
 
@@ -41,9 +41,9 @@ def damage_of(database: Path, *, expected: bool) -> list[str]:
     `expected`: there has been one. Raises StorageError for the database of a newer dreamd.
     """
     if not os.path.lexists(database) or (database.is_file() and not database.stat().st_size):
-        there = log_of(database).is_file() and log_of(database).stat().st_size > 0
+        has_log = log_of(database).is_file() and log_of(database).stat().st_size > 0
         state = "is empty" if os.path.lexists(database) else "is missing"
-        return [f"{state}, and its log (-wal) is there"] if there else [state] if expected else []
+        return [f"{state}, and its log (-wal) is there"] if has_log else [state] if expected else []
     if not database.is_file():
         return ["is no file"]
     pages = read_pages(database, log_of(database))
@@ -64,7 +64,7 @@ def _damage_inside(database: Path) -> list[str]:
 
 @contextmanager
 def looked_into(database: Path) -> Iterator[sqlite3.Connection]:
-    """The database as it is: it is not created, and not brought to another schema."""
+    """Open the database as it is: it is neither created nor migrated."""
     require_plain(database)
     name = f"file:{quote(str(database))}?mode=rw"
     with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as connection:
@@ -119,12 +119,12 @@ def _is_sound(table: Table, row: Row) -> bool:
     return mended(table.name, row) == row and not (table.name == "crystals" and is_altered(row))
 
 
-def likeliest_version(statements: dict[str, str], said: int) -> int:
-    """The schema of a database of which these statements are left: the likest; of equals the one that it names."""
+def likeliest_version(statements: dict[str, str], declared: int) -> int:
+    """The schema version that shares most of these statements; of equals, the one that the database names."""
 
     def alike(version: int) -> tuple[int, bool, int]:
         made = made_by(version)
         same = sum(made.get(name) == " ".join(statement.split()) for name, statement in statements.items())
-        return same, version == said, version
+        return same, version == declared, version
 
     return max(range(1, SCHEMA_VERSION + 1), key=alike)

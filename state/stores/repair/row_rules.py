@@ -56,7 +56,7 @@ def may_hold(table: Table, kind: int) -> bool:
 
 
 def mended(table: str, row: Row) -> Row | None:
-    """The row with a plain value where it holds one that nobody could read; None when nothing takes its place."""
+    """The row with defaults in place of values that cannot be read; None when a value has no default."""
     changed: Row = {}
     for name, value in row.items():
         if isinstance(value, float) and not math.isfinite(value):
@@ -85,7 +85,7 @@ def is_altered(row: Mapping[str, Value]) -> bool:
 
 
 def _is_typical(table: str, row: Row) -> bool:
-    """Of tables that look alike: whether this is what the rows of this one look like."""
+    """Whether the row looks like those of this table, and not of a similar one."""
     return all(pattern.fullmatch(str(row[name])) for (one, name), pattern in _TYPICAL.items() if one == table)
 
 
@@ -99,7 +99,7 @@ def _is_settled(row: Row) -> bool:
 
 
 def fragment(cell: Cell) -> tuple[str, str] | None:
-    """Id and beginning of the text of a crystal whose record breaks off; None when it does not come to that."""
+    """Id and beginning of the text of a crystal whose record breaks off; None when it breaks off before."""
     values: Sequence[Value] = cell.values
     if cell.whole or cell.rowid is None or len(values) < 3 or values[0] is not None:
         return None

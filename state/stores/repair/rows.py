@@ -23,7 +23,7 @@ _IDS = {"crystals": "sqlite_autoindex_crystals_1", "sessions": "sqlite_autoindex
 
 @dataclass(slots=True)
 class Salvage:
-    """What came of it. `kept` counts rows by table; `torn` are the tables of which something may be missing.
+    """The result of a salvage. `kept` counts rows by table; `torn` are the tables that may lack rows.
 
     `altered` are crystals whose text is not the one that their id was made of, `fragments` (key, id, beginning of
     the text) those of which the rest is gone. `ids` are the keys of crystals and sessions by their ids, as their
@@ -48,7 +48,7 @@ class Thing:
 
 
 def catalogue(pages: Pages) -> tuple[dict[str, Thing], set[int]]:
-    """What the database says is in it, by name, and the pages that say so: all of them that can be found."""
+    """The entries of the catalogue (sqlite_schema), by name, and its pages, as far as they can be found."""
     seen, nodes, whole = set[int](), list[Node](), True
     waiting = [1]
     while waiting:
@@ -75,9 +75,9 @@ def catalogue(pages: Pages) -> tuple[dict[str, Thing], set[int]]:
 
 
 def pour(pages: Pages, connection: sqlite3.Connection) -> Salvage:
-    """Put every row that can be read into the empty tables of `connection`, whose schema is that of the file.
+    """Write every readable row into the empty tables of `connection`, which has the schema of the file.
 
-    In the caller's transaction, with foreign keys off: whom they lead to may be lost.
+    In the caller's transaction, with foreign keys off: rows that they refer to may be lost.
     """
     return _Pouring(pages, connection).done()
 

@@ -152,10 +152,12 @@ class VectorIndex:
         Each that it holds must be found by its own vector. That some are missing is no fault; that all are is one.
         """
         with self._watched():
-            held = set(self._collection.get(ids=[name for name, _ in sample], include=[])["ids"]) if sample else set()
-        if sample and not held:
+            indexed = (
+                set(self._collection.get(ids=[name for name, _ in sample], include=[])["ids"]) if sample else set()
+            )
+        if sample and not indexed:
             return f"holds none of {len(sample)} records that it should hold"
-        known = [(name, vector) for name, vector in sample if name in held]
+        known = [(name, vector) for name, vector in sample if name in indexed]
         found = self._search([vector for _, vector in known], _NEIGHBOURS)
         missed = [name for (name, _), near in zip(known, found, strict=True) if not _finds(name, near)]
         if len(missed) > len(known) // _MISS_ONE_IN:
@@ -182,8 +184,8 @@ class VectorIndex:
         import numpy as np
 
         with self._watched():
-            held = self._collection.get(ids=list(ids), include=["embeddings"])
-        stored = dict(zip(held["ids"], held["embeddings"], strict=True))
+            indexed = self._collection.get(ids=list(ids), include=["embeddings"])
+        stored = dict(zip(indexed["ids"], indexed["embeddings"], strict=True))
         missing, changed = [], []
         for row, name in enumerate(ids):
             if name not in stored:
