@@ -185,7 +185,7 @@ class Indexing:
         except StoppedError:
             return
         except Exception as error:
-            # What can be searched without it is; whoever wants to know is told, and the next call tries again.
+            # Searches work without the index; the error is reported, and the next call tries again.
             if self._failed is None:
                 raise
             self._failed(error)

@@ -19,9 +19,10 @@ from state.document.document import SectionName, parse
 from state.errors import DreamdError, StorageError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
+from state.stores.database.connection import open_unmigrated
 from state.stores.disk.syscalls import storage_errors
 from state.stores.history.segments import Segments
-from state.stores.repair.check import damage_of, log_of, looked_into
+from state.stores.repair.check import damage_of, log_of
 from state.stores.repair.pages import read_pages
 from state.stores.repair.rebuild import Rebuilt, build, swap
 from state.stores.repair.refill import READ_FROM, Known
@@ -51,14 +52,14 @@ def database(context: RepairContext) -> Iterator[Job]:
 
 def last_version(path: Path) -> int:
     """The number of the last committed version; 0 when it cannot be read."""
-    with suppress(sqlite3.Error), looked_into(path) as connection:
+    with suppress(sqlite3.Error), open_unmigrated(path, "rw") as connection:
         return int(connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
     return 0
 
 
 def _behind(context: RepairContext) -> list[str]:
     """Describe the versions that the journal has and state.db lacks, but for the next, which may be in progress."""
-    with looked_into(context.workspace.database) as connection:
+    with open_unmigrated(context.workspace.database, "rw") as connection:
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'versions'").fetchone():
             return []
         known = {int(row[0]) for row in connection.execute("SELECT number FROM versions")}

@@ -13,8 +13,8 @@ from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.document.document import Edit, SectionName, blank, complete, parse, render
 from state.document.editing import edited
 from state.errors import DreamdError
+from state.stores.database.connection import open_unmigrated
 from state.stores.history.lineage import Lineage
-from state.stores.repair.check import looked_into
 from state.text.words import normalise
 
 # A line that is so much like one that is missing is that one, damaged.
@@ -87,7 +87,7 @@ def _committed(context: RepairContext) -> str | None:
     earlier = max((number for number in context.records if number < context.last), default=None)
     base = parse(context.records[earlier].text) if earlier is not None else blank()
     try:
-        with looked_into(context.workspace.database) as connection:
+        with open_unmigrated(context.workspace.database, "rw") as connection:
             lines = [(line.section, line.text) for line in Lineage(connection).current_lines()]
     except (sqlite3.Error, DreamdError):  # nothing is mended yet, and this is only a survey
         return render(base)

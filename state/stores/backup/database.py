@@ -53,7 +53,7 @@ def snapshot(database: Path, target: Path) -> int:
         with _making(target) as made:
             version = _version(made, wrong)
             _each_full_text(made, "delete-all")
-            # The indexes held deleted words, and how often the schema changed is nothing of the rows.
+            # Without the deleted words in the indexes, and without a count of changes to the schema.
             made.execute("PRAGMA schema_version = 1")
             made.execute("VACUUM")
             if is_unfinished(made):

@@ -38,7 +38,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.crystals.vectors import Index
-from state.stores.database.connection import memory_database, to_text
+from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
 from state.text.sentences import ends_as_question
 from state.trust import Trust
@@ -337,20 +337,15 @@ def _read(question: Question, crystal: Crystal, signals: Signals) -> Signals:
 
 def _condition(filters: Filters) -> tuple[str, tuple[object, ...]]:
     """The filters as SQL over the table `crystals`, with its values; empty when there are none."""
-    given: list[tuple[str, object]] = []
-    if filters.origin is not None:
-        given.append(("crystals.origin = ?", filters.origin.value))
-    if filters.kind is not None:
-        given.append(("crystals.kind = ?", filters.kind.value))
-    if filters.session is not None:
-        given.append(("crystals.key IN (SELECT crystal FROM occurrences WHERE session = ?)", filters.session))
-    if filters.speaker is not None:
-        given.append(("crystals.speaker = ?", filters.speaker))
-    if filters.since is not None:
-        given.append(("crystals.created_at >= ?", to_text(filters.since)))
-    if filters.until is not None:
-        given.append(("crystals.created_at < ?", to_text(filters.until)))
-    if filters.trust is not None:
-        enough = [trust.value for trust in Trust if trust.rank >= filters.trust.rank]
-        given.append((f"crystals.trust {_LISTED}", json.dumps(enough)))
+    enough = [trust.value for trust in Trust if filters.trust is None or trust.rank >= filters.trust.rank]
+    conditions = (
+        ("crystals.origin = ?", filters.origin),
+        ("crystals.kind = ?", filters.kind),
+        ("crystals.key IN (SELECT crystal FROM occurrences WHERE session = ?)", filters.session),
+        ("crystals.speaker = ?", filters.speaker),
+        ("crystals.created_at >= ?", optional_text(filters.since)),
+        ("crystals.created_at < ?", optional_text(filters.until)),
+        (f"crystals.trust {_LISTED}", None if filters.trust is None else json.dumps(enough)),
+    )
+    given = [(sql, value) for sql, value in conditions if value is not None]
     return " AND ".join(sql for sql, _ in given), tuple(value for _, value in given)

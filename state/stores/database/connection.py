@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 from state.crystals.crystal import faded_at
 from state.errors import StorageError
@@ -67,6 +68,18 @@ def open_database(path: Path) -> sqlite3.Connection:
             raise explained(error, path) from error
         stack.pop_all()
         return connection
+
+
+@contextmanager
+def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
+    """Open a database as it is, beside its owner: it is neither created nor migrated. Raises as `require_plain`."""
+    require_plain(path)
+    with closing(
+        sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None)
+    ) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        yield connection
 
 
 def memory_database() -> sqlite3.Connection:

@@ -123,7 +123,7 @@ CREATE TABLE forgotten (
 """
 
 FORGETTING = """
--- A digest is of a whole text (`length` 0), or of a run of so many words anywhere in a text.
+-- A digest is of a whole text (`length` 0), or of a run of so many words, wherever it stands (state/buried.py).
 ALTER TABLE forgotten ADD COLUMN length INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE forgotten ADD COLUMN mark INTEGER NOT NULL DEFAULT 0;
 """

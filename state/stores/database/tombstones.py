@@ -8,10 +8,9 @@ holds it.
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import quote
 
 from state.crystals.crystal import Crystal
 from state.errors import StorageError
@@ -20,12 +19,12 @@ from state.forgetting.matching import RUN_WORDS, Target, parts, readings, runs
 from state.forgetting.placed_words import Span, placed_words
 from state.forgetting.respelt import Row, is_respelt, respelt, rows
 from state.forgetting.tombstones import NOTHING, Runs, Tombstones
-from state.stores.database.connection import require_ours, require_plain, to_text, transaction
+from state.stores.database.connection import open_unmigrated, require_ours, to_text, transaction
 from state.stores.database.meta import Meta
 from state.text.escapes import unescaped
 
 SALT = "forgotten_salt"
-# The length that is said of a part, which stands for a text only where that may be cut off.
+# The length of a part, which is recognised only where a text may be cut off.
 _PART = -RUN_WORDS
 STAMP = "forgotten_stamp"  # another one after each change
 _WITHHELD = "forgotten_withheld"
@@ -169,12 +168,9 @@ class TombstoneStore:
 def tombstones_in(database: Path) -> Tombstones:
     """The tombstones in this state.db, read without its lock; none when it cannot be read."""
     if database.exists():
-        with suppress(sqlite3.Error, StorageError):
-            require_plain(database)
-            uri = f"file:{quote(str(database))}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
-                require_ours(connection, database)
-                return TombstoneStore(connection).tombstones()
+        with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
+            require_ours(connection, database)
+            return TombstoneStore(connection).tombstones()
     return NOTHING
 
 

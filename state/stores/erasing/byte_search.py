@@ -50,7 +50,7 @@ class Patterns:
 
     def __init__(self, targets: Iterable[Target], surfaces: Iterable[str] = (), ids: Iterable[str] = ()) -> None:
         self.targets = tuple(targets)
-        # Loosely, whatever stands in a page may be the beginning or the end of what was cut: any part counts.
+        # Loosely, the content of a page may be the beginning or the end of a value: any part counts.
         wanted = {run for target in self.targets for run in parts(target) or runs(target)}
         self._single = {run[0] for run in wanted if len(run) == 1}
         self._ends: dict[tuple[str, ...], set[tuple[str, str]]] = {}
@@ -63,7 +63,7 @@ class Patterns:
         for text in surfaces:
             for word, start, end in placed_words(text):
                 spelt.setdefault(word, set()).add(text[start:end])
-        # A word in the midst of a run stands by itself, whatever the run's ends are joined to.
+        # A word in the middle of a run is a word by itself, whatever the run's ends are joined to.
         telling = {max(run[1:-1] or run, key=lambda word: (word.isascii(), len(word))) for run in wanted}
         many = len(telling) > _MANY
         self._tokens = frozenset(word.encode() for word in telling if many and word.isascii())

@@ -33,7 +33,7 @@ from state.stores.history.segments import changed_rows, write_all
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
 SQLITE = b"SQLite format 3\0"
-# Of whoever writes a file: what stands aside until it is whole.
+# In the name of a file that is being written.
 TEMPORARY = ".dreamd-tmp"
 _SAVES = 8
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -65,18 +65,16 @@ class Ledger:
 
     def begin(self, dream: str, reason: str, at: datetime) -> None:
         """Record the start of a run."""
-        with transaction(self._connection):
-            self._connection.execute(
-                "INSERT OR IGNORE INTO dreams (id, started_at, reason) VALUES (?, ?, ?)", (dream, to_text(at), reason)
-            )
+        self._connection.execute(
+            "INSERT OR IGNORE INTO dreams (id, started_at, reason) VALUES (?, ?, ?)", (dream, to_text(at), reason)
+        )
 
     def end(self, dream: str, outcome: str, detail: str, at: datetime, version: int | None = None) -> None:
         """Record the end of a run, with its outcome."""
-        with transaction(self._connection):
-            self._connection.execute(
-                "UPDATE dreams SET ended_at = ?, outcome = ?, detail = ?, version = ? WHERE id = ?",
-                (to_text(at), outcome, self._redaction.of(detail), version, dream),
-            )
+        self._connection.execute(
+            "UPDATE dreams SET ended_at = ?, outcome = ?, detail = ?, version = ? WHERE id = ?",
+            (to_text(at), outcome, self._redaction.of(detail), version, dream),
+        )
 
     def skip(self, dream: str, reason: str, detail: str, at: datetime) -> None:
         """Record a skipped run. Consecutive skips for one reason are one entry with a count."""
@@ -127,12 +125,11 @@ class Ledger:
 
     def record_call(self, dream: str, call: Call, at: datetime) -> None:
         """Record a paid call of a model, durably, before its answer is used."""
-        with transaction(self._connection):
-            self._connection.execute(
-                "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (dream, call.digest, to_text(at), call.model, call.usable, call.reply, call.tokens, call.usd),
-            )
+        self._connection.execute(
+            "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (dream, call.digest, to_text(at), call.model, call.usable, call.reply, call.tokens, call.usd),
+        )
 
     def replay(self, dream: str, digest: str) -> str | None:
         """The stored answer to this request of this dream, if there is a usable one."""
@@ -155,11 +152,10 @@ class Ledger:
 
     def propose(self, dream: Dream) -> None:
         """Store a dream as a proposal, until a human has decided."""
-        with transaction(self._connection):
-            self._connection.execute(
-                "INSERT OR REPLACE INTO proposals (dream, at, record) VALUES (?, ?, ?)",
-                (dream.id, to_text(dream.at), encode_record(dream)),
-            )
+        self._connection.execute(
+            "INSERT OR REPLACE INTO proposals (dream, at, record) VALUES (?, ?, ?)",
+            (dream.id, to_text(dream.at), encode_record(dream)),
+        )
 
     def proposals(self) -> list[Proposal]:
         """The proposals that wait, the oldest first."""
@@ -175,8 +171,7 @@ class Ledger:
 
     def decide(self, dream: str, verdict: str) -> None:
         """Record the verdict on a proposal; its record is kept."""
-        with transaction(self._connection):
-            self._connection.execute("UPDATE proposals SET verdict = ? WHERE dream = ?", (verdict, dream))
+        self._connection.execute("UPDATE proposals SET verdict = ? WHERE dream = ?", (verdict, dream))
 
     def sweep(self, before: datetime, answers_before: datetime) -> int:
         """Delete what is older: the answers of models, then whole runs with what belongs to them; how many rows.

@@ -4,18 +4,15 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from state.errors import StorageError
 from state.stores.database.columns import Table, tables_of
 from state.stores.database.connection import (
-    BUSY_TIMEOUT_MS,
     SCHEMA_VERSION,
     explained,
     made_by,
-    require_plain,
+    open_unmigrated,
     things,
     unlike_schema,
 )
@@ -52,7 +49,7 @@ def damage_of(database: Path, *, expected: bool) -> list[str]:
 
 def _damage_inside(database: Path) -> list[str]:
     try:
-        with looked_into(database) as connection:
+        with open_unmigrated(database, "rw") as connection:
             return list(dict.fromkeys(faults(connection)))[:_MOST]
     except sqlite3.Error as error:
         # The disk, permissions, another process: no rebuilding mends those.
@@ -60,17 +57,6 @@ def _damage_inside(database: Path) -> list[str]:
         if code & 0xFF in _SURROUNDINGS and code != sqlite3.SQLITE_IOERR_SHORT_READ:
             raise explained(error, database) from error
         return [str(error)]
-
-
-@contextmanager
-def looked_into(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open the database as it is: it is neither created nor migrated."""
-    require_plain(database)
-    name = f"file:{quote(str(database))}?mode=rw"
-    with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as connection:
-        connection.row_factory = sqlite3.Row
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        yield connection
 
 
 def faults(connection: sqlite3.Connection) -> Iterator[str]:

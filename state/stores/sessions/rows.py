@@ -14,7 +14,7 @@ from state.stores.database.connection import from_text, optional_moment
 SPAN = 1 << 32
 _PRIORITIES = {one.value: one for one in Priority}
 _STATES = {one.value: one for one in State}
-# The indexes of the set are asked for in these very words.
+# SQLite uses the indexes of the set only for conditions in exactly these words.
 IN_SET = "state IN ('live', 'hidden')"
 _NAMES = (
     "seq content priority importance token_count created_at last_accessed_at expires_at importance_score access_count"
