@@ -76,7 +76,7 @@ def _show(outcome: "Outcome", config: "Config") -> None:
     if outcome.mode == "propose":
         out(f"proposal {dream.id} waits; 'dreamd review {dream.id} --approve' commits it", "bold")
     else:
-        out(f"version {dream.number}, {len(dream.text):,} characters", "bold")
+        out(f"version {dream.number}, {len(_text(dream)):,} characters", "bold")
     if dream.merged is not None:
         out("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     for row, style in changes(dream):
@@ -130,3 +130,7 @@ def _how(dream: "Dream", config: "Config") -> str:
     author = dream.author if dream.author == usage.model else f"{dream.author} after {usage.model}"
     paid = f"{counted(usage.calls, 'call')}, {usage.tokens:,} tokens, {price}"
     return f"{author}: {paid}, {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
+
+
+def _text(dream: "Dream") -> str:
+    return dream.after if dream.merged is None else dream.merged
