@@ -191,7 +191,8 @@ def _alike(found: str | None, made: str | None) -> bool:
 def things(connection: sqlite3.Connection) -> dict[str, str]:
     """The SQL of each table, index and the like, by name, with white space normalised; at most 1,000."""
     rows = connection.execute(
-        "SELECT name, group_concat(coalesce(sql, '')) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+        "SELECT name, iif(count(*) = 1, coalesce(max(sql), ''), 'several') FROM sqlite_schema"
+        " WHERE name NOT LIKE 'sqlite_stat%'"
         " GROUP BY name LIMIT ?",
         (_MOST_THINGS,),
     )

@@ -94,11 +94,12 @@ def test_a_schema_that_is_another_one_is_refused(
 
 def test_a_trigger_with_a_tables_name_is_another_schema(archive: Path, importer: Importer, tmp_path: Path) -> None:
     """A table and a trigger may have one name: both are looked at, whichever comes last."""
-    hidden = "CREATE TRIGGER skills AFTER INSERT ON crystals BEGIN DELETE FROM lines; END"
-    again = "UPDATE sqlite_master SET rowid = 10000 WHERE type = 'table' AND name = 'skills'"
-    for statements in ((hidden,), (hidden, again)):
-        path = changed(archive, tmp_path, *statements, unchecked=True)
-        importer.refuses(path, "its tables are not those of schema")
+    for name in ("skills", "words_data"):
+        hidden = f"CREATE TRIGGER {name} AFTER INSERT ON crystals BEGIN DELETE FROM lines; END"  # noqa: S608
+        again = f"UPDATE sqlite_master SET rowid = 10000 WHERE type = 'table' AND name = '{name}'"  # noqa: S608
+        for statements in ((hidden,), (hidden, again)):
+            path = changed(archive, tmp_path, *statements, unchecked=True)
+            importer.refuses(path, "its tables are not those of schema")
 
 
 def test_what_an_owner_has_analysed_is_left_behind(archive: Path, tmp_path: Path) -> None:
