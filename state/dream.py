@@ -228,6 +228,11 @@ class Dream:
     problems: tuple[str, ...] = ()
     merged: str | None = None
 
+    @property
+    def text(self) -> str:
+        """MEMORY.md as this version has it, with what a human changed meanwhile."""
+        return self.after if self.merged is None else self.merged
+
 
 RECORD_FORMAT = 1
 """The form in which the journal and a proposal keep a dream. What has no number is of before there were any: 0."""

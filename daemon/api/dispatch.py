@@ -13,9 +13,8 @@ from daemon.config.paths import registry_path
 from daemon.config.registry import excluded
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.workspace.status import present_holder
 from state.errors import BusyError, NotKeptError, StoppedError, UnknownWorkspaceError
-from state.stores.disk.lock import is_stopped
+from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:

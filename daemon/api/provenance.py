@@ -119,7 +119,7 @@ def _history(store: Store, life: LineLife) -> LineHistory:
 def _by_hand(store: Store, what: str) -> tuple[LineHistory, ...]:
     """Lines of the file that no dream has read yet."""
     text, _ = read_document(store)
-    known = {normalise(line.text) for line in store.lineage.standing()}
+    known = {normalise(line.text) for line in store.lineage.current_lines()}
     wanted = normalise(what)
     found = [
         (part.name.value if part.name else "", block.text)
@@ -165,7 +165,7 @@ def _removal(store: Store, life: LineLife) -> Removal | None:
     if life.died_in is None:
         return None
     successor = store.lineage.life(life.successor) if life.successor else None
-    pointers = [*store.lineage.pointers(standing=True), *store.lineage.pointers(standing=False)]
+    pointers = [*store.lineage.pointers(current=True), *store.lineage.pointers(current=False)]
     keywords = next((one.keywords for one in pointers if life.id == one.line or life.crystal == one.crystal), "")
     return Removal(
         version=life.died_in,

@@ -89,7 +89,7 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
 
 
 def _memory(workspace: Workspace) -> str:
-    content = Disk(workspace.root).read_if_there(workspace.document) or b""
+    content = Disk(workspace.root).read_optional(workspace.document) or b""
     text = content.decode(errors="replace")
     if "\ufffd" in text and "\ufffd".encode() not in content:
         # An agent that gets all but one character is better off than one that gets nothing.

@@ -10,11 +10,11 @@ from daemon.config.layers import user_file
 from daemon.config.settings import Config, load
 from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, check_stores
 from daemon.upkeep.repair.run import RepairResult, survey
-from daemon.workspace.status import present_holder
 from daemon.workspace.stores import folders, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.errors import BusyError, DreamdError
 from state.stores.disk.disk import Disk
+from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.stores.repair.check import WRONG_SCHEMA
@@ -172,7 +172,7 @@ def _readable(findings: Iterator[Finding], about: str) -> Iterator[Finding]:
 
 def _document(workspace: Workspace) -> Iterator[Finding]:
     disk = Disk(workspace.root)
-    content = disk.read_if_there(workspace.document)
+    content = disk.read_optional(workspace.document)
     elsewise = f"move it away and run 'dreamd restore', or {REPAIR}"
     try:
         text = (content or b"").decode()

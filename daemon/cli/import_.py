@@ -11,7 +11,7 @@ from daemon.workspace.adoption import adopt
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace
 
-_ENDINGS = (".zip", ".dreamd")
+_ENDINGS = (".zip", ".gz", ".tar", ".dreamd")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json
 from daemon.cli.terminal import counted, out, say, show_json, show_notices
 from daemon.workspace.adoption import init_workspace, open_workspace
-from daemon.workspace.status import present_holder
 from state.errors import UnknownWorkspaceError
+from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
 
 

@@ -23,8 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show_json(dream)
         return 0
-    after = dream.after if dream.merged is None else dream.merged
     out(f"version {arguments.version} is back, as version {dream.number}", "bold")
-    show_unified(unified_diff(dream.before, after, "as it was", f"version {dream.number}"))
+    show_unified(unified_diff(dream.before, dream.text, "as it was", f"version {dream.number}"))
     say(f"{counted(done.pending, 'note')} pending")
     return 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json, workspace_of
 from daemon.cli.terminal import ago, counted, duration, out, show_json
 from state.errors import NotKeptError, UnknownWorkspaceError, UsageError
-from state.stores.disk.lock import is_stopped
+from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
     A daemon that does not answer within two seconds is a problem of the status that the files give.
     """
     from daemon.api.client import LostError, UnreachableError, daemon
-    from daemon.workspace.status import Problem, Status, present_holder, status
+    from daemon.workspace.status import Problem, Status, status
     from state.codec import decode
 
     client = None if is_stopped(present_holder(workspace)) else daemon()

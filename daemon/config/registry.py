@@ -211,7 +211,7 @@ def name_of(root: Path) -> str:
 
 
 def _lines(path: Path) -> Iterable[str]:
-    return _parsed(Disk(path.parent).read_if_there(path) or b"")
+    return _parsed(Disk(path.parent).read_optional(path) or b"")
 
 
 def _parsed(content: bytes) -> list[str]:

@@ -25,7 +25,7 @@ def unforget_written(store: Store) -> int:
     if not forgotten.any() or is_unfinished(connection):
         return 0
     text, _ = read_document(store)
-    known = {normalise(line.text) for line in store.lineage.standing()}
+    known = {normalise(line.text) for line in store.lineage.current_lines()}
     last = store.lineage.last_version()
     with suppress(DreamdError):  # a record that cannot be read: the ledger knows the lines of the sections
         committed = parse(store.journal.text(last)) if last else None

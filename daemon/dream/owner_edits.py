@@ -37,7 +37,7 @@ class OwnerEdits:
 
 def owner_edits(store: Store, document: Document, now: datetime) -> OwnerEdits:
     """Compare MEMORY.md with the lines of the last version in the ledger."""
-    standing = store.lineage.standing()
+    standing = store.lineage.current_lines()
     blocks = list(document.lines())
     known = match(standing, [(name, block.text) for name, block in blocks])
     number = store.lineage.next_line()

@@ -101,7 +101,7 @@ def _line_changes(
     store: Store, before: str, text: str, now: datetime
 ) -> tuple[tuple[Birth, ...], tuple[Death, ...], tuple[Crystal, ...]]:
     """Lines that come, lines that go, and crystals of the latter and of the owner's lines since the last version."""
-    standing = store.lineage.standing()
+    standing = store.lineage.current_lines()
     blocks = [(name, block.text) for name, block in parse(text).lines()]
     known = match(standing, blocks)
     number = store.lineage.next_line()
@@ -155,5 +155,5 @@ def _pointers(store: Store, text: str) -> tuple[PointerLine, ...]:
     """The pointers that the restored text has, as the ledger knows them."""
     part = parse(text).section(SectionName.POINTERS)
     keywords = {parsed[1] for block in (part.lines if part else ()) if (parsed := parse_pointer(block.text))}
-    known = [*store.lineage.pointers(standing=True), *store.lineage.pointers(standing=False)]
+    known = [*store.lineage.pointers(current=True), *store.lineage.pointers(current=False)]
     return tuple(pointer for pointer in known if pointer.keywords in keywords)

@@ -54,7 +54,7 @@ def snapshot(
     lifted = tuple(one for one in tombstones if normalise(one) in present)
     old_text = _old_text(store, text, now)
     feed, feed_problems = _feed(store, now)
-    pointers = [pointer for pointer in store.lineage.pointers(standing=True) if _is_present(pointer, document)]
+    pointers = [pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document)]
     evidence = _evidence(store, notes, now)
     return Snapshot(
         dream=dream,
@@ -157,7 +157,7 @@ def _feed(store: Store, now: datetime) -> tuple[list[Evidence], tuple[str, ...]]
 
 
 def _genome(store: Store) -> tuple[str, ...]:
-    content = store.disk.read_if_there(store.workspace.genome)
+    content = store.disk.read_optional(store.workspace.genome)
     if content is None:
         return ()
     rows = (_MARKER.sub("", row.strip()) for row in content.decode(errors="replace").split("\n"))

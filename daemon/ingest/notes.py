@@ -19,6 +19,7 @@ from state.signals.curiosity import Cause, questions_in
 from state.signals.event_lexicon import feelings_in
 from state.signals.hormones import valence
 from state.stores.database.connection import transaction
+from state.stores.database.meta import Meta
 from state.stores.disk.disk import LONGEST_LOG
 from state.stores.disk.syscalls import storage_errors
 from state.stores.history.segments import QUIET_SECONDS, PendingFile
@@ -69,7 +70,7 @@ def absorb_notes(store: Store, now: datetime) -> int:
                 store.questions.raise_(question, Cause.QUESTION, now)
             if not note.auto:
                 feel(store, feelings_in(crystal.text), crystal.text, note.at, now)
-        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_READ, json.dumps(marks)))
+        Meta(connection).put(_READ, json.dumps(marks))
     return len(crystals)
 
 
@@ -80,8 +81,7 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
     the digest of what stands before that: a file that was changed there is read again from its beginning.
     What is forgotten is taken out of a file before it is read.
     """
-    row = store.crystals.connection.execute("SELECT value FROM meta WHERE name = ?", (_READ,)).fetchone()
-    before: dict[str, list[int | str]] = json.loads(row["value"]) if row else {}
+    before: dict[str, list[int | str]] = json.loads(Meta(store.crystals.connection).get(_READ) or "{}")
     blanked = set[str]()
     while True:
         notes: list[Note] = []
@@ -92,7 +92,7 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
             if name in before and before[name][:2] == state:
                 marks[name] = before[name]
                 continue
-            content = store.disk.read_if_there(file.path, LONGEST_LOG)
+            content = store.disk.read_optional(file.path, LONGEST_LOG)
             if content is None or not _is_same_file(file):
                 break  # it was taken while it was looked at, and is another file now
             new, marks[name] = _read_on(file, content, before.get(name))

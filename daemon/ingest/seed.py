@@ -8,6 +8,7 @@ from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.seed import seed_crystals
 from state.stores.database.connection import to_text, transaction
+from state.stores.database.meta import Meta
 
 _FLAG = "seed_migrated"
 
@@ -18,15 +19,15 @@ def migrate(store: Store, now: datetime) -> int | None:
     The backup is never overwritten. The file itself is not changed: the first dream appends below it.
     """
     connection = store.crystals.connection
-    if connection.execute("SELECT 1 FROM meta WHERE name = ?", (_FLAG,)).fetchone() or store.lineage.last_version():
+    if Meta(connection).get(_FLAG) is not None or store.lineage.last_version():
         return None
     text, _ = read_document(store)
     if not text.strip() or parse(text).has_schema:
         return None
-    if store.disk.read_if_there(store.workspace.backup) is None:
+    if store.disk.read_optional(store.workspace.backup) is None:
         store.disk.write_new(store.workspace.backup, text.encode(), mode=0o644)
     crystals = seed_crystals(redacted(store, text), now)
     with transaction(connection):
         store.crystals.upsert(crystals)
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_FLAG, to_text(now)))
+        Meta(connection).put(_FLAG, to_text(now))
     return len(crystals)

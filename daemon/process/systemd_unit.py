@@ -245,7 +245,7 @@ done(libc.prctl(24, 16, 0, 0, 0))
 
 
 def _installed_text(path: Path) -> str | None:
-    content = Disk(path.parent).read_if_there(path)
+    content = Disk(path.parent).read_optional(path)
     return None if content is None else content.decode("utf-8", "surrogateescape")
 
 

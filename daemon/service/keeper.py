@@ -23,6 +23,7 @@ from state.document.document import parse
 from state.errors import BusyError, DreamdError, FencedError, StoppedError
 from state.signals.hormones import Baselines, decayed
 from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
@@ -126,9 +127,7 @@ class Keeper:
     def record_session_end(self, now: datetime) -> None:
         """Remember that a session ended and a dream is due for it; durable when this returns."""
         with self.store() as store, transaction(store.crystals.connection) as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_SESSION_ENDED, to_text(now))
-            )
+            Meta(connection).put(_SESSION_ENDED, to_text(now))
         self.session_ended = now
 
     def clear_session_end(self, ended: datetime) -> None:
@@ -136,10 +135,9 @@ class Keeper:
         if self.session_ended == ended:
             self.session_ended = None
         # Should this fail, one more dream follows the next start, or is found needless.
-        with suppress(sqlite3.Error, DreamdError), self.store() as store:
-            connection = store.crystals.connection
-            with transaction(connection):
-                connection.execute("DELETE FROM meta WHERE name = ? AND value = ?", (_SESSION_ENDED, to_text(ended)))
+        with suppress(sqlite3.Error, DreamdError), self.store() as store, transaction(store.crystals.connection):
+            if _session_ended(store) == ended:
+                Meta(store.crystals.connection).remove(_SESSION_ENDED)
 
     @property
     def exclusive_busy(self) -> bool:
@@ -342,15 +340,15 @@ class Keeper:
         """Whether MEMORY.md has its sections, which the first dream gives it."""
         stamp = file_stamp(self.workspace.document)
         if self._schema[0] != stamp:
-            content = Disk(self.workspace.root).read_if_there(self.workspace.document) or b""
+            content = Disk(self.workspace.root).read_optional(self.workspace.document) or b""
             self._schema = (stamp, parse(content.decode(errors="replace")).has_schema)
         return self._schema[1]
 
 
 def _session_ended(store: Store) -> datetime | None:
     """When the session ended for which a dream is due."""
-    row = store.crystals.connection.execute("SELECT value FROM meta WHERE name = ?", (_SESSION_ENDED,)).fetchone()
-    return from_text(row["value"]) if row else None
+    ended = Meta(store.crystals.connection).get(_SESSION_ENDED)
+    return from_text(ended) if ended is not None else None
 
 
 def _latest(moments: Iterable[datetime], now: datetime) -> datetime | None:

@@ -33,7 +33,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     about: str
     level: Level
@@ -42,14 +42,14 @@ class Finding:
 
 
 def advice_of(error: DreamdError) -> str:
-    """What to do about an error, for somebody who asks the doctor already."""
+    """The advice of an error, for somebody who runs the doctor already."""
     return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
 
 
 def check_stores(store: Store) -> Iterator[Finding]:
-    """Every finding about the stores of a workspace that this process owns, as it is made.
+    """Yield the findings about the stores of a workspace that this process owns.
 
-    A torn index is built anew on the way, and the findings say so.
+    A torn index is rebuilt on the way, and the findings say so.
     """
     seen = set[str]()
     for check in (
@@ -73,7 +73,7 @@ def check_stores(store: Store) -> Iterator[Finding]:
 
 
 def _watched(findings: Iterator[Finding], store: Store) -> Iterator[Finding]:
-    """The findings; a check that breaks off is one, and the next check follows."""
+    """The findings of a check, with one more if the check fails."""
     try:
         yield from findings
     except DreamdError as error:
@@ -101,7 +101,7 @@ def _forgetting(store: Store) -> Iterator[Finding]:
 
 
 def _history(store: Store) -> Iterator[Finding]:
-    """Every version can be shown and restored, and is the one that state.db knows."""
+    """Check that every version can be shown and restored, and is the one that state.db names."""
     sound = True
     for version in store.lineage.versions(store.lineage.last_version()):
         try:
@@ -126,14 +126,14 @@ def _history(store: Store) -> Iterator[Finding]:
 
 
 def _memory(store: Store) -> Iterator[Finding]:
-    """MEMORY.md is whole: a version, or what somebody has made of one."""
+    """Check that MEMORY.md is a whole version, or derived from one."""
     from daemon.upkeep.repair.document import wrong_with
 
     last = store.lineage.last_version()
     if not last:
         return
     try:
-        wrong = wrong_with(store.disk.read_if_there(store.workspace.document), store.journal.text(last))
+        wrong = wrong_with(store.disk.read_optional(store.workspace.document), store.journal.text(last))
     except DreamdError:
         return
     if wrong:
@@ -141,7 +141,7 @@ def _memory(store: Store) -> Iterator[Finding]:
 
 
 def _own_answers(store: Store) -> Iterator[Finding]:
-    """What an earlier dreamd learnt of itself: searches find it before the facts."""
+    """Check for crystals that an earlier dreamd learnt from its own answers."""
     from daemon.upkeep.repair.own_answers import own_answers
 
     for job in own_answers(store):
@@ -202,7 +202,7 @@ def _dreams(store: Store) -> Iterator[Finding]:
 
 def _pointers(store: Store) -> Iterator[Finding]:
     now, searcher = utc_now(), store.searcher()
-    pointers = store.lineage.pointers(standing=True)
+    pointers = store.lineage.pointers(current=True)
     lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
     for pointer in lost:
         what = f"`{pointer.keywords}` does not find {pointer.topic!r} among the first {FIRST}"

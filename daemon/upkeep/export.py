@@ -24,7 +24,7 @@ from state.stores.disk.syscalls import storage_errors
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An archive, and where it stands. `sha256` is the whole file's."""
+    """An archive and its path. `sha256` is the whole file's."""
 
     path: str
     at: datetime
@@ -38,7 +38,7 @@ class Exported:
 def export(store: Store, now: datetime, process: int = 0) -> Exported:
     """Write an archive of the workspace, which the caller holds alone, into its state folder.
 
-    It is for this process (0: this one) to move away: when it is gone, the archive goes too. Raises what the
+    This process (0: this one) is to move it away: when the process has ended, the archive is deleted. Raises what the
     disk and the stores fail with; nothing is left then.
     """
     store.journal.recover()  # what an earlier dream had decided and failed to finish
@@ -47,8 +47,8 @@ def export(store: Store, now: datetime, process: int = 0) -> Exported:
         _write(store, path, now)
         store.check()  # a workspace that was taken over meanwhile was read at two moments
         with open_archive(path) as archive:
-            for member in archive.manifest.members:
-                for _ in archive.blocks(member):
+            for _, blocks in archive.contents():
+                for _ in blocks:
                     pass
             files = len(archive.manifest.members)
         if (unfinished := store.ledger.unfinished()) is not None:

@@ -1,8 +1,8 @@
 """Forget: erases what is remembered of a text everywhere, then searches every byte for it, and returns a receipt.
 
-The order survives a crash anywhere. What is to be erased is written down first (and buried, so that nothing learns it
+The order survives a crash anywhere. What is to be erased is stored first (and blocked, so that nothing learns it
 meanwhile); MEMORY.md goes before the ledger of its lines, so that no line is ever taken for one that the owner wrote;
-every step may be repeated, and the next call repeats them all. What was written down goes last.
+every step may be repeated, and the next call repeats them all. What was stored first is deleted last.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from state.stores.erasing.tables import Made, empty_log, erase, joined_erasures,
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """Where it was: a file, or a table of state.db, and in how many of its lines, notes, rows or records."""
+    """A place of the text: a file or a table of state.db, and in how many of its lines, notes, rows or records."""
 
     place: str
     count: int
@@ -50,19 +50,19 @@ class Receipt:
     at: datetime
     digest: str
     words: int
-    cut: str
-    dry_run: bool
-    derived: bool
-    traces: tuple[Occurrence, ...]
-    crystals: int
-    pointers: int
-    made_from: tuple[Made, ...]
-    would_go: tuple[str, ...]
-    files: int
-    bytes: int
-    left: tuple[Residue, ...]
-    clean: bool
-    went_on: bool
+    cut: str = ""
+    dry_run: bool = False
+    derived: bool = False
+    traces: tuple[Occurrence, ...] = ()
+    crystals: int = 0
+    pointers: int = 0
+    made_from: tuple[Made, ...] = ()
+    would_go: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    left: tuple[Residue, ...] = ()
+    clean: bool = True
+    went_on: bool = False
     lifted: bool = False
     recognised: str = RECOGNISED
 
@@ -70,7 +70,7 @@ class Receipt:
 def forget(
     store: Store, request: ForgetRequest, now: datetime, on_step: Callable[[Step], None] = lambda _: None
 ) -> Receipt:
-    """Erase it everywhere, search every byte for it, and return the receipt.
+    """Erase a text everywhere, search every byte for it, and return the receipt.
 
     Raises UsageError when there is nothing to forget, and what the disk fails with. After the plan is written down
     an error leaves the forgetting begun, and the next call goes on with it.
@@ -99,8 +99,7 @@ def forget(
     proof = searched(store, plan.erasure, plan.surfaces)
     store.embedding.forget_texts()
     return replace(
-        _dry_receipt(store, request, plan, traces, now),
-        dry_run=False,
+        _receipt(store, request, plan, traces, now),
         files=proof.files,
         bytes=proof.bytes,
         left=proof.left,
@@ -110,7 +109,7 @@ def forget(
 
 
 def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Receipt:
-    """The receipt of a forgetting that is not done; nothing is written. Raises UsageError without a text."""
+    """The receipt that a forgetting would have; nothing is written. Raises UsageError without a text."""
     connection = store.crystals.connection
     plan = plan_of(store, request, intended(connection))
     erasure = plan.erasure
@@ -123,32 +122,26 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     finally:
         connection.execute("ROLLBACK")
     return replace(
-        _dry_receipt(store, request, plan, traces, now),
+        _receipt(store, request, plan, traces, now),
+        dry_run=True,
         would_go=would_go(store, erasure),
         left=tuple(of_the_owner(store, Patterns(erasure.targets))),
     )
 
 
-def _dry_receipt(store: Store, request: ForgetRequest, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
-    """The receipt of this plan when nothing was erased or searched."""
+def _receipt(store: Store, request: ForgetRequest, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
+    """The receipt of this plan, without what a search found afterwards."""
     erasure = plan.erasure
     return Receipt(
         at=now,
         digest=digest(store.crystals.connection, erasure.targets),
         words=sum(len(target.words) for target in erasure.targets),
         cut=erasure.cut.value,
-        dry_run=True,
         derived=request.derived,
         traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
         crystals=len(erasure.renamed),
         pointers=len(erasure.keywords),
         made_from=plan.made,
-        would_go=(),
-        files=0,
-        bytes=0,
-        left=(),
-        clean=True,
-        went_on=False,
     )
 
 
@@ -157,11 +150,7 @@ def unforget(store: Store, text: str, now: datetime) -> Receipt:
     target = Target.of(text)
     connection = store.crystals.connection
     done = TombstoneStore(connection).unblock(target)
-    return Receipt(
-        now, digest(connection, (target,)), len(target.words), "", dry_run=False, derived=False, traces=(),
-        crystals=0, pointers=0, made_from=(), would_go=(), files=0, bytes=0, left=(), clean=True, went_on=False,
-        lifted=done,
-    )  # fmt: skip
+    return Receipt(now, digest(connection, (target,)), len(target.words), lifted=done)
 
 
 def _end_interrupted(store: Store, now: datetime) -> None:
@@ -172,7 +161,7 @@ def _end_interrupted(store: Store, now: datetime) -> None:
 
 
 def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> None:
-    """Erase it in MEMORY.md, in the backup of the first MEMORY.md, and in the log of notes."""
+    """Erase the targets in MEMORY.md, in the backup of the first MEMORY.md, and in the log of notes."""
     workspace, disk = store.workspace, store.disk
     for path in (workspace.document, workspace.backup):
         if path.exists():
@@ -189,7 +178,7 @@ def _erase_document_and_log(store: Store, erasure: Erasure, traces: Counter[str]
 
 
 def _rewrite_notes(store: Store, erasure: Erasure, now: datetime) -> None:
-    """Append the rest of each pending note that holds it anew: the mark of a cut may be longer than the words cut."""
+    """Append the rest of each pending note that holds a target: the mark of a cut may be longer than the words."""
     pending = store.segments.pending_notes()
     known = {note.text for note in pending}
     for note in pending:
@@ -202,7 +191,7 @@ def _rewrite_notes(store: Store, erasure: Erasure, now: datetime) -> None:
 
 
 def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:
-    """Erase it in state.db, with whatever was written since the plan; returns all that is to be erased now."""
+    """Erase the targets in state.db, also in rows since the plan; returns the erasure that includes those."""
     connection = store.crystals.connection
     with transaction(connection):
         store.check()  # a process that was stopped until now, and displaced, writes nothing more
@@ -214,7 +203,7 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
 
 
 def _erase_history(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
-    """Erase it in the history and all other files of the state folder; drop the checkpoints and vector index."""
+    """Erase the targets in the history and the other files of the state folder; drop checkpoints and index."""
     workspace, disk, connection = store.workspace, store.disk, store.crystals.connection
     for path in files.records(workspace):
         changed, committed = files.erase_record(disk, path, erasure)

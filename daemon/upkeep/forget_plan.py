@@ -22,7 +22,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be erased, what was made from it, in which texts it was met, and what is not to be learnt again."""
+    """An erasure, what was derived from it, the texts that hold the targets, and the targets to block."""
 
     erasure: Erasure
     made: tuple[Made, ...]
@@ -32,7 +32,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """What is to be forgotten: a text, or the id of a crystal, a line or a memory; "" goes on with what was begun."""
+    """A request to forget a text, or a crystal, line or memory by its id; "" resumes an interrupted forgetting."""
 
     text: str
     cut: Cut = Cut.SENTENCES
@@ -40,7 +40,7 @@ class ForgetRequest:
 
 
 def plan_of(store: Store, request: ForgetRequest, begun: Erasure | None) -> Plan:
-    """The plan of this request together with a forgetting that was begun. Raises UsageError when there is neither."""
+    """The plan of a request together with an interrupted forgetting. Raises UsageError when there is neither."""
     connection = store.crystals.connection
     if not request.text.strip() and begun is None:
         raise UsageError("what is to be forgotten? give a text, or the id of a crystal, a line or a memory")
@@ -65,12 +65,12 @@ def plan_of(store: Store, request: ForgetRequest, begun: Erasure | None) -> Plan
     if begun is not None:
         erasure = joined_erasures(begun, erasure)
     surfaces = (*wanted, *_spellings(store, targets))
-    # What was begun is buried already, and another spelling is found by what it spells.
+    # The targets of an interrupted forgetting are blocked already, and other spellings are found by their text.
     return Plan(replace(erasure, targets=targets), made, surfaces, unlearnt)
 
 
 def _other_spellings(store: Store, targets: tuple[Target, ...]) -> tuple[Target, ...]:
-    """What says the same in other spellings where it is remembered, each as a text of its own."""
+    """The targets in other spellings, where they are remembered, each as a target of its own."""
     known = tombstones_of(targets)
     found: dict[Target, None] = {}
     for text in _remembered_texts(store):
@@ -89,7 +89,7 @@ def _remembered_texts(store: Store) -> Iterator[str]:
     for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
         yield from (row[0] for row in store.crystals.connection.execute(statement))
     yield from (note.text for note in store.segments.pending_notes())
-    yield from (store.disk.read_if_there(store.workspace.document) or b"").decode(errors="replace").splitlines()
+    yield from (store.disk.read_optional(store.workspace.document) or b"").decode(errors="replace").splitlines()
     yield from sorted(vouched(store.workspace))
 
 
@@ -107,7 +107,7 @@ def _texts_of(store: Store, text: str) -> tuple[str, ...]:
 
 
 def _spellings(store: Store, targets: tuple[Target, ...]) -> Iterator[str]:
-    """How it is spelt where it stands: only a few, since most words are spelt in one way."""
+    """The spellings of the targets in remembered texts: only a few, since most words are spelt in one way."""
     shown = 0
     for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
         for row in store.crystals.connection.execute(statement):
@@ -119,10 +119,10 @@ def _spellings(store: Store, targets: tuple[Target, ...]) -> Iterator[str]:
 
 
 def would_go(store: Store, erasure: Erasure) -> tuple[str, ...]:
-    """Lines, notes and crystals that hold it, each once."""
-    text = (store.disk.read_if_there(store.workspace.document) or b"").decode(errors="replace")
+    """The lines, notes and crystals that erasing changes, each once."""
+    text = (store.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
     lines = [block.text for part in parse(text).parts for block in part.lines]
     notes = [note.text for note in store.segments.pending_notes()]
     crystals = [crystal.text for crystal in store.crystals.get(erasure.renamed)]
-    held = [one for one in (*lines, *notes, *crystals) if erasure.line(one) != one]
-    return tuple(dict.fromkeys(held))[:_SHOWN]
+    matching = [one for one in (*lines, *notes, *crystals) if erasure.line(one) != one]
+    return tuple(dict.fromkeys(matching))[:_SHOWN]

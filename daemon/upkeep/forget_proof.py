@@ -22,13 +22,13 @@ from state.errors import DreamdError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores.backup.reading import open_archive
-from state.stores.database.columns import Kind, kind_of
+from state.stores.database.columns import Kind, content_of, tables_of
 from state.stores.disk.disk import below
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
-from state.stores.erasing.own_words import is_asked_for, is_field, is_own
+from state.stores.erasing.own_words import is_field, is_own, is_reply_field
 from state.stores.erasing.plan import Erasure, erased_document, erased_record
-from state.stores.erasing.tables import tables, texts
+from state.stores.erasing.tables import texts
 
 _MOST = 100  # places of one file are counted
 # Digests, words in pairs for the index (they go with their text), and the model of the configuration.
@@ -38,7 +38,7 @@ _OWNERS = "it is yours: dreamd does not touch it"
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """How much was searched, and what was found all the same."""
+    """How much was searched, and the occurrences that are left."""
 
     files: int
     bytes: int
@@ -46,7 +46,7 @@ class Searched:
 
 
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
-    """Search every file that is dreamd's, byte by byte, and say what is the owner's."""
+    """Search every file of dreamd's, byte by byte, and name the owner's files that hold a target."""
     connection, database = store.crystals.connection, store.workspace.database
     patterns = Patterns(erasure.targets, surfaces, erasure.renamed)
     left = [*_left_in_tables(connection, erasure)]
@@ -65,13 +65,13 @@ def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searche
 
 
 def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterator[Residue]:
-    for table in tables(connection):
+    for table in tables_of(connection):
         found, named = 0, 0
         for column, value in texts(connection, table):
-            if kind_of(table, column) is Kind.FILE:
+            if content_of(table, column).kind is Kind.FILE:
                 named += erasure.holds(value)
             elif column not in _NO_TEXT and (table, column) != ("meta", "name"):
-                found += standing(value, erasure) > 0
+                found += occurrences_in(value, erasure) > 0
         if found:
             yield Residue(f"state.db: {table}", found, "it could not be taken out; run 'dreamd forget' again")
         if named:
@@ -79,19 +79,28 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
 
 
 def _unexplained(store: Store, path: Path, erasure: Erasure, patterns: Patterns) -> int:
-    """How often it stands in a file in words that are not dreamd's own."""
+    """How often the targets occur in a file, dreamd's own words left out."""
     content = store.disk.read_bytes(path)
+    if (count := _in_document_or_log(store, path, content, erasure)) is not None:
+        return count
     text = content.decode("utf-8", "replace")
-    if path in (store.workspace.document, store.workspace.backup):
-        return int(erased_document(text, erasure) != text)
-    if path in files.logs(store.workspace):
+    return occurrences_in(text, erasure) if _parsed(text) is not None else patterns.count(content, most=_MOST)
+
+
+def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasure) -> int | None:
+    """In how many lines of a MEMORY.md, or notes of a log, the targets occur; None for another file."""
+    workspace = store.workspace
+    if path in (workspace.document, workspace.backup):
+        text = content.decode(errors="replace")
+        return max(lines_with(content, erasure), 1) if erased_document(text, erasure) != text else 0
+    if path in files.logs(workspace):
         notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
-        return sum(erasure.holds(note.text) for note in notes) or int(files.blank(content, erasure) != content)
-    return standing(text, erasure) if _parsed(text) is not None else patterns.count(content, most=_MOST)
+        return max(sum(erasure.holds(note.text) for note in notes), int(files.blank(content, erasure) != content))
+    return None
 
 
-def standing(text: str, erasure: Erasure) -> int:
-    """In how many of its values a text holds it, when it is JSON (which may stand in JSON); else whether it does."""
+def occurrences_in(text: str, erasure: Erasure) -> int:
+    """How many values of a JSON text (JSON in JSON too) hold a target; for another text, 1 if it holds one."""
     value = _parsed(text)
     if value is None:
         return int(not is_own(text) and _holds(text, erasure))
@@ -113,7 +122,7 @@ def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
 
 
 def _texts_in(value: object, own: Callable[[str], bool]) -> Iterator[str]:
-    """Every text in JSON that is not dreamd's own: what a model said has the names that it was asked for."""
+    """Every text in a JSON value that is not dreamd's own; names in a model's reply count, but for known ones."""
     if isinstance(value, dict):
         yield from (name for name in value if not own(name))
     if isinstance(value, dict | list):
@@ -121,11 +130,11 @@ def _texts_in(value: object, own: Callable[[str], bool]) -> Iterator[str]:
             yield from _texts_in(one, own)
     elif isinstance(value, str) and not is_own(value):
         inner = _parsed(value)
-        yield from [value] if inner is None else _texts_in(inner, is_asked_for)
+        yield from [value] if inner is None else _texts_in(inner, is_reply_field)
 
 
 def contents(store: Store) -> Iterator[tuple[Path, bytes]]:
-    """Every file in which dreamd writes but state.db, with its bytes."""
+    """Every file in which dreamd writes, with its bytes; state.db is left out."""
     for path in all_files(store):
         if path not in files.database_files(store.workspace):
             yield path, store.disk.read_bytes(path)
@@ -133,14 +142,9 @@ def contents(store: Store) -> Iterator[tuple[Path, bytes]]:
 
 def changed_in(store: Store, path: Path, content: bytes, erasure: Erasure) -> int:
     """In how many places forgetting would change this file."""
-    workspace = store.workspace
-    if path in (workspace.document, workspace.backup):
-        text = content.decode(errors="replace")
-        return max(lines_with(content, erasure), int(erased_document(text, erasure) != text))
-    if path in files.logs(workspace):
-        notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
-        return max(sum(erasure.holds(note.text) for note in notes), int(files.blank(content, erasure) != content))
-    record = files.record_in(store.disk, path) if path in files.records(workspace) else None
+    if (count := _in_document_or_log(store, path, content, erasure)) is not None:
+        return count
+    record = files.record_in(store.disk, path) if path in files.records(store.workspace) else None
     if record is not None:
         return int(erased_record(record, erasure) != record)
     return Patterns(erasure.targets).count(content, most=_MOST)
@@ -166,7 +170,7 @@ def all_files(store: Store) -> Iterator[Path]:
 
 
 def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
-    """Where it stands in what is the owner's: constraints, transcripts, feeds."""
+    """The owner's files that hold a target: constraints, transcripts, feeds."""
     workspace = store.workspace
     own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
     try:
@@ -192,8 +196,8 @@ def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
 
 
 def _exports(store: Store) -> Iterator[Residue]:
-    """Archives in the workspace itself: each holds all that was remembered when it was made."""
-    for path in sorted(store.workspace.root.glob("*.zip")):
+    """The archives in the workspace's folder: each holds all that was remembered when it was made."""
+    for path in sorted((*store.workspace.root.glob("*.gz"), *store.workspace.root.glob("*.zip"))):
         with suppress(DreamdError, OSError), open_archive(path):
             why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
             yield Residue(name_of(store, path), 1, why, owners=True)

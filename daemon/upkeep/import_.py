@@ -1,4 +1,4 @@
-"""Import: makes a workspace of an archive: built beside its place, checked, and put there by one rename."""
+"""Import: makes a workspace of an archive: built beside its folder, checked, and renamed to it."""
 
 import fcntl
 import os
@@ -65,7 +65,7 @@ def import_archive(file: Path, folder: Path, system: System | None = None) -> Im
 
 
 def _place_for(folder: Path) -> tuple[Path, int]:
-    """Where the workspace will be, free of links, and the mode of its folder. Raises UsageError."""
+    """The folder of the new workspace, free of links, and its mode. Raises UsageError."""
     root = Path(os.path.realpath(folder))
     with storage_errors(root):
         if not root.exists():
@@ -108,7 +108,7 @@ def _require_space(archive: Archive, parent: Path) -> None:
 def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
     """A new folder beside the workspace that is to be, removed again unless it was renamed.
 
-    Its lock says that somebody is at work in it: what a killed import left has none, and goes now.
+    Its lock shows that an import uses it: the folder of a killed import has none, and is deleted now.
     """
     _remove_leftovers(parent)
     while True:
@@ -116,8 +116,8 @@ def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
         try:
             with storage_errors(parent):
                 system.mkdir(aside, 0o700)
-            with _held(aside) as mine:
-                if mine:  # else another one took it for a leftover before it was locked
+            with _locked(aside) as is_locked:
+                if is_locked:  # else another one took it for a leftover before it was locked
                     yield aside, Disk(parent, system)
                     return
         finally:
@@ -125,8 +125,8 @@ def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[bool]:
-    """Whether the folder's lock is this one's now, and the folder still there."""
+def _locked(folder: Path) -> Iterator[bool]:
+    """Lock the folder; whether that was possible, and the folder still exists."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         try:
@@ -142,21 +142,21 @@ def _held(folder: Path) -> Iterator[bool]:
 def _remove_leftovers(parent: Path) -> None:
     with suppress(OSError):
         for path in parent.glob(f"{_ASIDE}*"):
-            with _held(path) as dead:
-                if dead:
+            with _locked(path) as is_locked:
+                if is_locked:
                     shutil.rmtree(path, ignore_errors=True)
 
 
 def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
-    """Write every member, and state.db as this program makes it; how many transcripts it left out."""
+    """Write every member, and a new state.db; returns how many foreign transcripts were left out."""
     for folder in (workspace.state, *folders(workspace)):
         with storage_errors(folder):
             disk.system.mkdir(folder, 0o700)
     incoming = workspace.state / _INCOMING
-    for member in archive.manifest.members:
+    for member, blocks in archive.contents():
         path = incoming if member.name == DATABASE else place(workspace, member.name)
         assert path is not None
-        _write(archive, member, path, disk.system)
+        _write(member, blocks, path, disk.system)
     foreign = rebuilt(incoming, workspace.database, archive.manifest.schema)
     with storage_errors(incoming):
         disk.system.unlink(incoming)
@@ -164,11 +164,11 @@ def _unpack(archive: Archive, workspace: Workspace, disk: Disk) -> int:
     return foreign
 
 
-def _write(archive: Archive, member: Member, path: Path, system: System) -> None:
+def _write(member: Member, blocks: Iterator[bytes], path: Path, system: System) -> None:
     with storage_errors(path):
         fd = system.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            for block in archive.blocks(member):
+            for block in blocks:
                 written = 0
                 while written < len(block):
                     written += system.write(fd, block[written:])
@@ -180,7 +180,7 @@ def _write(archive: Archive, member: Member, path: Path, system: System) -> None
 
 
 def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
-    """What was imported, once state.db and the journal's records agree."""
+    """Check that state.db and the journal's records agree, and describe the import."""
     connection = open_database(workspace.database)
     try:
         lineage, crystals = Lineage(connection), Crystals(connection).count()
@@ -212,13 +212,8 @@ def _checked(archive: Archive, workspace: Workspace, root: Path) -> Imported:
 
 
 def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
-    """Make everything last, the folders after what is in them."""
-    with storage_errors(workspace.database):
-        fd = disk.system.open(workspace.database, os.O_RDWR)
-        try:
-            disk.system.fsync(fd)
-        finally:
-            os.close(fd)
+    """Sync state.db and every folder, each after what is in it."""
+    disk.sync(workspace.database)
     for folder in (*reversed(folders(workspace)), workspace.state):
         disk.fsync_folder(folder)
     with storage_errors(workspace.root):
@@ -227,7 +222,7 @@ def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
 
 
 def _publish(disk: Disk, aside: Path, root: Path) -> None:
-    """One rename, which takes the place of nothing but an empty folder."""
+    """Rename the folder to its place, where at most an empty folder is."""
     try:
         with storage_errors(root):
             disk.system.rename(aside, root)

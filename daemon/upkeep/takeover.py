@@ -4,12 +4,12 @@ Whatever in it could act by itself goes: an interrupted dream or commit, answers
 files to be read, both indexes. Of state.db only the rows are taken, into a new file. What it remembers stays.
 """
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -30,7 +30,6 @@ from state.stores.history.segments import Segments
 
 _COMMAND = "dreamd init --trust"
 _MOST_NAMED = 20
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +55,13 @@ class Contents:
 
 
 def contents_of(workspace: Workspace) -> Contents:
-    """Look at it; nothing is written, no link is followed."""
+    """The contents of a foreign workspace; nothing is written, no link is followed."""
     problems = list[str]()
     characters = notes = 0
     counts: dict[str, int] = {}
     crystals: dict[str, int] = {}
     try:
-        characters = len(Disk(workspace.root).read_if_there(workspace.document) or b"")
+        characters = len(Disk(workspace.root).read_optional(workspace.document) or b"")
         notes = sum(1 for _ in Segments(workspace).each_pending())
     except DreamdError as error:
         problems.append(str(error))
@@ -96,7 +95,7 @@ _COUNTS = {
 
 
 def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Workspace:
-    """Make it this user's, with its lock; cut off at any step, it is done by doing it again.
+    """Make a foreign workspace this user's, with its lock; an interrupted call is completed by the next one.
 
     Raises StorageError for a state.db that no dreamd made and for folders of the state that are links: the workspace
     is then as foreign as before.
@@ -123,7 +122,7 @@ def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Works
 
 
 def _undecide(own: Workspace, aside: Quarantine) -> None:
-    """Put aside what the journal would finish: records beyond the last version, and half a write of MEMORY.md."""
+    """Move away what the journal would finish: records beyond the last version, and half a write of MEMORY.md."""
     with closing(open_database(own.database)) as connection:
         last = Lineage(connection).last_version()
     displaced = own.document.with_name(f".{own.document.name}.displaced")
@@ -161,7 +160,7 @@ def _write_rows(own: Workspace, disk: Disk) -> None:
         take_over(own.database, incoming)
         with closing(open_database(incoming)) as made:
             _discard(made)
-        _sync(incoming)
+        disk.sync(incoming)
         digest = _digest_file(own)
         make_private_folder(digest.parent)
         Disk(digest.parent).write_atomic(digest, _digest(incoming))
@@ -184,20 +183,17 @@ def _is_taken_over(own: Workspace) -> bool:
     """Whether an adoption that was cut off left the new state.db, and nobody has changed it since."""
     path, digest = _taken_over(own), None
     with suppress(StorageError):
-        digest = Disk(own_folder(own)).read_if_there(_digest_file(own))
+        digest = Disk(own_folder(own)).read_optional(_digest_file(own))
     return digest is not None and stat.S_ISREG(_mode(path)) and digest == _digest(path)
 
 
 def _digest(path: Path) -> bytes:
-    digest = sha256()
     with storage_errors(path), opened(path) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest().encode()
+        return hashlib.file_digest(file, "sha256").hexdigest().encode()
 
 
 def _discard(connection: Connection) -> None:
-    """What would go on, be applied or be answered from."""
+    """End interrupted dreams, proposals and stored answers, which would act by themselves."""
     with transaction(connection):
         connection.execute(
             "UPDATE dreams SET outcome = 'failed', detail = ?, ended_at = ? WHERE outcome = 'running'",
@@ -208,17 +204,8 @@ def _discard(connection: Connection) -> None:
     connection.execute("PRAGMA journal_mode = DELETE")  # one file, which a rename can put in its place
 
 
-def _sync(incoming: Path) -> None:
-    with storage_errors(incoming):
-        fd = os.open(incoming, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def _strange(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Links that lead out of the folder, and what is neither file, folder nor link; the first few of many."""
+    """The first links that lead out of the folder, and the first entries that are neither file, folder nor link."""
     outside, odd = list[str](), list[str]()
     for path in _below(root):
         mode, name = _mode(path), str(path.relative_to(root))
@@ -231,7 +218,7 @@ def _strange(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """Where dreamd would read: the files of the root, and everything in its own folders and the transcripts'."""
+    """The paths that dreamd would read: files of the root, and all in its own folders and the transcripts'."""
     own = {".dreamd", "memory", "transcripts"}
     with storage_errors(root):
         entries = sorted(os.scandir(root), key=lambda entry: entry.name)
@@ -245,7 +232,7 @@ def _below(root: Path) -> Iterator[Path]:
 
 
 def _mode(path: Path) -> int:
-    """What it is (a link is a link); 0 when it is not there."""
+    """The mode of the path itself (links are not followed); 0 when it does not exist."""
     with suppress(OSError):
         return path.lstat().st_mode
     return 0

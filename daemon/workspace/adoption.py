@@ -67,7 +67,7 @@ def adopt(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> 
 
 
 def own_folder(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder in which this user keeps what no workspace may say of itself."""
+    """The user's own folder for a workspace, for facts that no workspace may state itself."""
     digest = sha256(os.fsencode(workspace.root)).hexdigest()[:40]
     return _all(environment) / digest
 
@@ -78,14 +78,14 @@ def transcript_list(workspace: Workspace, environment: Mapping[str, str] = os.en
 
 
 def vouched(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """The files outside the workspace whose text may be learnt: those that its owner named, links followed."""
+    """The files outside the workspace that its owner named, links followed: their text may be learnt."""
     listed = transcript_list(workspace, environment)
-    content = Disk(listed.parent).read_if_there(listed) or b""
+    content = Disk(listed.parent).read_optional(listed) or b""
     return frozenset(os.fsdecode(line) for line in content.split(b"\n") if line)
 
 
 def vouch(workspace: Workspace, transcript: Path, environment: Mapping[str, str] = os.environ) -> None:
-    """Write down that the owner, or an agent's hook of the owner's, has named this file: a link may be anybody's."""
+    """Record that the owner, or an agent's hook, has named this file (links followed)."""
     workspace.require_own()
     real = os.path.realpath(transcript)
     if Path(real).is_relative_to(workspace.root) or "\n" in real or real in vouched(workspace, environment):
@@ -96,7 +96,7 @@ def vouch(workspace: Workspace, transcript: Path, environment: Mapping[str, str]
 
 
 def unvouch(workspace: Workspace, holds: Callable[[str], bool], environment: Mapping[str, str] = os.environ) -> int:
-    """Take the files out of the list whose names this says yes to; how many those were."""
+    """Remove the files from the list whose names `holds` accepts; returns how many."""
     known = vouched(workspace, environment)
     kept = sorted(name for name in known if not holds(name))
     if len(kept) < len(known):
@@ -109,12 +109,12 @@ def _known(workspace: Workspace, environment: Mapping[str, str]) -> Workspace:
     _take_over_registered(environment)
     number, own, mark = _number(workspace), own_folder(workspace, environment), None
     with suppress(StorageError):  # a mark that cannot be read marks nothing; adopting says what is in the way
-        mark = Disk(own).read_if_there(own / _MARK)
+        mark = Disk(own).read_optional(own / _MARK)
     return replace(workspace, foreign=number is None or mark != _mark(number, workspace))
 
 
 def _take_over_registered(environment: Mapping[str, str]) -> None:
-    """Once, when marks are new: whatever the user's own registry lists was made by this user."""
+    """Adopt all workspaces of the user's registry, once, where no workspace has a mark yet."""
     every, registry = _all(environment), registry_path(environment)
     if every.exists() or not registry.exists():
         return
@@ -135,7 +135,7 @@ def _mark(number: bytes, workspace: Workspace) -> bytes:
 
 
 def _number(workspace: Workspace) -> bytes | None:
-    """The number in the workspace; None when there is none, or something else has its name."""
+    """The number in the workspace; None when the file is missing or holds something else."""
     with storage_errors(workspace.identity):
         try:
             fd = os.open(workspace.identity, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

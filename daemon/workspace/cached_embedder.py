@@ -20,7 +20,7 @@ REMEMBERED_TEXTS = 512
 
 
 class CachedEmbedder:
-    """An embedder over another one; several threads may use it."""
+    """An embedder that caches the vectors of another one; several threads may use it."""
 
     def __init__(self, inner: Embedder, texts: int = REMEMBERED_TEXTS) -> None:
         self._inner = inner
@@ -30,7 +30,7 @@ class CachedEmbedder:
 
     @property
     def name(self) -> str:
-        """The name of the one below: the vectors are the same."""
+        """The name of the inner embedder: the vectors are the same."""
         return self._inner.name
 
     @property
@@ -39,7 +39,7 @@ class CachedEmbedder:
         return self._inner.width
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """One row per text, in order; only texts that are not remembered are computed, each once."""
+        """One row per text, in order; only texts that are not cached are computed, each once."""
         import numpy as np
 
         with self._lock:
@@ -56,6 +56,6 @@ class CachedEmbedder:
         return np.stack(rows) if rows else np.empty((0, self.width), dtype=np.float32)
 
     def forget(self) -> None:
-        """Nothing is remembered any more."""
+        """Clear the cache."""
         with self._lock:
             self._known.clear()

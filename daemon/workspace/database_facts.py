@@ -1,16 +1,16 @@
-"""Database facts: what state.db says of a workspace, for its status; read without the lock, beside any owner."""
+"""Database facts: the part of a workspace's status that is in state.db, read without the lock."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from urllib.parse import quote
 
 from daemon.config.settings import day_start
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import StorageError
-from state.stores.database.connection import BUSY_TIMEOUT_MS, SCHEMA_VERSION, explained, require_ours, require_plain
+from state.stores.database.connection import SCHEMA_VERSION, explained, open_unmigrated, require_ours
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
@@ -35,7 +35,7 @@ class LastDream:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """What state.db says; the defaults are those of a workspace that has none yet."""
+    """The facts in state.db; the defaults are those of a workspace without one."""
 
     version: int = 0
     last_dream: LastDream | None = None
@@ -49,13 +49,12 @@ class DatabaseFacts:
 
 
 def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
-    """Read them as of one moment. Raises StorageError when state.db cannot be read or is of a newer dreamd."""
+    """Read the facts as of one moment. Raises StorageError when state.db cannot be read or is of a newer dreamd."""
     path = workspace.database
     if not path.exists():
         return DatabaseFacts()
     try:
-        with closing(_open(workspace)) as connection:
-            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        with _opened(workspace) as connection:
             schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
             if schema > SCHEMA_VERSION:
                 raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
@@ -65,17 +64,17 @@ def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
         raise explained(error, path) from error
 
 
-def _open(workspace: Workspace) -> sqlite3.Connection:
+@contextmanager
+def _opened(workspace: Workspace) -> Iterator[sqlite3.Connection]:
     if workspace.foreign:
         from state.stores.backup.database import open_untrusted  # late: only a foreign workspace needs it
 
-        return open_untrusted(workspace.database)
-    require_plain(workspace.database)
-    uri = f"file:{quote(str(workspace.database))}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    require_ours(connection, workspace.database)
-    return connection
+        with closing(open_untrusted(workspace.database)) as connection:
+            yield connection
+        return
+    with open_unmigrated(workspace.database) as connection:
+        require_ours(connection, workspace.database)
+        yield connection
 
 
 def _facts(connection: sqlite3.Connection, now: datetime) -> DatabaseFacts:
@@ -97,7 +96,7 @@ def _facts(connection: sqlite3.Connection, now: datetime) -> DatabaseFacts:
 
 def lifecycles(workspace: Workspace) -> dict[str, int]:
     """How many crystals are in each lifecycle. Raises sqlite3.Error and StorageError."""
-    with closing(_open(workspace)) as connection:
+    with _opened(workspace) as connection:
         return _lifecycles(connection)
 
 

@@ -1,4 +1,4 @@
-"""Redaction: what of a text may be remembered in a workspace, without its secrets and what was forgotten."""
+"""Redaction: texts and crystals without secrets and forgotten texts, as a workspace may remember them."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ from state.crystals.crystal import Crystal
 
 
 def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
-    """These without what is forgotten; nothing is written."""
-    buried = store.crystals.forgotten.tombstones()
-    return [spared for crystal in crystals if (spared := buried.spared(crystal)) is not None]
+    """The crystals without forgotten texts; nothing is written."""
+    tombstones = store.crystals.forgotten.tombstones()
+    return [spared for crystal in crystals if (spared := tombstones.spared(crystal)) is not None]
 
 
 def redacted(store: Store, text: str) -> str:
-    """The text as it may be remembered."""
+    """The text without its secrets."""
     return store.config.secrets.redaction.of(text)

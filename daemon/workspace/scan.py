@@ -16,7 +16,7 @@ Pattern = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a look found; every path is free of links.
+    """The result of a scan; every path is free of links.
 
     `seen` stays the same as long as nothing changes. `folders` have their device and inode: one that was made anew
     is another folder. `names` pairs a folder with a glob of the files in it that count.
@@ -28,7 +28,7 @@ class View:
 
 
 def patterns_of(globs: Iterable[str]) -> tuple[Pattern, ...]:
-    """The globs that can be meant, by the rule of the transcripts' globs, which refuses the others."""
+    """The valid globs, by the rule of the transcripts' globs, which refuses the others."""
     return tuple(
         (*parts, "*") if parts[-1] == "**" else parts
         for glob in globs
@@ -49,9 +49,9 @@ def scan(root: Path, patterns: Iterable[Pattern]) -> View:
 
 
 def files(root: Path, glob: str) -> list[Path]:
-    """The same files, also those that are links, and the folders on the way that lead out, which nobody enters.
+    """The files that match, also links, and the folders on the way that lead out of the root and are not entered.
 
-    None for a glob that cannot be meant.
+    An invalid glob matches none.
     """
     walk = _Walk(str(root))
     for pattern in patterns_of([glob]):
@@ -60,7 +60,7 @@ def files(root: Path, glob: str) -> list[Path]:
 
 
 class _Walk:
-    """The state of one look. Every folder on the way to the files is noted: it tells when the next one appears."""
+    """The state of one scan. Every folder on the way to the files is noted: it changes when a new one appears."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -94,7 +94,7 @@ class _Walk:
         return [entry.path for entry in self._list(folder) if fnmatchcase(entry.name, glob)]
 
     def _entered(self, paths: Iterable[str]) -> list[str]:
-        """Those that are folders, without links, and noted."""
+        """The real paths of those that are folders, which are noted."""
         found = []
         for path in paths:
             try:

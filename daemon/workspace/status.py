@@ -1,16 +1,13 @@
 """Status: how a workspace is now, one value for every window (command line, HTTP, MCP).
 
-Read beside whatever owner is at work: state.db is opened for reading only, no lock is taken, nothing heavy is
+It is read beside any owner: state.db is opened for reading only, no lock is taken, nothing heavy is
 imported, and a workspace that has never dreamt has a status as well.
 """
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
-from socket import gethostname
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
@@ -20,7 +17,7 @@ from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
 from state.scratch import Note
 from state.stores.disk.disk import Disk
-from state.stores.disk.lock import Holder, holder
+from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED
@@ -60,13 +57,13 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it should be, and what to do about it; without advice nothing is to be done."""
+    """Something that is wrong, and what to do about it; without advice, nothing."""
 
     what: str
     advice: str = ""
 
     def __str__(self) -> str:
-        """Both, in one line."""
+        """The problem and its advice in one line."""
         return f"{self.what}; {self.advice}" if self.advice else self.what
 
     @classmethod
@@ -159,19 +156,6 @@ def _next(facts: DatabaseFacts, service: ServiceStatus | None) -> str:
     return "when its proposal is decided ('dreamd review')" if facts.proposals else NO_DAEMON
 
 
-def present_holder(workspace: Workspace) -> Holder | None:
-    """Who holds the workspace now; None as well when the lock file names a process that is gone."""
-    who = holder(workspace)
-    if who is None or who.host != gethostname():
-        return who
-    with suppress(OSError, IndexError):
-        # The start time tells a process from a later one with its number (proc(5), field 22 of stat).
-        stat = Path(f"/proc/{who.pid}/stat").read_text(encoding="utf-8", errors="replace")
-        fields = stat.rpartition(")")[2].split()
-        return who if fields[19] == str(who.ticks) else None
-    return None
-
-
 def _spent_by_all(now: datetime) -> tuple[Spend, tuple[Problem, ...]]:
     """What all workspaces have spent today, and a problem when that cannot be read."""
     try:
@@ -213,7 +197,7 @@ def _files(workspace: Workspace, now: datetime) -> tuple[Pending, int, tuple[Pro
     except DreamdError as error:
         problems.append(Problem.of(error))
     try:
-        content = Disk(workspace.root).read_if_there(workspace.document) or b""
+        content = Disk(workspace.root).read_optional(workspace.document) or b""
         characters = len(content.decode(errors="replace"))
     except DreamdError as error:
         problems.append(Problem.of(error))
@@ -221,7 +205,7 @@ def _files(workspace: Workspace, now: datetime) -> tuple[Pending, int, tuple[Pro
 
 
 def _has_interrupted_commit(workspace: Workspace) -> bool:
-    """Whether a commit was cut off while it wrote; of a MEMORY.md that cannot be reached nothing is facts."""
+    """Whether a commit was cut off while it wrote MEMORY.md; False when that cannot be read."""
     try:
         return Disk(workspace.root).displaced(workspace.document) is not None
     except DreamdError:
@@ -229,7 +213,7 @@ def _has_interrupted_commit(workspace: Workspace) -> bool:
 
 
 def _is_forgetting(owner: Holder | None, service: ServiceStatus | None) -> bool:
-    """Whether a forgetting may be under way now; the lock of one that the daemon does names the daemon."""
+    """Whether a forgetting may be running now; if the daemon does it, the lock names the daemon."""
     return (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
 
 

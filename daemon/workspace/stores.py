@@ -1,7 +1,7 @@
 """Stores: one workspace with its database, files, index and embedder open, owned or for reading only."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.database.connection import compact, from_text, open_database, to_text, transaction
+from state.stores.database.meta import Meta
 from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
@@ -33,13 +34,13 @@ _SWEPT = "swept_at"
 
 
 def utc_now() -> datetime:
-    """Now, aware, in UTC."""
+    """The current time, aware, in UTC."""
     return datetime.now(UTC)
 
 
 @dataclass(slots=True)
 class Store:
-    """One workspace's stores, open. `notices` are things that a person should know."""
+    """The open stores of one workspace. `notices` are messages for a person."""
 
     workspace: Workspace
     config: Config
@@ -56,7 +57,7 @@ class Store:
     embedding: Embedding
     indexing: Indexing
     notices: list[str] = field(default_factory=list)
-    # Of the transcripts, what the last look at all of them could not read; None: nobody has looked.
+    # The transcripts that the last reading of all of them could not read; None: there was none yet.
     unread: tuple[str, ...] | None = None
 
     def embedder(self) -> Embedder | None:
@@ -78,7 +79,7 @@ class Store:
         return self._with_notice(self.indexing.get)
 
     def ready_index(self) -> VectorIndex | None:
-        """Like `index`, for whoever cannot wait: None as well when it has to be built first."""
+        """Like `index`, without waiting: None as well when it has to be built first."""
         return self._with_notice(self.indexing.ready)
 
     def _with_notice(self, get: Callable[[Crystals], tuple[VectorIndex | None, str]]) -> VectorIndex | None:
@@ -90,12 +91,12 @@ class Store:
         return index
 
     def notice(self, text: str) -> None:
-        """Note what a person should know; a text that is noted already is not repeated."""
+        """Add a message for a person, unless it is among the notices already."""
         if text not in self.notices:
             self.notices.append(text)
 
     def searcher(self, beside: Beside | None = None) -> Searcher:
-        """memory_search over what is indexed now, and over what is beside it.
+        """A searcher of the crystals that are indexed now, and of those `beside` them.
 
         A small store that has not opened ChromaDB yet is searched exactly: that is quicker than starting it.
         """
@@ -105,7 +106,7 @@ class Store:
         return Searcher(self.crystals, self.embedder(), index, beside)
 
     def embed(self) -> int:
-        """Give vectors to the crystals that wait for one, and tell ChromaDB, if it is ready; returns how many."""
+        """Embed the crystals that wait for a vector, and index them if ChromaDB is ready; returns how many."""
         embedder, done = self.embedder(), 0
         while embedder and (count := self.crystals.vectors.embed_pending(embedder, EMBED_BATCH)):
             done += count
@@ -115,15 +116,16 @@ class Store:
         return done
 
     def sweep(self, now: datetime) -> int:
-        """Delete what the ledger has kept long enough (`retention`), once a day; how many rows were."""
+        """Delete rows of the ledger older than `retention` allows, once a day; returns how many."""
         keep, connection = self.config.retention, self.crystals.connection
-        row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SWEPT,)).fetchone()
-        if row is not None and abs(now - from_text(row[0])) < timedelta(days=1):
+        meta = Meta(connection)
+        swept = meta.get(_SWEPT)
+        if swept is not None and abs(now - from_text(swept)) < timedelta(days=1):
             return 0
         before = now - timedelta(days=keep.ledger_days)
         with transaction(connection):
             self.check()
-            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_SWEPT, to_text(now)))
+            meta.put(_SWEPT, to_text(now))
             rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
             rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
         try:
@@ -133,7 +135,7 @@ class Store:
         return rows
 
     def close(self) -> None:
-        """Close the database. The index is closed by who opened it: stores may share one."""
+        """Close the database. Whoever opened the index closes it: stores may share one."""
         self.crystals.connection.close()
 
 
@@ -141,55 +143,45 @@ class Store:
 def open_exclusive(
     workspace: Workspace, config: Config, command: str, wait_seconds: float = 0.0, embedding: Embedding | None = None
 ) -> Iterator[Store]:
-    """The workspace, locked for this process, its interrupted commits finished."""
+    """Open the workspace with its lock held, and its interrupted commits finished."""
     with acquire(workspace, command, wait_seconds) as lock, ExitStack() as stack:
         indexing = Indexing(workspace, lock.check)
         stack.callback(indexing.close)
         store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
-        stack.callback(store.close)
+        stack.enter_context(closing(store))
         recover(store)
         yield store
 
 
 @contextmanager
 def shared(store: Store, config: Config) -> Iterator[Store]:
-    """The same workspace once more, for another thread: under the lock that this store has, with its index."""
-    again = open_owned(store.workspace, config, store.check, store.embedding, store.indexing)
-    try:
+    """Open the workspace of this store again for another thread, under its lock and with its index."""
+    with closing(open_owned(store.workspace, config, store.check, store.embedding, store.indexing)) as again:
         yield again
-    finally:
-        again.close()
 
 
 @contextmanager
 def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
-    """The workspace for reading, without its lock: beside an owner that may be at work, or one of somebody else's."""
+    """Open the workspace for reading, without its lock: it may have an owner at work, or be somebody else's."""
 
     def refuse_write() -> None:
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
 
-    store = _opened(
-        workspace,
-        config,
-        refuse_write,
-        embedding or _embedding(config),
-        Indexing(workspace, refuse_write),
-        owned=False,
-    )
-    try:
+    embedding, indexing = embedding or _embedding(config), Indexing(workspace, refuse_write)
+    with closing(_opened(workspace, config, refuse_write, embedding, indexing, owned=False)) as store:
         yield store
-    finally:
-        store.close()
 
 
 def open_owned(
     workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, indexing: Indexing
 ) -> Store:
-    """The stores of a workspace whose lock this process holds; `check` raises when it holds it no more.
+    """Open the stores of a workspace whose lock this process holds; `check` raises when it no longer does.
 
     Close it after use; `embedding` and `indexing` may be shared with other stores of this workspace.
     """
-    _make_folders(workspace)
+    disk = Disk(workspace.root)
+    for folder in folders(workspace):  # a copy of a workspace may lack them: copying tools leave empty ones out
+        disk.make_folder(folder)
     return _opened(workspace, config, check, embedding, indexing, owned=True)
 
 
@@ -202,13 +194,6 @@ def recover(store: Store) -> None:
 
 def _embedding(config: Config) -> Embedding:
     return Embedding(download=config.embeddings.download)
-
-
-def _make_folders(workspace: Workspace) -> None:
-    """Make the folders that a copy of a workspace may lack: copying tools leave empty ones out."""
-    disk = Disk(workspace.root)
-    for folder in folders(workspace):
-        disk.make_folder(folder)
 
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:

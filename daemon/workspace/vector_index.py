@@ -7,32 +7,26 @@ waits for answers; until then the vectors of state.db are compared one by one.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from daemon.workspace.cached_embedder import CachedEmbedder
 from state.errors import StoppedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.chroma import IndexReport, Truth, VectorIndex, build_index, open_whole
+from state.stores.vectors.chroma import IndexReport, VectorIndex, build_index, open_whole
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 # Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
 EXACT_SEARCH_UP_TO = 5_000
 _RETRY_SECONDS = 60.0
 _COLLECTION = "crystals"
 _NOT_BUILT = "searches compare every vector: the vector index has to be built anew, which the next dream does"
-# So many vectors are some tenths of a second; who closes an index waits for so long at most.
-_BATCH = 200
+# Who closes an index that is being built waits for so long at most: for its batch, a second or two.
 _GIVING_UP_SECONDS = 10.0
 
 
@@ -44,7 +38,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 class Embedding:
-    """The embedding model, loaded when it is asked for; or why there is none. Several threads may use it."""
+    """The embedding model, loaded on demand, or the reason why there is none. Several threads may use it."""
 
     def __init__(self, *, download: bool) -> None:
         self._download = download
@@ -55,13 +49,13 @@ class Embedding:
 
     @classmethod
     def given(cls, found: Embedder | Unavailable) -> Self:
-        """One that is there already, or is known not to be."""
+        """An embedding with this model, or known to have none."""
         embedding = cls(download=False)
         embedding._found, embedding._again_at = found, float("inf")
         return embedding
 
     def get(self) -> Embedder | Unavailable:
-        """The model, or why there is none."""
+        """The model, or the reason why there is none."""
         with self._loading:
             self._asked_at = time.monotonic()
             if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
@@ -73,18 +67,18 @@ class Embedding:
             return self._found
 
     def try_again(self, *, download: bool) -> None:
-        """Look for a model anew at the next call, if there was none; with `download` by the network as well."""
+        """Look for a missing model again at the next call; with `download`, on the network as well."""
         with self._loading:
             self._download, self._again_at = download, 0.0
 
     def forget_texts(self) -> None:
-        """Nothing is known any more of what was embedded."""
+        """Drop the cached vectors of texts."""
         with self._loading:
             if isinstance(self._found, CachedEmbedder):
                 self._found.forget()
 
     def rest(self, unused_seconds: float) -> bool:
-        """Let go of a model that nobody has asked for so long; whether there was one. Who uses it still keeps it."""
+        """Unload a model that was unused for so long; whether one was. Whoever uses it still keeps it."""
         with self._loading:
             unused = time.monotonic() - self._asked_at
             if self._found is None or isinstance(self._found, Unavailable) or unused < unused_seconds:
@@ -94,7 +88,7 @@ class Embedding:
 
 
 class Indexing:
-    """The vector index of one workspace, opened when it is asked for.
+    """The vector index of one workspace, opened on demand.
 
     `check` raises when this process owns the workspace no longer. `background`: a large index is built in a thread of
     its own, and there is none until that has ended.
@@ -123,14 +117,14 @@ class Indexing:
         return self._index
 
     def ready(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
-        """The index if it has only to be opened, or is soon built; and what a person should know of that.
+        """The index if it only has to be opened, or is quickly built; and a notice for a person, or "".
 
-        None: not now. A large one that has to be built is begun in the background, or left to `get`.
+        None: not now. The build of a large one is started in the background, or left to `get`.
         """
         return self._found(crystals, EXACT_SEARCH_UP_TO)
 
     def get(self, crystals: Crystals) -> tuple[VectorIndex | None, str]:
-        """Like `ready`, but a large one, too, is built before this returns, unless that is done in the background."""
+        """Like `ready`, but a large index is built before this returns, too, unless in the background."""
         return self._found(crystals, EXACT_SEARCH_UP_TO if self._background else None)
 
     def _found(self, crystals: Crystals, build_up_to: int | None) -> tuple[VectorIndex | None, str]:
@@ -166,9 +160,9 @@ class Indexing:
             empty_folder(Disk(self._workspace.root), self._workspace.crystals)
 
     def close(self) -> None:
-        """Release the files; an index that is being built is given up, and begun anew by who opens it next.
+        """Release the files; a build in progress is given up, and started again by whoever opens the index next.
 
-        The builder is waited for: it writes where somebody else may write as soon as this returns.
+        Waits for the builder: another process may write into the folder as soon as this returns.
         """
         with self._opening:
             self._closed = True
@@ -178,15 +172,20 @@ class Indexing:
         if self._builder is not None:
             self._builder.join(_GIVING_UP_SECONDS)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoppedError("the index was closed while it was built", "who opens it next builds it")
+        self._check()
+
     def _build(self, missing: IndexReport) -> None:
         try:
             with closing(open_database(self._workspace.database)) as connection:
-                truth = _UntilClosed(Crystals(connection).vectors, lambda: self._closed)
-                index, _ = build_index(self._workspace.crystals, _COLLECTION, truth, missing, self._check)
+                vectors = Crystals(connection).vectors
+                index, _ = build_index(self._workspace.crystals, _COLLECTION, vectors, missing, self._check_open)
         except StoppedError:
             return
         except Exception as error:
-            # What can be searched without it is; whoever wants to know is told, and the next call tries again.
+            # Searches work without the index; the error is reported, and the next call tries again.
             if self._failed is None:
                 raise
             self._failed(error)
@@ -196,23 +195,3 @@ class Indexing:
                 index.close()
             else:
                 self._index = index
-
-
-@dataclass(frozen=True, slots=True)
-class _UntilClosed:
-    """The vectors of an index that is being built, until it is closed: then StoppedError."""
-
-    truth: Truth
-    closed: Callable[[], bool]
-
-    def vector_count(self) -> int:
-        return self.truth.vector_count()
-
-    def vector_sample(self, n: int) -> "list[tuple[str, NDArray[np.float32]]]":
-        return self.truth.vector_sample(n)
-
-    def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
-        for batch in self.truth.vector_batches(min(size, _BATCH)):
-            if self.closed():
-                raise StoppedError("the index was closed while it was built", "who opens it next builds it")
-            yield batch

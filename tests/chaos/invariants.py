@@ -193,7 +193,7 @@ def _facts(trial: Trial) -> None:
         def found(query: str) -> set[str]:
             return {normalise(hit.crystal.text) for hit in store.searcher().search(query, now, limit=5).hits}
 
-        behind = [found(pointer.keywords) for pointer in store.lineage.pointers(standing=True)]
+        behind = [found(pointer.keywords) for pointer in store.lineage.pointers(current=True)]
         known = standing.union(*behind)
         gone = [text for text in wanted if (line := normalise(text)) not in known and line not in found(text)]
     trial.tally.facts += len(wanted)

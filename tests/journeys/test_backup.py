@@ -107,7 +107,7 @@ def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int
         taken = 0
         while taken < backups or not daemon.events("dream_committed"):
             before = list(agents.acknowledged)
-            target = home.folder / f"backup {taken}.zip"
+            target = home.folder / f"backup {taken}.tar.gz"
             done = home.client.call(workspace.root, export_archive, Export(process=os.getpid()))
             Path(done.path).rename(target)
             there = Workspace(home.folder / f"restored {taken}")
@@ -145,15 +145,15 @@ def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home,
         gone.wait()
         left = Path(home.client.call(workspace.root, export_archive, Export(process=gone.pid)).path)
         assert left.exists()
-        ended = home.dreamd("export", workspace.root, "-o", home.folder / "x.zip", "--json")
+        ended = home.dreamd("export", workspace.root, "-o", home.folder / "x.tar.gz", "--json")
         assert ended.status == 0, ended
         assert not left.exists()  # nobody is there who would move it away
         piped = forked.run(["export", workspace.root, "-o", "-"], environment=home.environment())
         assert piped.returncode == 0, piped.stderr
-        (home.folder / "piped.zip").write_bytes(piped.stdout)
-        assert archives.members(home.folder / "piped.zip") == archives.members(home.folder / "x.zip")
-        assert hashlib.sha256((home.folder / "x.zip").read_bytes()).hexdigest() == ended.json["sha256"]
-        done = home.dreamd("import", home.folder / "x.zip", home.folder / "there", "--json")
+        (home.folder / "piped.tar.gz").write_bytes(piped.stdout)
+        assert archives.members(home.folder / "piped.tar.gz") == archives.members(home.folder / "x.tar.gz")
+        assert hashlib.sha256((home.folder / "x.tar.gz").read_bytes()).hexdigest() == ended.json["sha256"]
+        done = home.dreamd("import", home.folder / "x.tar.gz", home.folder / "there", "--json")
         assert done.json["daemon"] is True
         there = Workspace(home.folder / "there")
         daemon.until(lambda: daemon.kept(there))
@@ -164,7 +164,7 @@ def test_an_export_through_the_daemon_and_an_import_into_its_keeping(home: Home,
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("origin")
-    return archives.exported(archives.lived(folder / "here"), folder / "honest.zip")
+    return archives.exported(archives.lived(folder / "here"), folder / "honest.tar.gz")
 
 
 class Mortal(System):
@@ -245,11 +245,11 @@ def test_a_full_disk_leaves_no_half_archive_and_no_half_workspace(
     statuses = []
     for kibibytes in (40, 100, 300, 420, 520, 1_500):
         ballast = filled(here, leave=kibibytes * 1024)
-        ended = dreamd("export", here, "-o", tmp_path / "x.zip")
+        ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
         statuses.append(ended.status)
         if ended.status:
             one_line(ended, 1, "the disk is full; free some space and try again")
-            assert not (tmp_path / "x.zip").exists()
+            assert not (tmp_path / "x.tar.gz").exists()
         assert lived.everything(here) == before
         ballast.unlink()
     assert set(statuses) == {0, 1}
@@ -272,9 +272,9 @@ def test_a_limit_on_the_size_of_files_leaves_nothing_either(archive: Path, tmp_p
     assert list((tmp_path / "alone").iterdir()) == []
     here = copied(archive.parent / "here", tmp_path / "here")
     before = lived.everything(here)
-    one_line(limited(100, "export", here, "-o", tmp_path / "x.zip"), 1)
+    one_line(limited(100, "export", here, "-o", tmp_path / "x.tar.gz"), 1)
     assert lived.everything(here) == before
-    assert not (tmp_path / "x.zip").exists()
+    assert not (tmp_path / "x.tar.gz").exists()
 
 
 def test_a_backup_gets_its_turn_although_dreams_follow_each_other(home: Home) -> None:

@@ -99,7 +99,7 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, dream
 def sound(workspace: Workspace, *, low_alone: bool) -> None:
     """Nothing has escaped in MEMORY.md, nor in what a session's start shows of it."""
     with open_readonly(workspace, Config()) as store:
-        pointers = [pointer.keywords for pointer in store.lineage.pointers(standing=True)]
+        pointers = [pointer.keywords for pointer in store.lineage.pointers(current=True)]
     text = lived.document(workspace)
     skills = [block.text for name, block in parse(text).lines() if name.value == "Emerging Skills"]
     assert escapes(text, pointers) == ([f"skill: {skill}" for skill in skills] if skills else [])

@@ -7,6 +7,7 @@ nothing is written outside of the room that it is given. What breaks that is kep
 """
 
 import argparse
+import gzip
 import json
 import random
 import resource
@@ -45,7 +46,7 @@ from tests.support.working import working
 
 REPOSITORY = Path(__file__).parents[2]
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
-_NOTHING_ELSE = Known((), every=False, consumed=(), pending=(), standing=(), unread="{}")
+_NOTHING_ELSE = Known((), every=False, consumed=(), pending=(), lines=(), unread="{}")
 # For what is opened at all, and for each byte.
 _SECONDS, _SECONDS_PER_BYTE = 8.0, 100e-6
 _MOST_MEMORY = 4 * 1024**3
@@ -63,7 +64,7 @@ class Parser:
 def parsers(folder: Path) -> Iterator[Parser]:
     """All of them, with samples from a workspace that has lived, which is made in this folder."""
     root = lived(folder / "lived")
-    archive = exported(root, folder / "backup.zip")
+    archive = exported(root, folder / "backup.tar.gz")
     documents = tuple(path.read_bytes() for path in (root / "MEMORY.md", REPOSITORY / "docs/example/MEMORY.md"))
     logs = tuple(
         path.read_bytes()
@@ -76,7 +77,10 @@ def parsers(folder: Path) -> Iterator[Parser]:
     yield Parser("transcript", _transcripts(), _transcript)
     yield Parser("record", history, lambda content, _: decode_record(content, "a record"))
     yield Parser("journal", history, _journal)
-    yield Parser("archive", (archive.read_bytes(),), _archive)
+    older = (REPOSITORY / "tests/stores/backup/older.zip").read_bytes()
+    yield Parser("archive", (archive.read_bytes(), older), _archive)
+    inside = gzip.decompress(archive.read_bytes())
+    yield Parser("tar", (inside,), lambda content, room: _archive(gzip.compress(content, 1), room))
     yield Parser("member", tuple(members(archive).values()), lambda content, room: _member(archive, content, room))
     yield Parser("database", tuple(_databases(root)), _database)
     yield Parser(
@@ -190,7 +194,7 @@ def _journal(content: bytes, room: Path) -> None:
 
 
 def _archive(content: bytes, room: Path) -> None:
-    path = room / "backup.zip"
+    path = room / "backup.tar.gz"
     path.write_bytes(content)
     import_archive(path, room / "imported")
 
@@ -199,7 +203,7 @@ def _member(archive: Path, content: bytes, room: Path) -> None:
     name = random.Random(len(content)).choice(sorted(members(archive)))
     if content.startswith(b"SQLite format"):
         name = DATABASE
-    import_archive(forged(archive, room / "forged.zip", {name: content}), room / "imported")
+    import_archive(forged(archive, room / "forged.tar.gz", {name: content}), room / "imported")
 
 
 def _databases(root: Path) -> Iterator[bytes]:

@@ -227,7 +227,7 @@ def _fifo_in_index(house: House, root: Path) -> None:
 def _leftovers(house: House, root: Path) -> None:
     """What killed writers leave, as links; and an archive that was never moved away."""
     for folder in (root, root / "memory", root / ".dreamd", root / ".dreamd" / "history"):
-        for name in (".MEMORY.md.1-aa.dreamd-tmp", f".export-{2**22 + 5}-aa.zip.dreamd-tmp"):
+        for name in (".MEMORY.md.1-aa.dreamd-tmp", f".export-{2**22 + 5}-aa.tar.gz.dreamd-tmp"):
             (folder / name).symlink_to(house.secret)
     os.utime(root / "memory" / ".MEMORY.md.1-aa.dreamd-tmp", (0, 0), follow_symlinks=False)
     (root / ".dreamd" / "broken").mkdir(exist_ok=True)

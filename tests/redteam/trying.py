@@ -46,7 +46,7 @@ OTHERS: tuple[Words, ...] = (
     ("ingest", "-w", "{w}", "--hook"),
     ("session", "-w", "{w}", "list"),
     ("session", "-w", "{w}", "show", "talk"),
-    ("export", "-w", "{w}", "--output", "{o}/backup.zip"),
+    ("export", "-w", "{w}", "--output", "{o}/backup.tar.gz"),
     ("doctor", "-w", "{w}"),
     ("mcp", "-w", "{w}"),
     ("doctor", "-w", "{w}", "--repair"),

@@ -1,10 +1,11 @@
 """Archives for tests: an honest one, and what can be made of it."""
 
+import gzip
 import hashlib
+import io
 import json
-import zipfile
-from collections.abc import Callable, Mapping
-from contextlib import closing
+import tarfile
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -58,16 +59,45 @@ def moved(store: Store, target: Path) -> Path:
     return Path(export(store, datetime.now(UTC)).path).rename(target)
 
 
+def unpacked(path: Path) -> dict[str, bytes]:
+    """Every file that is in it, the manifest too."""
+    with tarfile.open(path) as opened:
+        found = {info.name: opened.extractfile(info) for info in opened.getmembers()}
+        return {name: file.read() for name, file in found.items() if file is not None}
+
+
 def members(path: Path) -> dict[str, bytes]:
     """What is in it, but for the manifest."""
-    with closing(zipfile.ZipFile(path)) as opened:
-        return {name: opened.read(name) for name in opened.namelist() if name != MANIFEST}
+    return {name: content for name, content in unpacked(path).items() if name != MANIFEST}
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    with closing(zipfile.ZipFile(path)) as opened:
-        found: dict[str, Any] = json.loads(opened.read(MANIFEST))
-        return found
+    found: dict[str, Any] = json.loads(unpacked(path)[MANIFEST])
+    return found
+
+
+def header(name: str, size: int = 0, **more: object) -> bytes:
+    """The header of a file in a tar file, with these things in it that dreamd never writes."""
+    entry = tarfile.TarInfo(name)
+    entry.size = size
+    for field, value in more.items():
+        setattr(entry, field, value)
+    return entry.tobuf(tarfile.GNU_FORMAT)
+
+
+def tarred(entries: Iterable[tuple[bytes, bytes]], end: bytes = bytes(2 * tarfile.BLOCKSIZE)) -> bytes:
+    """A tar.gz of these headers, each with what follows it."""
+    made = io.BytesIO()
+    with gzip.GzipFile(fileobj=made, mode="wb", compresslevel=1) as packed:
+        for head, content in entries:
+            packed.write(head + content + bytes(-len(content) % tarfile.BLOCKSIZE))
+        packed.write(end)
+    return made.getvalue()
+
+
+def packed(content: Mapping[str, bytes], *more: tuple[bytes, bytes]) -> bytes:
+    """A tar.gz of these files, and of more headers with what follows them."""
+    return tarred([*((header(name, len(block)), block) for name, block in content.items()), *more])
 
 
 def forged(
@@ -88,10 +118,7 @@ def forged(
     ]
     if mend is not None:
         mend(said)
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
-        for name, block in content.items():
-            made.writestr(name, block)
-        made.writestr(MANIFEST, json.dumps(said))
+    target.write_bytes(packed(content | {MANIFEST: json.dumps(said).encode()}))
     return target
 
 

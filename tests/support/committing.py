@@ -121,7 +121,7 @@ def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES 
         assert row["digest"] == hashlib.sha256(text).hexdigest()
         assert store.journal.text(dream.number).encode() == text
     else:
-        assert store.disk.read_if_there(store.workspace.history / f"{dream.number:06d}.json") is None
+        assert store.disk.read_optional(store.workspace.history / f"{dream.number:06d}.json") is None
     assert places(store) == dict.fromkeys(notes, 1)
     assert list(store.workspace.root.glob(".*.displaced")) == []
     assert list(store.workspace.history.glob("*.merging")) == []

@@ -174,7 +174,7 @@ def assert_sound(workspace: Workspace) -> None:
         last = store.lineage.last_version()
         for number in range(1, last + 1):
             assert parse(store.journal.text(number)).missing == ()
-        for standing in store.lineage.standing():
+        for standing in store.lineage.current_lines():
             assert why(store, standing.id)
         restore(store, 2)
         note(store, "The fence of house 8 was painted")

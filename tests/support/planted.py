@@ -110,7 +110,7 @@ def whereabouts(workspace: Workspace, lines: Sequence[str] = LINES) -> dict[str,
     """
     standing = {normalise(line) for line in lived.lines(workspace)}
     with open_readonly(workspace, Config()) as store:
-        pointers = store.lineage.pointers(standing=True)
+        pointers = store.lineage.pointers(current=True)
         behind = {text for pointer in pointers for text in _first(store, pointer.keywords)}
         return {line: _place(store, line, standing, behind) for line in lines}
 

@@ -185,7 +185,7 @@ def _bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
 
 
 def _document(access: WorkspaceAccess) -> str:
-    content = Disk(access.workspace.root).read_if_there(access.workspace.document) or b""
+    content = Disk(access.workspace.root).read_optional(access.workspace.document) or b""
     return content.decode(errors="replace")
 
 

@@ -74,7 +74,7 @@ def diff(access: WorkspaceAccess, request: Compare) -> Difference:
         if not last:
             raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
         if request.file:
-            content = store.disk.read_if_there(store.workspace.document) or b""
+            content = store.disk.read_optional(store.workspace.document) or b""
             old, new = _named(store, last), ("as it is", content.decode(errors="replace"))
         else:
             number = last if request.new is None else request.new

@@ -1,1 +1,1 @@
-"""Repair: the jobs of `dreamd doctor --repair`, each of which says what is wrong and what it does about it."""
+"""Repair: the jobs of `dreamd doctor --repair`, each with what is wrong and what it does about it."""

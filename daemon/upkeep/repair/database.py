@@ -19,11 +19,12 @@ from state.document.document import SectionName, parse
 from state.errors import DreamdError, StorageError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
+from state.stores.database.connection import open_unmigrated
 from state.stores.disk.syscalls import storage_errors
 from state.stores.history.segments import Segments
-from state.stores.repair.check import damage_of, log_of, looked_into
+from state.stores.repair.check import damage_of, log_of
 from state.stores.repair.pages import read_pages
-from state.stores.repair.rebuild import Rebuilt, build, swap, sync
+from state.stores.repair.rebuild import Rebuilt, build, swap
 from state.stores.repair.refill import READ_FROM, Known
 from state.trust import Trust
 
@@ -32,7 +33,7 @@ _SIDES = ("", "-wal", "-shm", "-journal")
 
 
 def database(context: RepairContext) -> Iterator[Job]:
-    """state.db, and which version is the last; a link in its place is somebody's, and left alone."""
+    """Find damage to state.db, and the last version; a link in its place is left alone."""
     path = context.workspace.database
     if path.is_symlink():
         context.last = max(context.records, default=0)
@@ -41,8 +42,8 @@ def database(context: RepairContext) -> Iterator[Job]:
     if not wrong and path.is_file() and path.stat().st_size:
         wrong = _behind(context)
     if wrong:
-        deed = "it is built anew of its rows that can be read, of history/, of the notes and of MEMORY.md"
-        yield Job("state.db", f"state.db: {'; '.join(wrong)}", deed, partial(_rebuild, context))
+        action = "it is built anew of its rows that can be read, of history/, of the notes and of MEMORY.md"
+        yield Job("state.db", f"state.db: {'; '.join(wrong)}", action, partial(_rebuild, context))
     if not (wrong and not context.rebuilt):
         context.last = last_version(path)
     else:  # only looked at
@@ -50,15 +51,15 @@ def database(context: RepairContext) -> Iterator[Job]:
 
 
 def last_version(path: Path) -> int:
-    """The last version that is done."""
-    with suppress(sqlite3.Error), looked_into(path) as connection:
+    """The number of the last committed version; 0 when it cannot be read."""
+    with suppress(sqlite3.Error), open_unmigrated(path, "rw") as connection:
         return int(connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0])
     return 0
 
 
 def _behind(context: RepairContext) -> list[str]:
-    """Versions that the journal has and state.db has not, but for the next one, which may be under way."""
-    with looked_into(context.workspace.database) as connection:
+    """Describe the versions that the journal has and state.db lacks, but for the next, which may be in progress."""
+    with open_unmigrated(context.workspace.database, "rw") as connection:
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'versions'").fetchone():
             return []
         known = {int(row[0]) for row in connection.execute("SELECT number FROM versions")}
@@ -71,7 +72,7 @@ def _rebuild(context: RepairContext) -> tuple[str, ...]:
     _require_room(context)
     pages = read_pages(path, log_of(path))
     new, rebuilt = build(pages, path, partial(_known, context), context.now)
-    sync(context.disk, new)
+    context.disk.sync(new)
     context.check()
     for side in _SIDES:
         old = path.with_name(path.name + side)
@@ -97,7 +98,7 @@ def _require_room(context: RepairContext) -> None:
 
 
 def _summary(rebuilt: Rebuilt) -> Iterator[str]:
-    """What is in the new database, and what is lost."""
+    """Describe what is in the new database, and what is lost."""
     came = ", ".join(f"{count:,} from {origin}" for origin, count in rebuilt.came.items())
     yield f"{rebuilt.salvaged:,} rows were read; {rebuilt.crystals:,} crystals" + (f" ({came})" if came else "")
     if rebuilt.damaged:
@@ -128,15 +129,15 @@ def _known(context: RepairContext, connection: sqlite3.Connection) -> Known:
         every=set(records) == set(range(1, max(numbers, default=0) + 1)),
         consumed=consumed,
         pending=pending,
-        standing=_standing(context),
+        lines=_readable_lines(context),
         unread=encode(Watermark()),
     )
 
 
-def _standing(context: RepairContext) -> list[tuple[SectionName, str]]:
-    """The lines of MEMORY.md, as far as it can be read."""
+def _readable_lines(context: RepairContext) -> list[tuple[SectionName, str]]:
+    """The readable lines of MEMORY.md."""
     try:
-        text = (context.disk.read_if_there(context.workspace.document) or b"").decode()
+        text = (context.disk.read_optional(context.workspace.document) or b"").decode()
     except (DreamdError, UnicodeDecodeError):
         return []
     return [(section, block.text) for section, block in parse(text).lines() if "\0" not in block.text]

@@ -12,11 +12,9 @@ from functools import partial
 from daemon.upkeep.repair.jobs import Job, RepairContext
 from state.document.document import Edit, SectionName, blank, complete, parse, render
 from state.document.editing import edited
-from state.dream import Dream
 from state.errors import DreamdError
-from state.stores.disk.disk import Disk
+from state.stores.database.connection import open_unmigrated
 from state.stores.history.lineage import Lineage
-from state.stores.repair.check import looked_into
 from state.text.words import normalise
 
 # A line that is so much like one that is missing is that one, damaged.
@@ -29,12 +27,12 @@ _REPLACED = "�"
 
 
 def document(context: RepairContext) -> Iterator[Job]:
-    """MEMORY.md; one that is a link is somebody's, and left alone."""
+    """Find damage to MEMORY.md; a link in its place is left alone."""
     path, disk = context.workspace.document, context.disk
     if path.is_symlink():
         return
     is_file = path.is_file() or not os.path.lexists(path)
-    found = disk.read_if_there(path) if is_file else b""
+    found = disk.read_optional(path) if is_file else b""
     wanted = _committed(context)
     wrong = "is no file" if not is_file else wrong_with(found, wanted)
     if not wrong:
@@ -42,22 +40,22 @@ def document(context: RepairContext) -> Iterator[Job]:
     if wanted is None:
         yield from _without_version(context, found, wrong)
         return
-    if found and (legible := _legible(found, wanted)) is not None and not wanted.startswith(legible):
-        deed = f"all that can be read stays, and what it lacks comes from version {context.last}"
-        deed += "; what was found is kept aside"
-        yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, context, _filled(legible, wanted)))
+    if found and (readable := _readable(found, wanted)) is not None and not wanted.startswith(readable):
+        action = f"all that can be read stays, and what it lacks comes from version {context.last}"
+        action += "; what was found is kept aside"
+        yield Job("MEMORY.md", f"MEMORY.md {wrong}", action, partial(_replace, context, _filled(readable, wanted)))
         return
     text, saved = _with_lines_of(wanted, found or b"")
-    deed = f"version {context.last} takes its place"
+    action = f"version {context.last} takes its place"
     if found:
-        deed += ", and what was found is kept aside"
+        action += ", and what was found is kept aside"
     if saved:
-        deed += f"; {len(saved)} lines that were written since are taken over"
-    yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, context, text))
+        action += f"; {len(saved)} lines that were written since are taken over"
+    yield Job("MEMORY.md", f"MEMORY.md {wrong}", action, partial(_replace, context, text))
 
 
 def wrong_with(found: bytes | None, wanted: str | None) -> str:
-    """Why this is no MEMORY.md; empty when it is one. `wanted` is the last version (None: there is none)."""
+    """Why these bytes are no MEMORY.md; empty when they are one. `wanted` is the last version, if there is one."""
     if found is None or not found.strip():
         state = "is missing" if found is None else "is empty"
         return state if wanted is not None else ""
@@ -71,7 +69,7 @@ def wrong_with(found: bytes | None, wanted: str | None) -> str:
 
 
 def _torn(text: str, wanted: str) -> str:
-    """How it shows that this is only a part of a MEMORY.md; empty when it does not."""
+    """Why this text is only a part of a MEMORY.md; empty when it is whole."""
     if not text.endswith("\n") and wanted.startswith(text):
         return "breaks off"
     missing = parse(text).missing if parse(wanted).has_schema else ()
@@ -80,17 +78,17 @@ def _torn(text: str, wanted: str) -> str:
 
 
 def _committed(context: RepairContext) -> str | None:
-    """The last version; of one whose record is lost, an earlier one with the lines that state.db knows."""
+    """The last version; if its record is lost, an earlier one with the lines that state.db has."""
     if not context.last:
         return None
     record = context.records.get(context.last)
     if record is not None:
-        return _text(record)
+        return record.text
     earlier = max((number for number in context.records if number < context.last), default=None)
-    base = parse(_text(context.records[earlier])) if earlier is not None else blank()
+    base = parse(context.records[earlier].text) if earlier is not None else blank()
     try:
-        with looked_into(context.workspace.database) as connection:
-            lines = [(line.section, line.text) for line in Lineage(connection).standing()]
+        with open_unmigrated(context.workspace.database, "rw") as connection:
+            lines = [(line.section, line.text) for line in Lineage(connection).current_lines()]
     except (sqlite3.Error, DreamdError):  # nothing is mended yet, and this is only a survey
         return render(base)
     here = {(section, block.key) for section, block in base.lines()}
@@ -100,17 +98,13 @@ def _committed(context: RepairContext) -> str | None:
     return render(edited(complete(base), edits)[0])
 
 
-def _text(record: Dream) -> str:
-    return record.after if record.merged is None else record.merged
-
-
-def _legible(found: bytes, wanted: str) -> str | None:
-    """The file as text, when it is one but for a few rows; None: it is none.
+def _readable(found: bytes, wanted: str) -> str | None:
+    """The file as text, if at most a few rows are no UTF-8; else None.
 
     A row that is not UTF-8 is a row of the version with a byte that has changed, else it is in an older encoding.
     """
     rows = found.split(b"\n")
-    bad = [number for number, row in enumerate(rows) if not _is_text(row)]
+    bad = [number for number, row in enumerate(rows) if row.decode(errors="ignore").encode() != row]
     if b"\0" in found or len(bad) > max(1, len(rows) * _FEW):
         return None
     known = wanted.split("\n")
@@ -123,40 +117,32 @@ def _legible(found: bytes, wanted: str) -> str | None:
     return "\n".join(read)
 
 
-def _is_text(row: bytes) -> bool:
-    try:
-        row.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _filled(text: str, wanted: str) -> str:
-    """The text with the sections that it lacks, each with the lines of the version that stand nowhere else."""
+    """The text with the sections that it lacks, each with the version's lines that are nowhere else in the text."""
     document = parse(text)
     lacking = document.missing
-    standing = {block.key for part in document.parts for block in part.lines}
+    present_keys = {block.key for part in document.parts for block in part.lines}
     edits = [
         Edit(section, (), block.text)
         for section, block in parse(wanted).lines()
-        if section in lacking and block.key not in standing
+        if section in lacking and block.key not in present_keys
     ]
     return render(edited(complete(document), edits)[0])
 
 
 def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
-    """The version with the whole lines that only the found file has; and which these are."""
+    """The version with the whole lines that only the file has; and those lines."""
     base, torn = parse(wanted), parse(found.decode("utf-8", "replace").replace("\0", _REPLACED))
-    standing = {block.key for _, block in base.lines()}
+    present_keys = {block.key for _, block in base.lines()}
     blocks = [(section, block) for section, block in torn.lines() if section is not SectionName.POINTERS]
     if blocks and not found.endswith(b"\n"):
         blocks.pop()  # it may go on where the file breaks off
     present = {block.key for _, block in blocks}
-    gone = sorted(standing - present)
+    gone = sorted(present_keys - present)
     new = [
         (section, block.text)
         for section, block in blocks
-        if block.key not in standing
+        if block.key not in present_keys
         and _REPLACED not in block.text
         and block.text.isprintable()
         and not difflib.get_close_matches(block.key, gone, 1, _ALIKE)
@@ -165,7 +151,7 @@ def _with_lines_of(wanted: str, found: bytes) -> tuple[str, Sequence[str]]:
     return render(document), [text for _, text in new]
 
 
-def _replace(context: RepairContext, text: str) -> tuple[str, ...]:
+def _replace(context: RepairContext, text: str) -> None:
     path = context.workspace.document
     if os.path.lexists(path):
         context.aside.keep(path)
@@ -173,21 +159,15 @@ def _replace(context: RepairContext, text: str) -> tuple[str, ...]:
     context.disk.write_atomic(path, text.encode(), mode=0o644)
     if path.stat().st_mode & 0o044 == 0:  # what was kept aside has become its owner's alone, and this copied it
         path.chmod(0o644)
-    return ()
 
 
 def _without_version(context: RepairContext, found: bytes | None, wrong: str) -> Iterator[Job]:
-    """Before the first version: the copy from before the first dream, if there is one; else it is the owner's."""
-    backup = _backup(context.disk, context)
-    if backup is None:
-        return
-    deed = "MEMORY.md.seed-backup takes its place" + (", and what was found is kept aside" if found else "")
-    yield Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(_replace, context, backup))
-
-
-def _backup(disk: Disk, context: RepairContext) -> str | None:
+    """Before the first version: restore the copy from before the first dream, if there is one."""
     try:
-        text = (disk.read_if_there(context.workspace.backup) or b"").decode()
+        backup = (context.disk.read_optional(context.workspace.backup) or b"").decode()
     except (DreamdError, UnicodeDecodeError):
-        return None
-    return text if text.strip() and "\0" not in text else None
+        return
+    if not backup.strip() or "\0" in backup:
+        return
+    action = "MEMORY.md.seed-backup takes its place" + (", and what was found is kept aside" if found else "")
+    yield Job("MEMORY.md", f"MEMORY.md {wrong}", action, partial(_replace, context, backup))

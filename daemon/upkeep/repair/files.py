@@ -17,7 +17,7 @@ _TEMPORARY = ".*.dreamd-tmp"
 
 
 def links(workspace: Workspace) -> Iterator[Finding]:
-    """Symbolic links where files of ours should be: they are said, and neither followed nor removed."""
+    """Find symbolic links in place of dreamd's files: they are reported, and neither followed nor removed."""
     found = [path for path in _ours(workspace) if path.is_symlink()]
     others = (workspace.document, workspace.scratch, workspace.scratch.parent)
     found += [path for path in others if path.is_symlink() and not _is_inside(path, workspace)]
@@ -33,7 +33,7 @@ def _is_inside(path: Path, workspace: Workspace) -> bool:
 
 
 def files(context: RepairContext) -> Iterator[Job]:
-    """Folders that are missing or none, permissions, and what killed writers left."""
+    """Find missing folders, wrong permissions, and leftovers of killed writers."""
     workspace = context.workspace
     for folder in folders(workspace):
         if os.path.islink(folder):  # noqa: PTH114 - Path.is_symlink may raise here
@@ -41,14 +41,14 @@ def files(context: RepairContext) -> Iterator[Job]:
         if not os.path.lexists(folder):
             yield Job("folders", f"{folder} is missing", "it is made again", partial(_make, context, folder))
         elif not folder.is_dir():
-            deed = "it is kept aside, and the folder is made"
-            yield Job("folders", f"{folder} is no folder", deed, partial(_make, context, folder))
+            action = "it is kept aside, and the folder is made"
+            yield Job("folders", f"{folder} is no folder", action, partial(_make, context, folder))
     yield from permissions(workspace)
     yield from _leftovers(context)
 
 
 def permissions(workspace: Workspace) -> Iterator[Job]:
-    """What this user cannot read or write of its own, and a state folder that others can enter."""
+    """Find files that their owner cannot read or write, and a state folder that others can enter."""
     state = workspace.state
     is_open = bool(stat.S_IMODE(state.stat().st_mode) & 0o077)
     if is_open or _lacks(state, 0o700):
@@ -69,7 +69,7 @@ def permissions(workspace: Workspace) -> Iterator[Job]:
 
 
 def owners(workspace: Workspace) -> Iterator[Finding]:
-    """Files of ours that belong to somebody else: only that user, or root, can give them back."""
+    """Find files of dreamd's that belong to another user: only that user, or root, can give them back."""
     owner = workspace.root.stat().st_uid
     strange = [path for path in (workspace.state, *_ours(workspace)) if path.lstat().st_uid != owner]
     if strange:
@@ -79,7 +79,7 @@ def owners(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _ours(workspace: Workspace) -> Iterator[Path]:
-    """What is in the state folder: what ChromaDB has in its own and what was kept aside left out."""
+    """The files of dreamd's in the state folder, without ChromaDB's files and what was kept aside."""
     folders_of_ours = (
         workspace.state,
         workspace.history,
@@ -100,17 +100,20 @@ def _lacks(path: Path, wanted: int) -> bool:
     return stat.S_IMODE(path.lstat().st_mode) & wanted != wanted
 
 
-def _set_mode(path: Path, mode: int) -> tuple[str, ...]:
+def _set_mode(path: Path, mode: int) -> None:
     with storage_errors(path):
         path.chmod(mode)
-    return ()
 
 
-def _make(context: RepairContext, folder: Path) -> tuple[str, ...]:
+def _make(context: RepairContext, folder: Path) -> None:
     if os.path.lexists(folder):
         context.aside.move(folder)
     context.disk.make_folder(folder)
-    return ()
+
+
+def _remove(context: RepairContext, paths: list[Path]) -> None:
+    for path in paths:
+        context.disk.remove(path)
 
 
 def _leftovers(context: RepairContext) -> Iterator[Job]:
@@ -122,9 +125,5 @@ def _leftovers(context: RepairContext) -> Iterator[Job]:
         left = [path for path in folder.glob(_TEMPORARY) if path.lstat().st_mtime < before]
         if left:
             what = f"{len(left)} files that killed processes left in {folder}"
-
-            def remove(folder: Path = folder) -> tuple[str, ...]:
-                context.disk.remove_leftovers(folder, before)
-                return ()
-
-            yield Job("leftovers", what, "they are removed: nobody was told that they are written", remove)
+            action = "they are removed: nobody was told that they are written"
+            yield Job("leftovers", what, action, partial(_remove, context, left))

@@ -12,7 +12,7 @@ from state.codec import decode
 from state.crystals.crystal import Crystal
 from state.document.markdown import is_stamp
 from state.dream import Dream, decode_record
-from state.errors import DocumentError, DreamdError, StorageError
+from state.errors import DreamdError, StorageError
 
 _RECORD = re.compile(r"(\d{6,})\.json")
 _CRYSTAL = re.compile(r'\{\s*"text"\s*:')
@@ -21,7 +21,7 @@ _MERGING = re.compile(r"(\d{6,})\.merging")
 
 
 def read_records(context: RepairContext) -> None:
-    """Read every record of the journal."""
+    """Read every record of the journal into the context."""
     folder = context.workspace.history
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         match = _RECORD.fullmatch(path.name)
@@ -55,15 +55,15 @@ def crystals_in(content: bytes) -> list[Crystal]:
 
 
 def is_under_way(context: RepairContext, number: int) -> bool:
-    """Whether the commit of this version, of which state.db knows nothing any more, is to be finished.
+    """Whether the commit of this version, which state.db does not have, is to be finished.
 
-    It is done when MEMORY.md is its version, or what somebody made of that.
+    It is done when MEMORY.md is its version, or derived from it.
     """
     if displaced(context).exists() or merging(context, number).exists():
         return True
     record = context.records[number]
     try:
-        text = (context.disk.read_if_there(context.workspace.document) or b"").decode(errors="replace")
+        text = (context.disk.read_optional(context.workspace.document) or b"").decode(errors="replace")
     except DreamdError:
         return False
     stamp = next((row for row in record.after.splitlines() if is_stamp(row)), None)
@@ -71,36 +71,35 @@ def is_under_way(context: RepairContext, number: int) -> bool:
 
 
 def displaced(context: RepairContext) -> Path:
-    """What a swap of MEMORY.md took out and nobody has dealt with."""
+    """The path of a text that a swap of MEMORY.md displaced and no commit has settled."""
     document = context.workspace.document
     return document.with_name(f".{document.name}.displaced")
 
 
 def merging(context: RepairContext, number: int) -> Path:
-    """The record that becomes a version's once MEMORY.md has its text."""
+    """The path of the record that becomes a version's once MEMORY.md has its text."""
     return context.workspace.history / f"{number:06d}.merging"
 
 
 def unreadable_records(context: RepairContext) -> Iterator[Job]:
-    """Records that cannot be read are kept aside, and what they held is said."""
+    """Find records that cannot be read; they are kept aside."""
     for number, why in sorted(context.unreadable.items()):
         path = context.workspace.history / f"{number:06d}.json"
         if number > context.last:
-            deed = "it is kept aside; its notes and crystals are input for the next dream again"
+            action = "it is kept aside; its notes and crystals are input for the next dream again"
         else:
-            deed = f"it is kept aside; version {number} cannot be shown or restored any more, its lines are there"
-        yield Job("history", why, deed, partial(_set_aside, context, path, number))
+            action = f"it is kept aside; version {number} cannot be shown or restored any more, its lines are there"
+        yield Job("history", why, action, partial(_set_aside, context, path, number))
     yield from _unsettled(context)
 
 
-def _set_aside(context: RepairContext, path: Path, number: int) -> tuple[str, ...]:
+def _set_aside(context: RepairContext, path: Path, number: int) -> None:
     context.aside.move(path)
     context.unreadable.pop(number)
-    return ()
 
 
 def _unsettled(context: RepairContext) -> Iterator[Job]:
-    """What interrupted commits left that no commit will take up."""
+    """Find files of interrupted commits that no commit will finish."""
     workspace = context.workspace
     next_number = context.last + 1
     for path in sorted(workspace.history.iterdir()) if workspace.history.is_dir() else ():
@@ -108,48 +107,25 @@ def _unsettled(context: RepairContext) -> Iterator[Job]:
         if match is None:
             continue
         number = int(match[1])
-        legible = True
-        try:
-            _read(context, path, number)
-        except DreamdError:
-            legible = False
-        if number != next_number or number not in context.records or not legible:
+        record = None
+        with suppress(DreamdError):
+            record = _read(context, path, number)
+        if number != next_number or number not in context.records or record is None:
             what = f"{path} was left by a commit that was interrupted, and no commit takes it up"
-            yield Job("history", what, "it is kept aside", partial(_move, context, path))
+            yield Job("history", what, "it is kept aside", partial(context.aside.move, path))
     path = displaced(context)
     if not path.exists():
         return
-    is_text = True
-    content = context.disk.read_if_there(path) or b""
-    try:
-        _as_text(content)
-    except DocumentError:
-        is_text = False
+    content = context.disk.read_optional(path) or b""
+    text = content.decode(errors="replace")
+    is_text = text.encode() == content and "\0" not in text
     if next_number in context.records and is_text:
         return  # the commit that left it is finished as the workspace is opened
     known = {record.before for record in context.every} | {record.after for record in context.every}
     known |= {record.merged or "" for record in context.every}
-    known |= {(context.disk.read_if_there(workspace.document) or b"").decode(errors="replace")}
+    known |= {(context.disk.read_optional(workspace.document) or b"").decode(errors="replace")}
     what = f"{path} was left by a commit that is done"
-    if is_text and content.decode() in known:
-        yield Job("history", what, "it is removed: its text is in the history", partial(_remove, context, path))
+    if is_text and text in known:
+        yield Job("history", what, "it is removed: its text is in the history", partial(context.disk.remove, path))
     else:
-        yield Job("history", what, "it is kept aside: it may hold a save of yours", partial(_move, context, path))
-
-
-def _as_text(content: bytes) -> str:
-    with suppress(UnicodeDecodeError):
-        text = content.decode()
-        if "\0" not in text:
-            return text
-    raise DocumentError("it is no text")
-
-
-def _move(context: RepairContext, path: Path) -> tuple[str, ...]:
-    context.aside.move(path)
-    return ()
-
-
-def _remove(context: RepairContext, path: Path) -> tuple[str, ...]:
-    context.disk.remove(path)
-    return ()
+        yield Job("history", what, "it is kept aside: it may hold a save of yours", partial(context.aside.move, path))

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from state.errors import DreamdError
 from state.stores.crystals import full_text
 from state.stores.database.connection import require_plain
 from state.stores.disk.syscalls import storage_errors
+from state.stores.erasing.files import empty_folder
 from state.stores.sessions.cold_archive import ColdArchive
 from state.stores.vectors.chroma import is_whole
 
@@ -28,16 +29,16 @@ _CHECKPOINTS = ("dreams.db", "dreams.db-wal", "dreams.db-shm", "dreams.db-journa
 
 
 def checkpoints(context: RepairContext) -> Iterator[Job]:
-    """The checkpoints of dreams under way: what is damaged there costs at most an answer that is paid again."""
+    """Find damaged checkpoints: to lose one costs at most an answer that is paid for again."""
     path = context.workspace.checkpoints / _CHECKPOINTS[0]
     if not os.path.lexists(path) or path.is_symlink() or (wrong := _wrong(path)) is None:
         return
-    deed = "they are thrown away; a dream that was interrupted begins anew"
-    yield Job("checkpoints", f"{path}: {wrong}", deed, partial(_throw_away, context))
+    action = "they are thrown away; a dream that was interrupted begins anew"
+    yield Job("checkpoints", f"{path}: {wrong}", action, partial(_throw_away, context))
 
 
 def _wrong(path: Path) -> str | None:
-    """What SQLite says of a copy: opening the database itself would write its log into it."""
+    """What is wrong with a copy of the database: to open the database itself would write its log into it."""
     try:
         require_plain(path)
         with TemporaryDirectory() as folder, storage_errors(path):
@@ -51,18 +52,17 @@ def _wrong(path: Path) -> str | None:
     return None if result == "ok" else str(result)
 
 
-def _throw_away(context: RepairContext) -> tuple[str, ...]:
+def _throw_away(context: RepairContext) -> None:
     for name in _CHECKPOINTS:
         path = context.workspace.checkpoints / name
         if path.is_dir():
             context.aside.move(path)
         elif os.path.lexists(path):
             context.disk.remove(path)
-    return ()
 
 
 def vector_folder(context: RepairContext) -> Iterator[Job]:
-    """ChromaDB's folder, before anybody opens it: it is thrown away unless its files are the sealed ones."""
+    """Find a vector index whose files are not the sealed ones, before it is opened; it is thrown away."""
     workspace = context.workspace
     folder = workspace.crystals
     if not folder.is_dir() or folder.is_symlink() or not any(folder.iterdir()):
@@ -76,37 +76,30 @@ def vector_folder(context: RepairContext) -> Iterator[Job]:
     yield Job("vector index", wrong, "it is thrown away and built anew from state.db", partial(_empty, context))
 
 
-def _empty(context: RepairContext) -> tuple[str, ...]:
-    folder = context.workspace.crystals
+def _empty(context: RepairContext) -> None:
     context.emptied = True
-    with storage_errors(folder):
-        for entry in folder.iterdir():
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-    return ()
+    empty_folder(context.disk, context.workspace.crystals)
 
 
 def indexes(context: RepairContext, store: Store) -> Iterator[Job]:
-    """Both full-text indexes, what was forgotten of transcripts, vectors, ChromaDB; in a workspace that is open."""
+    """Find torn full-text indexes, unread transcripts, missing vectors and a torn vector index, in open stores."""
     connection = store.crystals.connection
     if full_text.is_torn(connection):
-        yield Job("word index", "the word index is torn", "it is built anew", partial(_again, connection))
-    if _is_torn(connection, "cold_words"):
-        deed = "it is built anew"
-        yield Job("word index", "the word index of the cold archive is torn", deed, _cold(connection))
+        yield Job("word index", "the word index is torn", "it is built anew", partial(full_text.rebuild, connection))
+    if full_text.is_torn(connection, "cold_words"):
+        again = ColdArchive(connection).rebuild
+        yield Job("word index", "the word index of the cold archive is torn", "it is built anew", again)
     yield from _transcripts(store, context)
     yield from own_answers(store)
     waiting, _ = store.crystals.vectors.waiting()
     if waiting and context.rebuilt and store.embedder() is not None:
-        deed = "they are embedded anew"
-        yield Job("embeddings", f"{waiting:,} crystals have no vector", deed, partial(_embed, store))
+        action = "they are embedded anew"
+        yield Job("embeddings", f"{waiting:,} crystals have no vector", action, partial(_embed, store))
     yield from _vector_index(store, context)
 
 
 def _vector_index(store: Store, context: RepairContext) -> Iterator[Job]:
-    """Opening it probes it; one that is not whole is built anew by that."""
+    """Open the vector index, which rebuilds one that is not whole."""
     if not store.crystals.vectors.vector_count():
         return
     known = set(store.notices)
@@ -114,36 +107,13 @@ def _vector_index(store: Store, context: RepairContext) -> Iterator[Job]:
     try:
         store.index()
     except DreamdError as error:
-        yield Job("vector index", str(error), "run 'dreamd doctor --repair' again", lambda: ())
+        yield Job("vector index", str(error), "run 'dreamd doctor --repair' again", lambda: None)
         return
     for notice in [notice for notice in store.notices if notice not in known]:
-        yield Job("vector index", notice, "it was built anew from state.db", lambda: ())
+        yield Job("vector index", notice, "it was built anew from state.db", lambda: None)
     if not had and not context.emptied:
         count = store.crystals.vectors.vector_count()
-        yield Job("vector index", "there was none", f"it was built of {count:,} vectors", lambda: ())
-
-
-def _again(connection: sqlite3.Connection) -> tuple[str, ...]:
-    full_text.rebuild(connection)
-    return ()
-
-
-def _cold(connection: sqlite3.Connection) -> Callable[[], tuple[str, ...]]:
-    def rebuild() -> tuple[str, ...]:
-        ColdArchive(connection).rebuild()
-        return ()
-
-    return rebuild
-
-
-def _is_torn(connection: sqlite3.Connection, index: str) -> bool:
-    try:
-        connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
-            return True
-        raise
-    return False
+        yield Job("vector index", "there was none", f"it was built of {count:,} vectors", lambda: None)
 
 
 def _embed(store: Store) -> tuple[str, ...]:
@@ -151,7 +121,7 @@ def _embed(store: Store) -> tuple[str, ...]:
 
 
 def _transcripts(store: Store, context: RepairContext) -> Iterator[Job]:
-    """Every transcript that is still there is read from its beginning: what is known already stays as it is.
+    """Read the existing transcripts from their beginnings; crystals that are known stay as they are.
 
     state.db names them, and may not be this machine's: outside the workspace only what the owner names is opened.
     """

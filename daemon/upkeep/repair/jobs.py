@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One thing that is wrong, and what is done about it. `do` says what came of it, line by line."""
+    """A fault, and what is done about it. `do` returns the results to show, if any, line by line."""
 
     about: str
     wrong: str
-    deed: str
-    do: Callable[[], tuple[str, ...]]
+    action: str
+    do: Callable[[], tuple[str, ...] | None]
 
 
 @dataclass(slots=True)
 class RepairContext:
-    """What the jobs of one repair work with. `check` raises when this process owns the workspace no more.
+    """The context of the jobs of one repair. `check` raises when this process no longer owns the workspace.
 
     `records` are the journal's that can be read, `unreadable` says of the others why not; `pieces` are crystals that
     these still show. `last` is the last version that is done. state.db was `rebuilt`, transcripts are to be

@@ -15,16 +15,16 @@ from state.errors import DreamdError
 from state.stores.disk.disk import LONGEST_LOG, Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments
+from state.stores.history.segments import Segments, changed_rows, write_all
 
 
 def notes(context: RepairContext) -> Iterator[Job]:
-    """The files of notes that no dream has consumed; one that is no file is kept aside."""
+    """Find NUL bytes in pending notes; a scratch.md that is no file is kept aside."""
     workspace = context.workspace
     scratch = workspace.scratch
     if os.path.lexists(scratch) and not scratch.is_file() and not scratch.is_symlink():
-        deed = "it is kept aside; the next note makes the file"
-        yield Job("notes", f"{scratch} is no file", deed, partial(_move, context, scratch))
+        action = "it is kept aside; the next note makes the file"
+        yield Job("notes", f"{scratch} is no file", action, partial(context.aside.move, scratch))
     try:
         pending = Segments(workspace, context.disk).pending_files()
     except DreamdError:
@@ -32,58 +32,45 @@ def notes(context: RepairContext) -> Iterator[Job]:
     for file in pending:
         if file.path.is_symlink() or not file.path.is_file():
             continue
-        bad = list(_bad_rows(context.disk.read_bytes(file.path, LONGEST_LOG), file.start))
+        bad = _bad_rows(context.disk.read_bytes(file.path, LONGEST_LOG), file.start)
         if bad:
             what = f"{file.path}: {len(bad)} rows hold NUL bytes"
-            deed = "a copy is kept aside; the NUL bytes are taken out"
-            yield Job("notes", what, deed, partial(_blank, context, file.path, file.start))
+            action = "a copy is kept aside; the NUL bytes are taken out"
+            yield Job("notes", what, action, partial(_blank, context, file.path, file.start))
 
 
 def misencoded(workspace: Workspace) -> Iterator[Finding]:
-    """Rows in another encoding: they are read, and are the writer's to mend."""
+    """Find rows in another encoding: they are read, and their writer is to mend them."""
     try:
         pending = Segments(workspace).pending_files()
     except DreamdError as error:
         yield Finding("notes", Level.PROBLEM, error.what, error.advice)
         return
     for file in pending:
-        content = (Disk(workspace.root).read_if_there(file.path, LONGEST_LOG) or b"")[file.start :]
+        content = (Disk(workspace.root).read_optional(file.path, LONGEST_LOG) or b"")[file.start :]
         rows = [row for row in content.split(b"\n") if row and row.decode("utf-8", "ignore").encode() != row]
         if rows:
             what = f"{file.path}: {len(rows)} rows are not UTF-8; they are read, and what is none shows as \\xe9"
             yield Finding("notes", Level.WARNING, what, "write notes in UTF-8")
 
 
-def _bad_rows(content: bytes, start: int) -> Iterator[tuple[int, bytes]]:
-    """The rows that are to be changed, from `start` on: where, and what they are to be."""
-    at = 0
-    for row in content.split(b"\n"):
-        if at >= start and (new := _cleaned(row)) != row:
-            yield at, new
-        at += len(row) + 1
+def _bad_rows(content: bytes, start: int) -> list[tuple[int, bytes]]:
+    """The rows with NULs from `start` on, as (place, new row), each as long as before.
+
+    Other bytes that are no UTF-8 are text in another encoding, and stay.
+    """
+    rows = (row.replace(b"\0", b"").ljust(len(row)) for row in content.split(b"\n"))
+    return [(at, row) for at, row in changed_rows(content, b"\n".join(rows)) if at >= start]
 
 
-def _cleaned(row: bytes) -> bytes:
-    """The row in as many bytes without NULs; what is no UTF-8 otherwise is text in another encoding, and is read."""
-    return row.replace(b"\0", b"").ljust(len(row))
-
-
-def _blank(context: RepairContext, path: Path, start: int) -> tuple[str, ...]:
-    content = context.disk.read_bytes(path, LONGEST_LOG)
+def _blank(context: RepairContext, path: Path, start: int) -> None:
+    content, disk = context.disk.read_bytes(path, LONGEST_LOG), context.disk
     context.aside.keep_content(path, content)
     with storage_errors(path):
-        fd = context.disk.system.open(context.disk.target(path), os.O_WRONLY)
+        fd = disk.system.open(disk.target(path), os.O_WRONLY)
         try:
             for at, row in _bad_rows(content, start):
-                written = 0
-                while written < len(row):
-                    written += context.disk.system.pwrite(fd, row[written:], at + written)
-            context.disk.system.fsync(fd)
+                write_all(disk, fd, row, at)
+            disk.system.fsync(fd)
         finally:
             os.close(fd)
-    return ()
-
-
-def _move(context: RepairContext, path: Path) -> tuple[str, ...]:
-    context.aside.move(path)
-    return ()

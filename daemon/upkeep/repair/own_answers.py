@@ -21,7 +21,7 @@ _POINTED = "SELECT crystal FROM pointers UNION SELECT crystal FROM lines"
 
 
 def own_answers(store: Store) -> Iterator[Job]:
-    """Crystals of transcripts that are calls of dreamd's or its answers; what MEMORY.md points at stays."""
+    """Find crystals that are calls of dreamd's or its answers; those that MEMORY.md refers to stay."""
     found = _found(store.crystals.connection)
     if found:
         what = f"{len(found):,} crystals are dreamd's own answers, read back from transcripts"

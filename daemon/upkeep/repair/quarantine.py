@@ -24,21 +24,21 @@ class Quarantine:
     _folder: Path | None = None
 
     def move(self, path: Path) -> None:
-        """Take the file or folder away; a crash leaves it in one of the two places."""
+        """Move the file or folder into quarantine; a crash leaves it in one of the two places."""
         target = self._place(path)
         self.disk.rename(path, target)
         if not target.is_symlink():
             target.chmod(0o700 if target.is_dir() else 0o600)
 
     def keep(self, path: Path) -> None:
-        """Keep the file as it is now, also after something else has its name; a folder is taken away."""
+        """Give the file a second name in quarantine; a folder is moved there."""
         if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir may raise here
             self.move(path)
         else:
             name_again(self.disk, path, self._place(path))
 
     def keep_content(self, path: Path, content: bytes) -> None:
-        """Keep a copy of what stands in a file that will be changed where it stands."""
+        """Keep a copy of a file that will be changed in place."""
         self.disk.write_new(self._place(path), content)
 
     @property
@@ -47,7 +47,7 @@ class Quarantine:
         return str(self._folder.relative_to(self.workspace.root)) if self._folder is not None else ""
 
     def _place(self, path: Path) -> Path:
-        """A free place for what is there now, in a folder that is there."""
+        """A free path for this file in quarantine; its folder is created."""
         if self._folder is None:
             self._folder = self._made()
         inside = path.relative_to(self.workspace.root)

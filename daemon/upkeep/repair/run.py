@@ -30,7 +30,7 @@ from state.stores.disk.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """One thing that was wrong, what was (or would be) done about it, and what came of that."""
+    """A fault, what was (or would be) done about it, and the results."""
 
     about: str
     wrong: str
@@ -40,7 +40,7 @@ class RepairResult:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair has done. `left` is what is still wrong; what was replaced is `kept` in the folder `aside`."""
+    """The result of a repair. `left` is what is still wrong; replaced files are `kept` in the folder `aside`."""
 
     mends: tuple[RepairResult, ...] = ()
     left: tuple[Finding, ...] = ()
@@ -55,8 +55,8 @@ class _Report:
     mends: list[RepairResult] = field(default_factory=list)
 
     def done(self, job: Job, results: tuple[str, ...] = ()) -> None:
-        self.mends.append(RepairResult(job.about, job.wrong, job.deed, results))
-        self.on_step(Step(job.about, f"{job.wrong}: {job.deed}"))
+        self.mends.append(RepairResult(job.about, job.wrong, job.action, results))
+        self.on_step(Step(job.about, f"{job.wrong}: {job.action}"))
 
 
 def repair(
@@ -76,7 +76,7 @@ def repair(
     left = [*links(workspace), *owners(workspace)]
     for job in _jobs(context):
         check()
-        report.done(job, job.do())
+        report.done(job, job.do() or ())
     left += misencoded(workspace)
     if workspace.database.is_symlink():
         left.append(Finding("stores", Level.WARNING, "not looked into: state.db is a link"))
@@ -103,7 +103,7 @@ def _repairing(
 
 
 def _jobs(context: RepairContext) -> Iterator[Job]:
-    """What is to be done before the stores are opened, each job found when those before it are done."""
+    """The jobs before the stores are opened, each found when those before it are done."""
     yield from files(context)
     read_records(context)
     yield from database(context)
@@ -115,7 +115,7 @@ def _jobs(context: RepairContext) -> Iterator[Job]:
 
 
 def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
-    """Open the stores, finish what was interrupted, mend the indexes; yields what is still wrong then."""
+    """Open the stores, finish interrupted commits, repair the indexes; yields what is still wrong."""
     with _opened(context) as store:
         try:
             recover(store)
@@ -127,7 +127,7 @@ def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
         store.notices.clear()
         for job in indexes(context, store):
             context.check()
-            report.done(job, job.do())
+            report.done(job, job.do() or ())
         store.notices.clear()
         for finding in check_stores(store):
             if finding.level is Level.PROBLEM or (finding.level is Level.WARNING and finding.about == "history"):
@@ -136,8 +136,8 @@ def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
 
 @contextmanager
 def _opened(context: RepairContext) -> Iterator[Store]:
-    indexing = Indexing(context.workspace, context.check)
-    with closing(indexing):
-        store = open_owned(context.workspace, context.config, context.check, context.embedding, indexing)
-        with closing(store):
-            yield store
+    with (
+        closing(Indexing(context.workspace, context.check)) as indexing,
+        closing(open_owned(context.workspace, context.config, context.check, context.embedding, indexing)) as store,
+    ):
+        yield store

@@ -1,1 +1,1 @@
-"""Archives of a workspace: written for a backup, read from anybody, with nothing believed unchecked."""
+"""Archives of a workspace: written for a backup, and read with every part checked, whoever made them."""

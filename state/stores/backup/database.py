@@ -1,25 +1,29 @@
-"""Database backup: copies the rows of state.db, checked, into a database that this program has made.
+"""Database backup: copies state.db into an archive, and out of one that anybody may have made.
 
-Both ways are the same: the rows of the tables that the schema knows go, one by one and checked, into a fresh
-database. So an archive of an imported workspace is the archive that it came from, no free page carries what was
-deleted, and of a hostile database nothing but rows gets in: its schema must be, to the letter, the one of its version
-(no trigger, view, index or generated column of its own), and its rows such as dreamd can read and has written. Of the
-machine that it comes from it says nothing here: which files outside the workspace were read there is left out.
-Full-text indexes are built anew.
+What goes into an archive is a copy of the file without free pages; its full-text indexes are empty. Of what comes out
+of one, or out of a workspace that somebody else made, nothing but rows is taken, into a database that this program
+has made: the schema must be that of its version (no trigger, view, index or generated column of its own), and every
+row one that dreamd can read. Which files outside the workspace were read is left out. Full-text indexes are built
+anew.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
 from state.errors import DreamdError, StorageError
 from state.stores.backup.manifest import MAX_WHOLE_BYTES, ArchiveError, is_inside, plainly
-from state.stores.database.columns import Kind, kind_of
-from state.stores.database.connection import SCHEMA_VERSION, explained, make_schema, open_database, require_plain
+from state.stores.database.columns import tables_of
+from state.stores.database.connection import (
+    SCHEMA_VERSION,
+    explained,
+    make_schema,
+    open_database,
+    require_plain,
+    unlike_schema,
+)
 from state.stores.disk.disk import opened
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
@@ -28,23 +32,15 @@ _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
 # Not the database's fault.
 _OF_THE_DISK = ("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")
-_KINDS: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (float, int), "BLOB": (bytes,)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table of the schema: its columns with their types, in the order of its rows' key."""
-
-    name: str
-    columns: tuple[tuple[str, str], ...]
-    key: tuple[str, ...]
+_FULL_TEXT = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%USING fts5 (%'"
+_Wrong = Callable[[str], DreamdError]
 
 
 def snapshot(database: Path, target: Path) -> int:
-    """Write the rows that state.db has at this moment into a new database, for an archive; the version of its schema.
+    """Copy state.db, as it is at this moment, into a new file for an archive; returns the version of its schema.
 
-    Others may write meanwhile. `target` is one file when this returns, not synced. Raises DreamdError, also while
-    something is being forgotten: it would be in the archive, for good.
+    Others may write meanwhile. `target` is one file when this returns, not synced, and holds nothing that was
+    deleted. Raises DreamdError, also while something is being forgotten: it would be in the archive, for good.
     """
 
     def wrong(what: str) -> DreamdError:
@@ -52,15 +48,19 @@ def snapshot(database: Path, target: Path) -> int:
             f"{database}: {plainly(what)}", "a backup of that could not be imported, run 'dreamd doctor'"
         )
 
-    with _reading(database, "mode=ro", wrong) as source, _making(target) as made:
-        source.execute("BEGIN")
-        version = _version(source, wrong)
-        make_schema(made, version)
-        _copy(source, made, wrong)
-        if is_unfinished(made):
-            raise StorageError(f"{database}: {UNFINISHED}, so an archive would hold it", f"{ADVICE}, and export then")
-        _require_sound(made, wrong)
-        _require_readable(made, wrong)
+    with _reading(database, "mode=ro", wrong) as source:
+        source.execute("VACUUM INTO ?", (str(target),))
+        with _making(target) as made:
+            version = _version(made, wrong)
+            _each_full_text(made, "delete-all")
+            # Without the deleted words in the indexes, and without a count of changes to the schema.
+            made.execute("PRAGMA schema_version = 1")
+            made.execute("VACUUM")
+            if is_unfinished(made):
+                raise StorageError(
+                    f"{database}: {UNFINISHED}, so an archive would hold it", f"{ADVICE}, and export then"
+                )
+            _require_sound(made, wrong)
     return version
 
 
@@ -79,14 +79,13 @@ def take_over(database: Path, target: Path) -> int:
 
     _rebuild(database, "mode=ro", target, None, wrong)
     with closing(open_database(target)) as made:
-        _require_readable(made, wrong)
         return _leave_foreign(made)
 
 
 def open_untrusted(database: Path) -> sqlite3.Connection:
     """The state.db of a workspace that somebody else made, for reading: nothing is written, not even beside it.
 
-    What stands in its log alone is not seen. Without a file it is empty. Raises StorageError unless its tables are
+    Rows that are in its log alone are not seen. Without a file it is empty. Raises StorageError unless its tables are
     the very ones that this dreamd makes.
     """
 
@@ -94,11 +93,11 @@ def open_untrusted(database: Path) -> sqlite3.Connection:
         return StorageError(f"{database}: {plainly(what)}, so nothing of it is read")
 
     require_plain(database)
-    there = database.exists() and database.stat().st_size > 0
-    uri = f"file:{quote(str(database.absolute()))}?mode=ro&immutable=1" if there else ":memory:"
-    connection = sqlite3.connect(uri, uri=there, isolation_level=None, check_same_thread=False)
+    exists = database.exists() and database.stat().st_size > 0
+    uri = f"file:{quote(str(database.absolute()))}?mode=ro&immutable=1" if exists else ":memory:"
+    connection = sqlite3.connect(uri, uri=exists, isolation_level=None, check_same_thread=False)
     try:
-        if not there:
+        if not exists:
             make_schema(connection, SCHEMA_VERSION)
         _distrust(connection)
         _version(connection, wrong)
@@ -128,30 +127,29 @@ def rebuilt(incoming: Path, target: Path, wanted: int) -> int:
     with closing(open_database(target)) as made:
         if is_unfinished(made):
             raise wrong(f"{UNFINISHED} where it comes from")
-        _require_readable(made, wrong)
         return _leave_foreign(made)
 
 
-def _rebuild(
-    database: Path, mode: str, target: Path, wanted: int | None, wrong: Callable[[str], DreamdError]
-) -> None:
+def _rebuild(database: Path, mode: str, target: Path, wanted: int | None, wrong: _Wrong) -> None:
     """Copy every row into a new database of the same schema, which is `wanted` unless that is None."""
     with _reading(database, mode, wrong) as source:
+        _distrust(source)
         version = _version(source, wrong)
         if wanted not in (None, version):
             raise wrong(f"it has schema {version}, and the manifest says {wanted}")
         _require_schema(source, version, wrong)
-        _require_sound(source, wrong)
+        for (result,) in source.execute("PRAGMA quick_check(1)"):
+            if result != "ok":
+                raise wrong(f"damaged: {result}")
         with _making(target) as made:
             make_schema(made, version)
             _copy(source, made, wrong)
             _require_sound(made, wrong)
-            for index in _full_text(made):
-                made.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
+            _each_full_text(made, "rebuild")
 
 
-def _require_form(path: Path, wrong: Callable[[str], DreamdError]) -> None:
-    """One whole file in SQLite's format, which has no journal of any kind beside it."""
+def _require_form(path: Path, wrong: _Wrong) -> None:
+    """Return if this is one whole file in SQLite's format that needs no journal beside it."""
     with opened(path) as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -165,13 +163,12 @@ def _require_form(path: Path, wrong: Callable[[str], DreamdError]) -> None:
 
 
 @contextmanager
-def _reading(path: Path, mode: str, wrong: Callable[[str], DreamdError]) -> Iterator[sqlite3.Connection]:
-    """A database to be read and not to be trusted."""
+def _reading(path: Path, mode: str, wrong: _Wrong) -> Iterator[sqlite3.Connection]:
+    """A connection to a database; errors of SQLite's that are the database's fault are `wrong`."""
     require_plain(path)
     try:
         uri = f"file:{quote(str(path.absolute()))}?{mode}"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
-            _distrust(connection)
             yield connection
     except UnicodeDecodeError as error:
         raise wrong("a text in it is not UTF-8") from error
@@ -182,7 +179,7 @@ def _reading(path: Path, mode: str, wrong: Callable[[str], DreamdError]) -> Iter
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
-    """Let nothing that stands in the file do more than be read."""
+    """Restrict the connection, so that nothing in the file can do more than be read."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_WHOLE_BYTES)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 1)
@@ -192,14 +189,14 @@ def _distrust(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _making(path: Path) -> Iterator[sqlite3.Connection]:
-    """A new database in one file, which is thrown away when anything goes wrong: no journal, no syncing."""
+    """Open a new database in one file without journal or syncing: the caller deletes it after an error."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
         yield connection
 
 
-def _version(connection: sqlite3.Connection, wrong: Callable[[str], DreamdError]) -> int:
+def _version(connection: sqlite3.Connection, wrong: _Wrong) -> int:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > SCHEMA_VERSION:
         raise wrong(f"it has schema {version}, and this dreamd knows {SCHEMA_VERSION}")
@@ -208,29 +205,13 @@ def _version(connection: sqlite3.Connection, wrong: Callable[[str], DreamdError]
     return version
 
 
-def _require_schema(source: sqlite3.Connection, version: int, wrong: Callable[[str], DreamdError]) -> None:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        make_schema(fresh, version)
-        if _schema(source) != _schema(fresh):
-            raise wrong(f"its tables are not those of schema {version}")
+def _require_schema(source: sqlite3.Connection, version: int, wrong: _Wrong) -> None:
+    if unlike_schema(source, version):
+        raise wrong(f"its tables are not those of schema {version}")
 
 
-def _schema(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
-    rows = connection.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master LIMIT 1000")
-    return sorted(rows.fetchall())
-
-
-def _require_sound(connection: sqlite3.Connection, wrong: Callable[[str], DreamdError]) -> None:
-    for (said,) in connection.execute("PRAGMA quick_check(1)"):
-        if said != "ok":
-            raise wrong(f"damaged: {said}")
-    lost = connection.execute("PRAGMA foreign_key_check").fetchone()
-    if lost is not None:
-        raise wrong(f"a row of {lost[0]} belongs to one of {lost[2]} that is not there")
-
-
-def _require_readable(connection: sqlite3.Connection, wrong: Callable[[str], DreamdError]) -> None:
-    """Every row of this database, which has the current schema, is one that dreamd can read."""
+def _require_sound(connection: sqlite3.Connection, wrong: _Wrong) -> None:
+    """Return if every page of this database is in order, and every row one that dreamd can read."""
     connection.row_factory = sqlite3.Row
     for fault in faults(connection):
         raise wrong(fault)
@@ -244,60 +225,20 @@ def _leave_foreign(made: sqlite3.Connection) -> int:
     return len(foreign)
 
 
-def _copy(source: sqlite3.Connection, made: sqlite3.Connection, wrong: Callable[[str], DreamdError]) -> None:
-    """Every row of every table, in the order of its key: the same rows make the same file."""
+def _copy(source: sqlite3.Connection, made: sqlite3.Connection, wrong: _Wrong) -> None:
+    """Every row of every table."""
     made.execute("BEGIN")
-    for table in _tables(made):
-        columns = ", ".join(name for name, _ in table.columns)
-        rows = source.execute(f"SELECT {columns} FROM {table.name} ORDER BY {', '.join(table.key)}")
-        places = ", ".join("?" * len(table.columns))
+    for table in tables_of(made).values():
+        columns = ", ".join(column.name for column in table.columns)
+        places = ", ".join("?" for _ in table.columns)
+        rows = source.execute(f"SELECT {columns} FROM {table.name}")
         try:
-            made.executemany(f"INSERT INTO {table.name} ({columns}) VALUES ({places})", _checked(table, rows, wrong))
+            made.executemany(f"INSERT INTO {table.name} ({columns}) VALUES ({places})", rows)
         except sqlite3.IntegrityError as error:
             raise wrong(str(error)) from error
     made.execute("COMMIT")
 
 
-def _tables(made: sqlite3.Connection) -> list[_Table]:
-    """The tables of a database that this program has made, but for those of its full-text indexes."""
-    listed = made.execute("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name")
-    tables = []
-    for (name,) in listed.fetchall():
-        if name.startswith("sqlite_"):
-            continue
-        rows = made.execute("SELECT name, type, pk FROM pragma_table_info(?)", (name,)).fetchall()
-        key = [column for column, _, place in sorted(rows, key=lambda row: int(row[2])) if place]
-        tables.append(_Table(name, tuple((column, kind) for column, kind, _ in rows), tuple(key) or ("rowid",)))
-    return tables
-
-
-def _full_text(made: sqlite3.Connection) -> list[str]:
-    found = made.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%USING fts5 (%'")
-    return [str(name) for (name,) in found]
-
-
-def _checked(
-    table: _Table, rows: Iterable[Sequence[object]], wrong: Callable[[str], DreamdError]
-) -> Iterator[Sequence[object]]:
-    """The rows, each value of the type of its column; a moment can be read as one."""
-    kinds = [_KINDS[kind] for _, kind in table.columns]
-    moments = [place for place, (name, _) in enumerate(table.columns) if kind_of(table.name, name) is Kind.MOMENT]
-    for row in rows:
-        for place, value in enumerate(row):
-            # What may not be NULL, the new database knows.
-            if value is not None and type(value) not in kinds[place]:
-                name, kind = table.columns[place]
-                raise wrong(f"a row of {table.name} has no {kind} in {name}")
-        for place in moments:
-            if not _is_moment(row[place]):
-                raise wrong(f"a row of {table.name} has no moment in {table.columns[place][0]}")
-        yield row
-
-
-def _is_moment(value: object) -> bool:
-    if value is None:
-        return True
-    try:
-        return datetime.fromisoformat(str(value)).tzinfo is not None
-    except ValueError:
-        return False
+def _each_full_text(made: sqlite3.Connection, command: str) -> None:
+    for (index,) in made.execute(_FULL_TEXT).fetchall():
+        made.execute(f"INSERT INTO {index} ({index}) VALUES (?)", (command,))

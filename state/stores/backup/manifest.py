@@ -1,6 +1,6 @@
 """Manifest: what the archive of a workspace holds, and under which names.
 
-A zip with the members below and `manifest.json`, which has the size and SHA-256 of each:
+A tar.gz (of older versions a zip) with the members below and `manifest.json`, which has the size and SHA-256 of each:
 
     MEMORY.md  MEMORY.md.seed-backup  GENOME.md  memory/scratch.md  memory/economics.json
     state.db                      every row of every table; its full-text indexes are empty, for they can be rebuilt
@@ -69,22 +69,22 @@ class Manifest:
 
 
 class ArchiveError(DocumentError):
-    """A file is no archive of a workspace, or not a whole and honest one; nothing was imported."""
+    """A file is no archive of a workspace, or a damaged or hostile one; nothing was imported."""
 
 
 def plainly(what: str) -> str:
-    """What somebody else's library said of somebody else's bytes: one short line that no terminal obeys."""
+    """A foreign message as one short line without control characters."""
     printable = "".join(sign if sign.isprintable() else " " for sign in what[:_LONGEST_REASON])
     return " ".join(printable.split())
 
 
 def unmoved_name(process: int) -> str:
     """The name of an archive that this process has yet to move out of the state folder."""
-    return f".export-{process}-{os.urandom(4).hex()}.zip{TEMPORARY}"
+    return f".export-{process}-{os.urandom(4).hex()}.tar.gz{TEMPORARY}"
 
 
 def remove_unmoved(workspace: Workspace, disk: Disk) -> None:
-    """Delete the archives that nobody moves away any more, for the process is gone; for the workspace's owner.
+    """Delete the archives whose process ended before it moved them away; for the workspace's owner.
 
     One whose number another process has by now goes with the old temporary files.
     """
@@ -112,7 +112,7 @@ def own_files(workspace: Workspace) -> tuple[tuple[str, Path], ...]:
 
 
 def place(workspace: Workspace, name: str) -> Path | None:
-    """Where the member of this name stands in a workspace; None for a name that no member has."""
+    """The path of the member of this name in a workspace; None for a name that no member has."""
     if name == SCRATCH or name in _FILES:
         return workspace.root / name
     if name == DATABASE:

@@ -1,20 +1,23 @@
-"""Archive reading: nothing of an archive that anybody may have made is believed unchecked, and nothing is unbounded.
+"""Archive reading: checks an archive that anybody may have made, and unpacks no more of it than its manifest says.
 
-A zip file's list of entries is looked at before it is read (it is as long as it says), the entries before one of them
-is opened (names that a workspace has, regular files, deflated or stored, none in another's place), and of each no
-more is unpacked than the manifest says, whose sum was compared with the space on the disk before.
+An archive is a tar.gz; the zip files of older versions are read as well. It is read twice: its entries are checked
+(names that a workspace has, each once, regular files, not too many, and no more bytes than a memory can have), then
+each is unpacked and compared with the manifest.
 """
 
+import gzip
 import hashlib
+import io
 import os
 import stat
 import struct
+import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -42,14 +45,23 @@ _MAX_MANIFEST_BYTES = MAX_MEMBERS * 256
 _MANY_BYTES = 1024**3
 _BEST_RATIO = 100
 _MAX_MTIME_NS = 2**62
-_END = struct.Struct("<4s4H2LH")
-_END_64 = struct.Struct("<4sQ2H2L4Q")
-_LOCATOR_64 = struct.Struct("<4sLQL")
-_ENTRY_BYTES = 46
-_LOCAL_BYTES = 30
-_FLAGS = 0x0806  # names in UTF-8, and how hard the compressor tried
-# What zipfile and zlib say of what is not as it should be. (A password it wants is a RuntimeError.)
-_BAD = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, struct.error, RuntimeError, OverflowError)
+_GZIP, _ZIP, _ZIP_END = b"\x1f\x8b", b"PK\3\4", b"PK\5\6"
+_ZIP_END_BYTES = 22
+# What the libraries say of what is not as it should be. (A password that zipfile wants is a RuntimeError.)
+_BAD = (
+    tarfile.TarError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError, ValueError, struct.error,
+    RuntimeError, OverflowError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One file of an archive. `read` gives its next bytes, until the next entry is asked for."""
+
+    name: str
+    size: int
+    is_plain: bool
+    read: Callable[[int], bytes]
 
 
 class _Head(BaseModel):
@@ -60,35 +72,79 @@ class _Head(BaseModel):
     format: int
 
 
+class _File(io.BufferedReader):
+    """An archive's file. The list of a zip file, which zipfile reads in one piece, is refused when it is too long."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """At most so many bytes. Raises ValueError for more than a list may have."""
+        if size is not None and size > _MAX_LIST_BYTES:
+            raise ValueError(f"it lists more than the {MAX_MEMBERS:,} files that a workspace may have")
+        return super().read(_MAX_LIST_BYTES if size is None or size < 0 else size)
+
+
 class Archive:
-    """An archive whose list and manifest are sound, to be unpacked."""
+    """An archive whose entries and manifest have been checked."""
 
-    def __init__(self, path: Path, opened: zipfile.ZipFile, manifest: Manifest) -> None:
+    def __init__(self, path: Path, file: _File) -> None:
         self.path = path
-        self.manifest = manifest
-        self._zip = opened
+        self._file = file
+        sizes: dict[str, int] = {}
+        content: bytes | None = None
+        total, packed = 0, os.fstat(file.fileno()).st_size
+        for entry in self._entries():
+            total += entry.size
+            if total > _MANY_BYTES and total > packed * _BEST_RATIO:
+                raise refused(path, f"{packed:,} bytes of it would unpack to {total:,}: that is no memory")
+            if len(sizes) > MAX_MEMBERS:
+                raise refused(path, f"it lists more than the {MAX_MEMBERS:,} files that a workspace may have")
+            _require_entry(path, entry, sizes)
+            sizes[entry.name] = entry.size
+            if entry.name == MANIFEST:
+                if entry.size > _MAX_MANIFEST_BYTES:
+                    raise refused(path, f"its {MANIFEST} is too long")
+                content = entry.read(entry.size)
+        if content is None:
+            raise refused(path, f"it has no {MANIFEST}: it is no archive of a workspace")
+        self.manifest = _manifest(path, content)
+        _require_members(path, sizes, self.manifest)
 
-    @property
-    def size(self) -> int:
-        """The bytes of all members."""
-        return sum(member.size for member in self.manifest.members)
+    def contents(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        """Each member with its bytes, in the archive's order, to be read before the next member.
 
-    def blocks(self, member: Member) -> Iterator[bytes]:
-        """The member's bytes; after the last one they are what the manifest says. Raises ArchiveError."""
-        digest, left = hashlib.sha256(), member.size
+        After the last block the bytes are what the manifest says. Raises ArchiveError.
+        """
+        members = {member.name: member for member in self.manifest.members}
         try:
-            with self._zip.open(member.name) as stream:
-                # One byte more than there should be, and no more.
-                while block := stream.read(min(BLOCK, left + 1)):
-                    left -= len(block)
-                    if left < 0:
-                        break
-                    digest.update(block)
-                    yield block
+            for entry in self._entries():
+                if entry.name != MANIFEST:
+                    member = members.pop(entry.name)
+                    yield member, self._blocks(member, entry)
+        except (*_BAD, KeyError) as error:
+            raise refused(self.path, f"it cannot be unpacked ({error})") from error
+        if members:
+            raise refused(self.path, "it has changed while it was read")
+
+    def _blocks(self, member: Member, entry: _Entry) -> Iterator[bytes]:
+        digest, left = hashlib.sha256(), member.size if entry.size == member.size else 0
+        try:
+            while left and (block := entry.read(min(BLOCK, left))):
+                left -= len(block)
+                digest.update(block)
+                yield block
         except _BAD as error:
             raise refused(self.path, f"{member.name} cannot be unpacked ({error})") from error
         if left or digest.hexdigest() != member.sha256:
             raise refused(self.path, f"{member.name} is not what the manifest says; the archive is damaged")
+
+    def _entries(self) -> Iterator[_Entry]:
+        self._file.seek(0)
+        begin = self._file.read(len(_ZIP))
+        self._file.seek(0)
+        if begin == _ZIP:
+            return _zip_entries(self._file)
+        if begin[: len(_GZIP)] == _GZIP:
+            return _tar_entries(self._file)
+        raise refused(self.path, "it is no archive of a workspace")
 
 
 def refused(path: Path, what: str) -> ArchiveError:
@@ -99,98 +155,68 @@ def refused(path: Path, what: str) -> ArchiveError:
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
     """The archive in this file. Raises ArchiveError for what no `dreamd export` wrote, and for a newer one's."""
-    with _opened(path) as file, ExitStack() as stack:
+    with storage_errors(path):
+        # Without O_NONBLOCK a FIFO of this name would be waited for.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with _File(io.FileIO(fd)) as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise UsageError(f"{path} is no regular file", "name an archive that 'dreamd export' wrote")
         try:
-            archive = _archive(path, file, stack)
+            archive = Archive(path, file)
         except _BAD as error:
             raise refused(path, f"it is no archive of a workspace, or a part of one ({error})") from error
         yield archive
 
 
-def _archive(path: Path, file: BinaryIO, stack: ExitStack) -> Archive:
-    first_after = _require_list(path, file)
-    opened = stack.enter_context(zipfile.ZipFile(file))
-    infos = _entries(path, opened.infolist(), first_after)
-    manifest = _manifest(path, _read_manifest(path, opened, infos))
-    _require_members(path, infos, manifest)
-    return Archive(path, opened, manifest)
+def _require_entry(path: Path, entry: _Entry, known: Container[str]) -> None:
+    """Return if an archive may have this entry beside those that are known. Raises ArchiveError."""
+    if entry.name != MANIFEST and place(Workspace(Path("/")), entry.name) is None:
+        raise refused(path, f"{entry.name[:200]!r} is no file of a workspace's")
+    if entry.name in known:
+        raise refused(path, f"{entry.name} is in it twice")
+    if not entry.is_plain:
+        raise refused(path, f"{entry.name} is no regular file, or packed in another way than dreamd does")
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    with storage_errors(path):
-        # Without O_NONBLOCK a FIFO of this name would be waited for.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise UsageError(f"{path} is no regular file", "name an archive that 'dreamd export' wrote")
-        yield file
+def _tar_entries(file: _File) -> Iterator[_Entry]:
+    """The entries of a tar.gz, header by header: no extension that says more of an entry is read."""
+    with gzip.GzipFile(fileobj=file) as stream:
+        while any(header := stream.read(tarfile.BLOCKSIZE)):
+            info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
+            if info.size < 0:
+                raise ValueError(f"the size {info.size}")
+            end = stream.tell() + -(-info.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+            # A name has one form: no prefix, and nothing behind a NUL.
+            name = header[:100].rstrip(b"\0").decode()
+            yield _Entry(name, info.size, info.type == tarfile.REGTYPE and info.name == name, stream.read)
+            if stream.seek(end) != end:
+                raise EOFError("it is cut off")
+        rest = stream.read(2 * tarfile.RECORDSIZE)
+        if not header or len(rest) >= tarfile.RECORDSIZE or any(rest):
+            raise ValueError("it is cut off, or something was added to it")
 
 
-def _require_list(path: Path, file: BinaryIO) -> int:
-    """Where the list of entries begins, which ends the file and is not too long to be read."""
-    size = file.seek(0, os.SEEK_END)
-    if size < _END.size:
-        raise refused(path, "it is no zip file")
-    end = size - _END.size
-    file.seek(end)
-    mark, disk, list_disk, here, count, length, begin, comment = _END.unpack(file.read(_END.size))
-    if mark != b"PK\5\6" or comment:
-        raise refused(path, "it is no zip file of dreamd's, or cut off, or something was added to it")
-    if 0xFFFF in (here, count) or 0xFFFFFFFF in (length, begin):
-        end -= _LOCATOR_64.size + _END_64.size
-        if end < 0:
-            raise refused(path, "it is no whole zip file")
-        file.seek(end)
-        mark, more, _, _, disk, list_disk, here, count, length, begin = _END_64.unpack(file.read(_END_64.size))
-        locator, _, place_of_end, disks = _LOCATOR_64.unpack(file.read(_LOCATOR_64.size))
-        if (mark, more, locator, place_of_end, disks) != (b"PK\6\6", _END_64.size - 12, b"PK\6\7", end, 1):
-            raise refused(path, "it is no whole zip file")
-    if disk or list_disk or here != count or begin + length != end:
-        raise refused(path, "its list of entries is not where it should be")
-    if count > MAX_MEMBERS + 1 or length > _MAX_LIST_BYTES or count * _ENTRY_BYTES > length:
-        raise refused(path, f"it lists more than the {MAX_MEMBERS:,} files that a workspace may have")
-    file.seek(0)
-    return int(begin)
-
-
-def _entries(path: Path, infos: list[zipfile.ZipInfo], end: int) -> dict[str, zipfile.ZipInfo]:
-    """The entries by name: each once, of a name that a workspace has, in a place of its own before `end`."""
-    somewhere = Workspace(Path("/"))
-    found: dict[str, zipfile.ZipInfo] = {}
-    for info in infos:
-        # zipfile cuts a name at a NUL.
-        name = info.orig_filename
-        if name != info.filename or (name != MANIFEST and place(somewhere, name) is None):
-            raise refused(path, f"{name[:200]!r} is no file of a workspace's")
-        if name in found:
-            raise refused(path, f"{name} is in it twice")
-        kind = info.external_attr >> 16
-        if stat.S_IFMT(kind) not in (0, stat.S_IFREG) or info.external_attr & 0x10:
-            raise refused(path, f"{name} is no regular file")
-        if info.flag_bits & ~_FLAGS:
-            raise refused(path, f"{name} is encrypted, or packed in another way than dreamd does")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise refused(path, f"{name} is compressed in a way that dreamd does not use")
-        found[name] = info
-    begin = 0
-    for info in sorted(infos, key=lambda one: one.header_offset):
-        if info.header_offset < begin:
-            raise refused(path, f"{info.filename} stands where another file does")
-        begin = info.header_offset + _LOCAL_BYTES + len(info.filename) + info.compress_size
-    if begin > end:
-        raise refused(path, "a file in it is longer than it is")
-    return found
-
-
-def _read_manifest(path: Path, opened: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo]) -> bytes:
-    info = infos.get(MANIFEST)
-    if info is None:
-        raise refused(path, f"it has no {MANIFEST}: it is no archive of a workspace")
-    if info.file_size > _MAX_MANIFEST_BYTES:
-        raise refused(path, f"its {MANIFEST} is too long")
-    with opened.open(info) as stream:
-        return stream.read(_MAX_MANIFEST_BYTES)
+def _zip_entries(file: _File) -> Iterator[_Entry]:
+    """The entries of a zip file, as dreamd wrote one before its archives were tar files."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _ZIP_END_BYTES))
+    if not file.read().startswith(_ZIP_END):
+        raise ValueError("it is cut off, or something was added to it")
+    with zipfile.ZipFile(file) as opened:
+        for info in opened.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            is_plain = (
+                kind in (0, stat.S_IFREG)
+                and not info.external_attr & 0x10
+                and not info.flag_bits & 1
+                and info.header_offset >= 0
+                and info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            )
+            # zipfile cuts a name at a NUL.
+            if not is_plain or info.filename != info.orig_filename:
+                yield _Entry(info.orig_filename, info.file_size, is_plain, lambda _: b"")
+                continue
+            with opened.open(info) as stream:
+                yield _Entry(info.filename, info.file_size, is_plain, stream.read)
 
 
 def _manifest(path: Path, content: bytes) -> Manifest:
@@ -215,16 +241,13 @@ def _newer(path: Path, what: str) -> ArchiveError:
     return ArchiveError(f"{path}: written by a newer dreamd ({what})", "upgrade, then import it")
 
 
-def _require_members(path: Path, infos: dict[str, zipfile.ZipInfo], manifest: Manifest) -> None:
-    """The manifest and the list agree on what there is and how long it is."""
+def _require_members(path: Path, sizes: dict[str, int], manifest: Manifest) -> None:
+    """The manifest and the entries agree on what there is and how long it is."""
     listed = {member.name: member for member in manifest.members}
-    if len(listed) != len(manifest.members) or listed.keys() != infos.keys() - {MANIFEST}:
+    if len(listed) != len(manifest.members) or listed.keys() != sizes.keys() - {MANIFEST}:
         raise refused(path, f"its {MANIFEST} names other files than are in it")
     if DATABASE not in listed:
         raise refused(path, f"it has no {DATABASE}")
     for name, member in listed.items():
-        if member.size != infos[name].file_size or not 0 <= member.mtime_ns < _MAX_MTIME_NS:
+        if member.size != sizes[name] or not 0 <= member.mtime_ns < _MAX_MTIME_NS:
             raise refused(path, f"{name} is not as long as the {MANIFEST} says, or of no time")
-    size, packed = sum(member.size for member in listed.values()), sum(one.compress_size for one in infos.values())
-    if size > _MANY_BYTES and size > packed * _BEST_RATIO:
-        raise refused(path, f"{packed:,} bytes of it would unpack to {size:,}: that is no memory")

@@ -1,12 +1,12 @@
 """Archive writing: the files of a workspace whose lock is held, as of one moment, while agents go on appending."""
 
 import fcntl
+import gzip
 import hashlib
 import io
 import os
-import stat
+import tarfile
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from state.codec import encode
-from state.errors import BusyError, NotFoundError, StorageError
+from state.errors import NotFoundError, StorageError
 from state.stores.backup.database import snapshot
 from state.stores.backup.manifest import (
     BLOCK,
@@ -29,7 +29,7 @@ from state.stores.backup.manifest import (
     own_files,
     place,
 )
-from state.stores.disk.disk import LOCK_WAIT_SECONDS, Disk
+from state.stores.disk.disk import LOCK_WAIT_SECONDS, Disk, opened, wait_for_lock
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import QUIET_SECONDS
@@ -39,38 +39,32 @@ _POLL_SECONDS = 0.01
 _LONGEST_LINE_SECONDS = 3.0
 # Of a file that somebody is saving; after so many it is taken as it is.
 _MOST_READINGS = 100
-# Nothing of when and where it was written but what the manifest says.
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
-_UNIX = 3
 
 
 class ArchiveWriter:
     """An archive that is being written: the members, and at last the manifest. Use it as a context manager."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
-        self.members: list[Member] = []
+        # No name and no time: what was packed, and when, the manifest says.
+        self._gzip = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
+        self._tar = tarfile.TarFile(fileobj=self._gzip, mode="w", format=tarfile.GNU_FORMAT, copybufsize=BLOCK)
+        self._members: list[Member] = []
 
     def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
-        """Take in so many bytes of the source: fewer when it has no more."""
-        if len(self.members) >= MAX_MEMBERS:
+        """Add so many bytes of the source. Raises StorageError when it has fewer."""
+        if len(self._members) >= MAX_MEMBERS:
             raise StorageError(f"the workspace has more than {MAX_MEMBERS:,} files", "copy its folder instead")
-        digest, left = hashlib.sha256(), size
-        with self._entry(name, size) as entry:
-            while left and (block := source.read(min(BLOCK, left))):
-                digest.update(block)
-                entry.write(block)
-                left -= len(block)
-        self.members.append(Member(name, size - left, digest.hexdigest(), mtime_ns))
+        digested = _Digested(name, source)
+        self._write(name, size, digested)
+        self._members.append(Member(name, size, digested.sha256.hexdigest(), mtime_ns))
 
-    def close(self, dreamd: str, schema: int, now: datetime) -> Manifest:
+    def close(self, dreamd: str, schema: int, now: datetime) -> None:
         """Write the manifest; nothing is synced."""
-        manifest = Manifest(FORMAT, dreamd, schema, now, tuple(sorted(self.members, key=lambda one: one.name)))
-        content = encode(manifest).encode()
-        with self._entry(MANIFEST, len(content)) as entry:
-            entry.write(content)
-        self._zip.close()
-        return manifest
+        members = tuple(sorted(self._members, key=lambda one: one.name))
+        content = encode(Manifest(FORMAT, dreamd, schema, now, members)).encode()
+        self._write(MANIFEST, len(content), io.BytesIO(content))
+        self._tar.close()
+        self._gzip.close()
 
     def __enter__(self) -> Self:
         return self
@@ -78,21 +72,33 @@ class ArchiveWriter:
     def __exit__(self, *_: object) -> None:
         # After `close` there is nothing to do; without it the file is thrown away, whatever is in it.
         with suppress(OSError, ValueError):
-            self._zip.close()
+            self._gzip.close()
 
-    @contextmanager
-    def _entry(self, name: str, size: int) -> Iterator[BinaryIO]:
-        entry = zipfile.ZipInfo(name, _NO_TIME)
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        entry.create_system = _UNIX
-        entry.external_attr = (stat.S_IFREG | 0o600) << 16
-        entry.file_size = size
-        with self._zip.open(entry, "w") as opened:
-            yield opened  # type: ignore[misc]
+    def _write(self, name: str, size: int, source: "BinaryIO | _Digested") -> None:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode = size, 0o600
+        self._tar.addfile(entry, source)  # type: ignore[arg-type]
+
+
+class _Digested:
+    """The bytes of a file, as an archive takes them in, with their digest."""
+
+    def __init__(self, name: str, file: BinaryIO) -> None:
+        self._name = name
+        self._file = file
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, exactly so many. Raises StorageError when the file has become shorter."""
+        block = self._file.read(size)
+        if len(block) < size:
+            raise StorageError(f"{self._name} became shorter while it was read", "export again")
+        self.sha256.update(block)
+        return block
 
 
 def take_database(writer: ArchiveWriter, workspace: Workspace, temporary: Path) -> int:
-    """Take in state.db as it is now, through a temporary file; the version of its schema."""
+    """Add state.db as it is now, through a temporary file; returns the version of its schema."""
     try:
         schema = snapshot(workspace.database, temporary)
         with storage_errors(temporary), temporary.open("rb") as file:
@@ -103,7 +109,7 @@ def take_database(writer: ArchiveWriter, workspace: Workspace, temporary: Path) 
 
 
 def take_files(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
-    """Take in what a person may have written: each whole, as it is now; one that is missing is left out."""
+    """Add the files that a person may have written, each whole, as it is now; missing ones are left out."""
     for name, path in own_files(workspace):
         found = _whole(disk, path)
         if found is not None:
@@ -111,7 +117,7 @@ def take_files(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
 
 
 def take_record(writer: ArchiveWriter, workspace: Workspace, name: str, content: bytes) -> None:
-    """Take in a record of the journal."""
+    """Add a record of the journal."""
     path = place(workspace, name)
     assert path is not None
     with storage_errors(path):
@@ -119,7 +125,7 @@ def take_record(writer: ArchiveWriter, workspace: Workspace, name: str, content:
 
 
 def take_log(writer: ArchiveWriter, workspace: Workspace, disk: Disk) -> None:
-    """Take in scratch.md and the segments.
+    """Add scratch.md and the segments.
 
     Every note that was appended before this call is in it; of those that come meanwhile, each wholly or not at all.
     """
@@ -155,13 +161,8 @@ def _log_names(workspace: Workspace) -> list[str]:
 @contextmanager
 def _opened(disk: Disk, path: Path) -> Iterator[BinaryIO]:
     """A regular file of the workspace, opened; a link that leads out of it is refused. Raises NotFoundError."""
-    with storage_errors(path):
-        # Without O_NONBLOCK a FIFO of this name would be waited for.
-        fd = os.open(disk.target(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise StorageError(f"{path} is no regular file", "move it away")
-            yield file
+    with storage_errors(path), opened(disk.target(path)) as file:
+        yield file
 
 
 def _whole(disk: Disk, path: Path) -> tuple[bytes, int] | None:
@@ -182,7 +183,7 @@ def _whole(disk: Disk, path: Path) -> tuple[bytes, int] | None:
 
 
 def _settled(file: BinaryIO, path: Path) -> int:
-    """How many bytes of a log are written for good: up to the end of a line.
+    """How many bytes of a log are written completely: up to the end of a line.
 
     A last line without its newline is waited for until it has one, or until the file has been quiet for as long as a
     dream waits; writers that lock the file (`Disk.append_locked`) are never met in the middle.
@@ -200,21 +201,12 @@ def _settled(file: BinaryIO, path: Path) -> int:
 
 
 def _locked_size(file: BinaryIO, path: Path) -> int:
-    """The size of the file while nobody of dreamd's appends to it."""
-    deadline = time.monotonic() + LOCK_WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                advice = f"end it or let it go on (fuser '{path}')"
-                raise BusyError(f"{path} is locked by another process", advice) from None
-            time.sleep(_POLL_SECONDS)
-            continue
-        try:
-            return os.fstat(file.fileno()).st_size
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
+    """The size of the file while no dreamd appends to it."""
+    wait_for_lock(file.fileno(), path, time.monotonic() + LOCK_WAIT_SECONDS)
+    try:
+        return os.fstat(file.fileno()).st_size
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _end_of_lines(file: BinaryIO, start: int, end: int) -> int:

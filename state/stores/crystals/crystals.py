@@ -15,7 +15,7 @@ from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
 from state.stores.crystals import full_text, skills
 from state.stores.crystals.vectors import CrystalVectors
-from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.connection import from_text, optional_moment, optional_text, to_text, transaction
 from state.stores.database.tombstones import TombstoneStore
 from state.trust import Trust, least_trust
 
@@ -113,7 +113,7 @@ class Crystals:
         return [crystals[key] for key in keys]
 
     def undreamt(self, limit: int = 50) -> list[Crystal]:
-        """What no dream has taken in yet, most important first, at most `limit`, kinds mixed (see `mix_kinds`)."""
+        """The crystals that no dream has consumed, at most `limit`, the most important first, kinds mixed."""
         best = (
             "key IN (SELECT key FROM (SELECT key, row_number() OVER (PARTITION BY kind ORDER BY importance DESC, key)"
             f" AS place FROM crystals WHERE {_INPUTS}) WHERE place <= ?)"
@@ -121,7 +121,7 @@ class Crystals:
         return mix_kinds(self._read(best, (limit,)), limit)
 
     def undreamt_count(self) -> int:
-        """How many crystals no dream has taken in yet."""
+        """How many crystals no dream has consumed."""
         return int(self.connection.execute(f"SELECT count(*) FROM crystals WHERE {_INPUTS}").fetchone()[0])
 
     def unseen_seeds(self) -> list[str]:
@@ -133,19 +133,19 @@ class Crystals:
         return [row["id"] for row in self.connection.execute(query, (Origin.SEED.value,))]
 
     def mark_dreamt(self, ids: Iterable[str], version: int) -> None:
-        """The dream of this version took these in: they are consolidated. Those of an earlier one stay its own."""
+        """Mark these crystals as consumed by the dream of this version, unless an earlier dream consumed them."""
         change = f"dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
         self._change(change, "dreamt_in IS NULL", (version,), ids)
 
     def dreamt_in(self, version: int) -> list[str]:
-        """The ids of what the dream of this version took in."""
+        """The ids of the crystals that the dream of this version consumed."""
         found = self.connection.execute("SELECT id FROM crystals WHERE dreamt_in = ? ORDER BY key", (version,))
         return [row["id"] for row in found]
 
     def touch(self, ids: Iterable[str], now: datetime) -> None:
-        """Each of these was of use at this moment: one more access, which may move it to another stage of life.
+        """Count one more access to each of these crystals, which may change its lifecycle.
 
-        One behind which another stands stays archived.
+        A hidden duplicate stays archived.
         """
         with transaction(self.connection) as connection:
             rows = self._rows(f"id IN ({_KEYS})", (json.dumps(list(ids)),))
@@ -155,17 +155,23 @@ class Crystals:
                 connection.execute(
                     "UPDATE crystals SET accesses = ?, last_accessed_at = ?, lifecycle = ?, fades_at = ?"
                     " WHERE key = ?",
-                    (used.accesses, _text(used.last_accessed_at), stage.value, _text(fades_at(used)), row["key"]),
+                    (
+                        used.accesses,
+                        optional_text(used.last_accessed_at),
+                        stage.value,
+                        optional_text(fades_at(used)),
+                        row["key"],
+                    ),
                 )
 
     def set_lifecycle(self, ids: Iterable[str], lifecycle: Lifecycle) -> None:
-        """These are in this stage of life now."""
+        """Set the lifecycle of these crystals."""
         self._change("lifecycle = ?", "TRUE", (lifecycle.value,), ids)
 
     def archive_faded(self, now: datetime, limit: int = 500) -> tuple[int, int]:
         """Archive up to `limit` crystals that have faded by now; returns how many were archived, and frozen.
 
-        What a pointer of MEMORY.md leads to is frozen instead: it was a line, and has to be found where it says.
+        A crystal that a pointer of MEMORY.md names is frozen instead: a search for the pointer has to find it.
         """
         with transaction(self.connection) as connection:
             rows = connection.execute(
@@ -185,16 +191,16 @@ class Crystals:
         return int(self.connection.execute("SELECT coalesce(max(key), 0) FROM crystals").fetchone()[0])
 
     def later_than(self, key: int, ids: Iterable[str]) -> set[str]:
-        """Which of these were written after the row of this number."""
+        """The ids among these that were written after the row of this number."""
         rows = self.connection.execute(
             f"SELECT id FROM crystals WHERE key > ? AND id IN ({_KEYS})", (key, json.dumps(list(ids)))
         )
         return {row["id"] for row in rows}
 
     def remove(self, ids: Iterable[str]) -> list[str]:
-        """Take these out of every table and of the full-text index; returns the ids that were there.
+        """Delete these crystals from every table and from the full-text index; returns the ids that existed.
 
-        With them go those for which they stand: these say the same. The vector index is the caller's to tell. The
+        Their hidden duplicates are deleted with them. The caller updates the vector index. The
         full-text index is built anew, so that its old segments do not keep the words; the bytes leave the file with
         `PRAGMA secure_delete` and VACUUM.
         """
@@ -229,10 +235,10 @@ class Crystals:
                 crystal.lifecycle.value,
                 crystal.accesses,
                 to_text(crystal.created_at),
-                _text(crystal.last_accessed_at),
+                optional_text(crystal.last_accessed_at),
                 crystal.valence,
                 json.dumps(crystal.parents),
-                _text(fades_at(crystal)),
+                optional_text(fades_at(crystal)),
             ),
         )
         key = int(cursor.lastrowid or 0)
@@ -251,7 +257,13 @@ class Crystals:
         if both != known:
             self.connection.execute(
                 "UPDATE crystals SET importance = ?, trust = ?, parents = ?, fades_at = ? WHERE key = ?",
-                (both.importance, both.trust.value, json.dumps(both.parents), _text(fades_at(both)), row["key"]),
+                (
+                    both.importance,
+                    both.trust.value,
+                    json.dumps(both.parents),
+                    optional_text(fades_at(both)),
+                    row["key"],
+                ),
             )
         if both.importance > known.importance and known.lifecycle is Lifecycle.ARCHIVED and not row["merged_into"]:
             self.set_lifecycle([known.id], Lifecycle.ACTIVATED)  # still faded, the next pass archives it again
@@ -297,17 +309,13 @@ class Crystals:
 
 
 def _joined_trust(known: Crystal, again: Crystal) -> Trust:
-    """The trust of a text that is met again: of what was said, the most of who said it, for an echo lowers nobody.
+    """The trust of a text that is met again. Of a text that somebody said it is the highest: an echo lowers nobody's.
 
     What was derived has the least of what it was derived from, each time.
     """
-    said = known.origin in _SAID and not (known.parents or again.parents)
+    is_said = known.origin in _SAID and not (known.parents or again.parents)
     both = (known.trust, again.trust)
-    return max(both, key=lambda trust: trust.rank) if said else least_trust(both)
-
-
-def _text(moment: datetime | None) -> str | None:
-    return to_text(moment) if moment else None
+    return max(both, key=lambda trust: trust.rank) if is_said else least_trust(both)
 
 
 def _source(row: sqlite3.Row) -> Source | None:
@@ -331,6 +339,6 @@ def _crystal(row: sqlite3.Row, source: Source | None) -> Crystal:
         parents=tuple(json.loads(row["parents"])),
         lifecycle=Lifecycle(row["lifecycle"]),
         accesses=row["accesses"],
-        last_accessed_at=from_text(accessed) if accessed else None,
+        last_accessed_at=optional_moment(accessed),
         valence=row["valence"],
     )

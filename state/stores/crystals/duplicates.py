@@ -12,7 +12,7 @@ from state.crystals.duplicates import canonical, same_memory, with_duplicate
 from state.crystals.lifecycle import fades_at
 from state.stores.crystals import skills
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import to_text
+from state.stores.database.connection import optional_text
 
 _LISTED = "SELECT value FROM json_each(?)"
 # `dreamt_in` of a crystal that no dream has to see, because its survivor is seen. Notes are consumed by themselves.
@@ -27,12 +27,12 @@ class HiddenDuplicates:
         self._connection = crystals.connection
 
     def waiting(self, limit: int) -> list[int]:
-        """Rows whose vectors were not compared with those nearest to them yet, the earliest first."""
+        """The rows whose vectors have not been compared with their nearest ones yet, the earliest first."""
         rows = self._connection.execute("SELECT crystal FROM to_compare ORDER BY crystal LIMIT ?", (limit,))
         return [int(row["crystal"]) for row in rows]
 
     def compared(self, keys: Sequence[int]) -> None:
-        """These were compared; tasks among them may be new skills. In the caller's transaction."""
+        """Mark these rows as compared; tasks among them may be new skills. In the caller's transaction."""
         listed = json.dumps(list(keys))
         self._connection.execute(f"DELETE FROM to_compare WHERE crystal IN ({_LISTED})", (listed,))
         query = f"SELECT 1 FROM crystals WHERE key IN ({_LISTED}) AND kind = ? LIMIT 1"
@@ -40,7 +40,7 @@ class HiddenDuplicates:
             skills.expect_more(self._connection)
 
     def survivors(self, keys: Iterable[int]) -> dict[int, int]:
-        """For each of these rows that is a hidden duplicate, the row that stands for it."""
+        """For each of these rows that is a hidden duplicate, its canonical row."""
         rows = self._connection.execute(
             f"SELECT key, merged_into FROM crystals WHERE key IN ({_LISTED}) AND merged_into IS NOT NULL",
             (json.dumps(list(keys)),),
@@ -48,10 +48,10 @@ class HiddenDuplicates:
         return {int(row["key"]): int(row["merged_into"]) for row in rows}
 
     def merge(self, one: int, other: int) -> bool:
-        """Let one of these rows stand for the other, if they are one memory and the other may step back.
+        """Hide one of these rows behind the other, if both are one memory and it may be hidden; whether one was.
 
-        In the caller's transaction: what the rows are is read in it. What a pointer leads to, standing or not,
-        stays what it is.
+        In the caller's transaction, in which the rows are read. A crystal that a pointer, current or not, names
+        is never hidden.
         """
         if one == other or self.survivors((one, other)):
             return False
@@ -61,9 +61,9 @@ class HiddenDuplicates:
         pair = canonical(rows[one], rows[other], self._pointed(crystal.id for crystal in rows.values()))
         if pair is None:
             return False
-        stays, leaves = (one, other) if pair[0].id == rows[one].id else (other, one)
-        self._keep(stays, with_duplicate(rows[stays], rows[leaves]))
-        self._hide(leaves, stays)
+        kept, hidden = (one, other) if pair[0].id == rows[one].id else (other, one)
+        self._keep(kept, with_duplicate(rows[kept], rows[hidden]))
+        self._hide(hidden, kept)
         return True
 
     def _pointed(self, ids: Iterable[str]) -> set[str]:
@@ -73,7 +73,6 @@ class HiddenDuplicates:
         return {row["crystal"] for row in rows}
 
     def _keep(self, key: int, crystal: Crystal) -> None:
-        accessed, fades = crystal.last_accessed_at, fades_at(crystal)
         self._connection.execute(
             "UPDATE crystals SET importance = ?, accesses = ?, last_accessed_at = ?, parents = ?, fades_at = ?,"
             # If that is not enough, the next pass archives it again.
@@ -81,21 +80,21 @@ class HiddenDuplicates:
             (
                 crystal.importance,
                 crystal.accesses,
-                to_text(accessed) if accessed else None,
+                optional_text(crystal.last_accessed_at),
                 json.dumps(crystal.parents),
-                to_text(fades) if fades else None,
+                optional_text(fades_at(crystal)),
                 Lifecycle.ARCHIVED.value,
                 Lifecycle.ACTIVATED.value,
                 key,
             ),
         )
 
-    def _hide(self, key: int, behind: int) -> None:
+    def _hide(self, key: int, canonical_key: int) -> None:
         self._connection.execute(
             "UPDATE crystals SET merged_into = ?, lifecycle = ?, dreamt_in = CASE"
             " WHEN dreamt_in IS NULL AND origin <> ? AND (SELECT dreamt_in FROM crystals WHERE key = ?) IS NULL"
             " THEN ? ELSE dreamt_in END WHERE key = ?",
-            (behind, Lifecycle.ARCHIVED.value, Origin.SCRATCH.value, behind, _STOOD_FOR, key),
+            (canonical_key, Lifecycle.ARCHIVED.value, Origin.SCRATCH.value, canonical_key, _STOOD_FOR, key),
         )
-        # Whoever it stood for stands behind its survivor now.
-        self._connection.execute("UPDATE crystals SET merged_into = ? WHERE merged_into = ?", (behind, key))
+        # Its own duplicates get the new canonical row.
+        self._connection.execute("UPDATE crystals SET merged_into = ? WHERE merged_into = ?", (canonical_key, key))

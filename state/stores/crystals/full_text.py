@@ -1,6 +1,6 @@
 """Full-text index `words`: FTS5 over the crystals' text and context, stemmed, in the same file as they are.
 
-It holds no text of its own (external content), so it can always be built anew from the crystals. Words come from
+It holds no text of its own (external content), so it can always be rebuilt from the crystals. Words come from
 `state.text.words.terms`, which cuts scripts without spaces into pairs of characters; FTS5's tokenizer does not, so a
 crystal's pairs stand in a column of their own.
 """
@@ -86,17 +86,17 @@ def nearest(
 
 
 def is_behind(connection: sqlite3.Connection) -> bool:
-    """Does the index hold another number of crystals than there are? Cheap enough for every opening."""
-    indexed, there = connection.execute(
+    """Whether the index holds another number of crystals than the table. Cheap enough for every opening."""
+    indexed, rows = connection.execute(
         "SELECT (SELECT count(*) FROM words_docsize), (SELECT count(*) FROM crystals)"
     ).fetchone()
-    return bool(indexed != there)
+    return bool(indexed != rows)
 
 
-def is_torn(connection: sqlite3.Connection) -> bool:
-    """Does the index differ from the crystals anywhere? Reads all of both."""
+def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
+    """Whether a full-text index differs anywhere from the rows that it is of. Reads all of both."""
     try:
-        connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
+        connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
             return True
@@ -105,10 +105,10 @@ def is_torn(connection: sqlite3.Connection) -> bool:
 
 
 def rebuild(connection: sqlite3.Connection) -> None:
-    """Build the index anew from the crystals."""
+    """Rebuild the index from the crystals."""
     connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
 
 
 def _quoted(word: str) -> str:
-    """A string of FTS5's query language: whatever it holds, it is text."""
+    """The word as a string of FTS5's query language, so that none of it is syntax."""
     return '"' + word.replace('"', '""').replace("\0", " ") + '"'

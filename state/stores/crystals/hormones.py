@@ -31,12 +31,12 @@ class Feelings:
         self._baselines = baselines
 
     def levels(self, now: datetime) -> Hormones:
-        """The levels now."""
+        """The hormone levels at this moment."""
         stored = self._stored()
         return decayed(stored[0], now, self._baselines) if stored else resting(now, self._baselines)
 
     def feel(self, feelings: Sequence[Feeling], cause: str, now: datetime) -> tuple[Hormones, tuple[Hormone, ...]]:
-        """Raise these events; returns the levels and the hormones that have just risen above .7."""
+        """Apply these events; returns the new levels and the hormones that have just risen above 0.7."""
         with transaction(self._connection):
             stored = self._stored()
             armed = stored[1] if stored else ALL_ARMED
@@ -54,7 +54,7 @@ class Feelings:
         return after, spiked
 
     def sweep(self, before: datetime) -> int:
-        """Delete what raised the levels before this moment; how many rows. In the caller's transaction."""
+        """Delete the events before this moment; returns how many rows. In the caller's transaction."""
         return self._connection.execute("DELETE FROM feelings WHERE at < ?", (to_text(before),)).rowcount
 
     def _stored(self) -> tuple[Hormones, frozenset[Hormone]] | None:
@@ -66,16 +66,16 @@ class Feelings:
 
 
 class Questions:
-    """Curiosity targets of one workspace. None is raised that holds what is forgotten."""
+    """The open questions of one workspace. A question that holds a forgotten text is never stored."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._forgotten = TombstoneStore(connection)
 
     def raise_(self, question: str, cause: Cause, now: datetime) -> None:
-        """Remember an open question; asked again, in whatever case and with whatever mark, it counts once more.
+        """Store an open question, or count one that is stored already, whatever its case and punctuation.
 
-        What is written from now on may answer it.
+        Crystals that are written from now on may answer it.
         """
         with transaction(self._connection):
             if self._forgotten.withholds(question):
@@ -88,7 +88,7 @@ class Questions:
             )
 
     def dispute(self, question: str, one: str, other: str, now: datetime) -> bool:
-        """Remember that two crystals (ids) contradict each other; whether that is news."""
+        """Store that two crystals (ids) contradict each other; whether that was unknown."""
         with transaction(self._connection):
             return not self._forgotten.withholds(question) and bool(
                 self._connection.execute(
@@ -111,28 +111,28 @@ class Questions:
         return [(_gap(row), int(row["asked_upto"])) for row in rows]
 
     def asked(self, questions: Sequence[str], upto: int) -> None:
-        """These were looked for up to this row, in vain."""
+        """Record that no crystal up to this row answers these questions."""
         keys = [(upto, question_key(question)) for question in questions]
         with transaction(self._connection) as connection:
             connection.executemany("UPDATE gaps SET asked_upto = ? WHERE folded = ? AND asked_upto < ?1", keys)
 
     def settle(self, question: str) -> None:
-        """It was answered."""
+        """Delete the question: it was answered."""
         self._connection.execute("DELETE FROM gaps WHERE folded = ?", (question_key(question),))
 
     def settle_disputes(self) -> int:
-        """Forget the contradictions that are over; how many.
+        """Delete the contradictions that are resolved; returns how many.
 
-        One of the two is gone, faded or stood for by another; or a line that rested on one of them was revised,
-        merged or deleted, and a line that stands rests on the other.
+        One of the two crystals is deleted, faded or a hidden duplicate; or a line that cited one of them was revised,
+        merged or deleted, and a current line cites the other.
         """
         with transaction(self._connection) as connection:
             return connection.execute(_SETTLED).rowcount
 
     def sweep(self, before: datetime, most: int) -> int:
-        """Delete misses that nobody has met since this moment, and what there is beyond so many; how many rows.
+        """Delete the misses that are older than this moment, and the questions beyond `most`; returns how many rows.
 
-        Of too many those go first that are misses, were asked least and longest ago. In the caller's transaction.
+        Misses go first, then those asked least often, then longest ago. In the caller's transaction.
         """
         execute = self._connection.execute
         done = execute("DELETE FROM gaps WHERE last_at < ? AND cause = 'miss'", (to_text(before),)).rowcount

@@ -18,7 +18,7 @@ _SHARERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the order needs of a crystal before its text is read."""
+    """The columns of a crystal that ranking needs before its text is read."""
 
     session: str
     position: int
@@ -28,13 +28,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Candidates by key, and who stands at each (session, position) about them."""
+    """The candidates by key, and the crystals at each (session, position) around them."""
 
     rows: dict[int, Row]
     places: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
     def window(self, key: int) -> list[tuple[int, int]]:
-        """(row, offset) of those about a candidate, without it, in the order in which they count."""
+        """(row, offset) of each neighbour of a candidate, the one with the highest weight first."""
         row = self.rows[key]
         return [
             (other, offset)
@@ -44,19 +44,19 @@ class Surroundings:
         ]
 
     def all_keys(self) -> set[int]:
-        """Every row that is in some ring."""
+        """The keys of the candidates and of all their neighbours."""
         return set(self.rows).union(*self.places.values())
 
 
 def surroundings(
     connection: sqlite3.Connection, keys: Collection[int], condition: str, values: Sequence[object]
 ) -> Surroundings:
-    """These rows and their direct neighbours, as far as they pass the condition, with all that stand about them."""
+    """These rows and their direct neighbours that pass the condition, with the neighbours of each."""
     rows = read_rows(connection, keys, condition, values)
     spans: dict[str, set[int]] = defaultdict(set)
     for row in rows.values():
         if row.session:
-            # A direct neighbour is a candidate too, and has a ring of its own.
+            # A direct neighbour is a candidate too, and has neighbours of its own.
             spans[row.session].update(range(row.position - _FARTHEST - 1, row.position + _FARTHEST + 2))
     places: dict[tuple[str, int], list[int]] = defaultdict(list)
     for session, positions in spans.items():

@@ -38,7 +38,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.crystals.vectors import Index
-from state.stores.database.connection import memory_database, to_text
+from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
 from state.text.sentences import ends_as_question
 from state.trust import Trust
@@ -63,9 +63,9 @@ _LISTED = "IN (SELECT value FROM json_each(?))"
 
 
 class Beside:
-    """A few crystals that are searched as if they were stored, in a database in memory: nobody waits for a lock.
+    """Crystals that are searched as if they were stored, in a database in memory, so that no lock is needed.
 
-    Each is looked at, by itself: who stands about it in a session is not. Close it after use.
+    Each is ranked without its neighbours in a session. Close it after use.
     """
 
     def __init__(self, crystals: Iterable[Crystal], embedder: Embedder | None) -> None:
@@ -77,7 +77,7 @@ class Beside:
             self.crystals.vectors.embed_pending(embedder, len(self.keys))
 
     def close(self) -> None:
-        """Let go of them."""
+        """Close the database in memory."""
         self.connection.close()
 
 
@@ -122,7 +122,7 @@ class Searcher:
         by_meaning = [] if vector is None else self._nearest(vector, wanted, *allowed)
         about = surroundings(self._connection, {*by_words, *by_meaning}, *allowed)
         own = {key: match / words.most for key, match in by_words.items()}
-        signals = self._signals(question, about, _held(self._crystals, words, about.all_keys(), own), vector)
+        signals = self._signals(question, about, _word_matches(self._crystals, words, about.all_keys(), own), vector)
         shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
         matches = {key: relevance(_read(question, crystal, signals[key])) for key, crystal in crystals.items()}
@@ -156,7 +156,7 @@ class Searcher:
         return [name for name in names if self._connection.execute(statement, (name,)).fetchone()]
 
     def _nearest(self, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]) -> list[int]:
-        """The rows nearest in meaning. What the index has not been told about is compared one by one."""
+        """The rows nearest in meaning. Vectors that the index does not hold yet are compared one by one."""
         vectors = self._crystals.vectors
         if self._index is None:
             return vectors.exact_nearest(vector, k, condition, values)
@@ -164,16 +164,16 @@ class Searcher:
         if passing is not None:
             return vectors.exact_nearest(vector, k, f"crystals.key {_LISTED}", (json.dumps(passing),))
         known: list[int] = []
-        for asked in _ASKED_FOR if condition else (k,):
-            answer = self._index.nearest(vector, max(k, asked))
+        for count in _ASKED_FOR if condition else (k,):
+            answer = self._index.nearest(vector, max(k, count))
             known = self._passing([id_ for id_, _ in answer], condition, values)
-            if len(known) >= _ENOUGH or len(answer) < asked:
+            if len(known) >= _ENOUGH or len(answer) < count:
                 break
-        untold = " AND ".join(filter(None, (condition, "crystals.key IN (SELECT crystal FROM to_index)")))
-        return [*known, *vectors.exact_nearest(vector, k, untold, values)]
+        unindexed = " AND ".join(filter(None, (condition, "crystals.key IN (SELECT crystal FROM to_index)")))
+        return [*known, *vectors.exact_nearest(vector, k, unindexed, values)]
 
     def _all_that_pass(self, condition: str, values: Sequence[object]) -> list[int] | None:
-        """Every row that passes; None when they are too many to be compared one by one."""
+        """Every row that passes the condition; None when they are too many to be compared one by one."""
         # A session's rows are looked up; for the rest SQLite would choose an index that makes it read the rows.
         hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
         statement = f"SELECT key FROM crystals {hint} WHERE {condition} LIMIT {_COMPARED + 1}"
@@ -185,7 +185,7 @@ class Searcher:
         return [int(row[0]) for row in self._connection.execute(statement, (json.dumps(ids), *values))]
 
     def frequency(self, words: Sequence[str]) -> dict[str, int]:
-        """In how many of the crystals that are searched each of these words stands; see `lexical.frequency`."""
+        """In how many of the searched crystals each of these words occurs; see `full_text.frequency`."""
         counts = full_text.frequency(self._connection, words)
         if self._beside is None:
             return counts
@@ -199,17 +199,17 @@ class Searcher:
     def _matches_beside(
         self, beside: Beside, question: Question, words: "_Words", vector: "NDArray[np.float32] | None"
     ) -> dict[str, tuple[Crystal, float]]:
-        """What is beside, by id, and how well it matches: by the same measures as what is stored."""
+        """The crystals beside the stored ones, by id, with their relevance by the same measures."""
         crystals, cosines = beside.crystals.by_keys(beside.keys), dict[int, float]()
         if vector is not None:
             cosines = beside.crystals.vectors.cosines(vector, crystals)
-        held = _held(beside.crystals, words, crystals, {})
+        held_words = _word_matches(beside.crystals, words, crystals, {})
         found = {}
         for key, crystal in crystals.items():
             signals = Signals(
                 cosine=cosines.get(key, 0.0),
-                near=coverage(words.shares, held.window(key, ())),
-                own=words.own(held.rows.get(key, _NOTHING)[0]),
+                near=coverage(words.shares, held_words.window(key, ())),
+                own=words.own(held_words.rows.get(key, _NOTHING)[0]),
                 speaker=crystal.speaker.partition(" ")[0] in question.names,
                 period=max((period.fit(crystal.created_at) for period in question.periods), default=0.0),
             )
@@ -219,7 +219,7 @@ class Searcher:
     def _without_duplicates(
         self, query: str, crystals: Mapping[int, Crystal], matches: Mapping[int, float]
     ) -> dict[int, float]:
-        """The matches without those for which another one stands that matches about as well.
+        """The matches without hidden duplicates whose canonical crystal matches about as well.
 
         A duplicate that is shown has faded: its canonical crystal goes first. One that is asked for word for word is
         shown.
@@ -227,24 +227,28 @@ class Searcher:
         shown = dict(matches)
         for duplicate, canonical in self._duplicates.survivors(matches).items():
             shown[duplicate] *= FADED
-            stood_for = shown[duplicate] <= matches.get(canonical, -1.0)
-            if stood_for and not asked_word_for_word(query, crystals[duplicate].text):
+            is_covered = shown[duplicate] <= matches.get(canonical, -1.0)
+            if is_covered and not asked_word_for_word(query, crystals[duplicate].text):
                 del shown[duplicate]
         return shown
 
     def _signals(
-        self, question: Question, about: Surroundings, held: "_Held", vector: "NDArray[np.float32] | None"
+        self,
+        question: Question,
+        about: Surroundings,
+        held_words: "_WordMatches",
+        vector: "NDArray[np.float32] | None",
     ) -> dict[int, Signals]:
-        """What is known of each candidate without its text."""
+        """The signals of each candidate that do not need its text."""
         cosines = {} if vector is None else self._crystals.vectors.cosines(vector, about.rows)
-        session_shares, sessions = held.by_session(about)
+        session_shares, sessions = held_words.by_session(about)
         found = {}
         for key, row in about.rows.items():
             ring = about.window(key)
             found[key] = Signals(
                 cosine=cosines.get(key, 0.0),
-                near=coverage(held.shares, held.window(key, ring)),
-                own=held.own.get(key, 0.0),
+                near=coverage(held_words.shares, held_words.window(key, ring)),
+                own=held_words.own.get(key, 0.0),
                 session=coverage(session_shares, [(sessions.get(row.session, 0), 1.0)]),
                 before=max((cosines.get(other, 0.0) for other, offset in ring if offset == -1), default=0.0),
                 after=max((cosines.get(other, 0.0) for other, offset in ring if offset == 1), default=0.0),
@@ -256,7 +260,7 @@ class Searcher:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words that are asked for: those that are sought, then those that stand nowhere, with what each tells."""
+    """The words of a query: those that are searched for, then those that occur nowhere, with the weight of each."""
 
     sought: Sequence[str]
     rarities: Sequence[float]
@@ -264,25 +268,25 @@ class _Words:
 
     @classmethod
     def of(cls, counts: Mapping[str, int], total: int) -> Self:
-        """Of words that stand in so many of `total` texts. One that stands nowhere counts: it was not found."""
+        """The words, each occurring in so many of `total` texts. One that occurs nowhere counts as not found."""
         sought = full_text.within_budget(counts)
-        asked = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
-        return cls(sought, [rarity(count, total) for count in asked], shares(asked, total))
+        count = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
+        return cls(sought, [rarity(count, total) for count in count], shares(count, total))
 
     @property
     def most(self) -> float:
         """The highest BM25 that they can give."""
         return (K1 + 1.0) * sum(self.rarities)
 
-    def own(self, held: int) -> float:
-        """The BM25 of a text of middling length that says each of these once (bits), as a share of the most."""
-        said = sum(rarity for bit, rarity in enumerate(self.rarities) if held >> bit & 1)
-        return said / self.most if said else 0.0
+    def own(self, held_words: int) -> float:
+        """The BM25 of a text of average length with each of these words (bits) once, as a share of `most`."""
+        total = sum(rarity for bit, rarity in enumerate(self.rarities) if held_words >> bit & 1)
+        return total / self.most if total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """What each word tells; by row, which of them it holds (as bits) and what they count there.
+class _WordMatches:
+    """The weight of each word; by row, which words it holds (as bits) and their factor there.
 
     `own` is the BM25 of a row as a share of the most that the words can give.
     """
@@ -292,38 +296,38 @@ class _Held:
     own: Mapping[int, float]
 
     def window(self, key: int, others: Iterable[tuple[int, int]]) -> list[tuple[int, float]]:
-        """(words held, what they count) of a row and of those about it, as far as they hold any."""
+        """(words, weight) of a row and of its neighbours, as far as they hold any word."""
         about = [(self.rows[other], CONTEXT_WEIGHTS[offset]) for other, offset in others if other in self.rows]
         if key in self.rows:
             about.append((self.rows[key], 1.0))
         return [(words, factor * reach) for (words, factor), reach in about]
 
     def by_session(self, about: Surroundings) -> "tuple[list[float], dict[str, int]]":
-        """What each word tells of the candidates' sessions, and which words each session holds.
+        """The weight of each word among the candidates' sessions, and which words each session holds.
 
-        A word of every session tells none of them from another.
+        A word that every session holds weighs nothing.
         """
-        held: dict[str, int] = defaultdict(int)
+        held_words: dict[str, int] = defaultdict(int)
         for key, row in about.rows.items():
             if row.session:
-                held[row.session] |= self.rows.get(key, _NOTHING)[0]
-        counts = [sum(words >> bit & 1 for words in held.values()) for bit in range(len(self.shares))]
-        return shares(counts, len(held)), held
+                held_words[row.session] |= self.rows.get(key, _NOTHING)[0]
+        counts = [sum(words >> bit & 1 for words in held_words.values()) for bit in range(len(self.shares))]
+        return shares(counts, len(held_words)), held_words
 
 
-def _held(crystals: Crystals, words: _Words, keys: Iterable[int], own: Mapping[int, float]) -> _Held:
-    """Which words stand in which of these rows."""
-    held = full_text.matching_words(crystals.connection, words.sought, keys)
-    lengths = crystals.lengths(held)
+def _word_matches(crystals: Crystals, words: _Words, keys: Iterable[int], own: Mapping[int, float]) -> _WordMatches:
+    """Which words occur in which of these rows."""
+    held_words = full_text.matching_words(crystals.connection, words.sought, keys)
+    lengths = crystals.lengths(held_words)
     rows = {
-        key: (held[key], word_weight(length, coverage(words.shares, [(held[key], 1.0)])))
+        key: (held_words[key], word_weight(length, coverage(words.shares, [(held_words[key], 1.0)])))
         for key, length in lengths.items()
     }
-    return _Held(words.shares, rows, own)
+    return _WordMatches(words.shares, rows, own)
 
 
 def _read(question: Question, crystal: Crystal, signals: Signals) -> Signals:
-    """The signals with what the text itself says."""
+    """The signals with those that need the crystal's text."""
     return replace(
         signals,
         tells_time=question.asks_when and tells_time(crystal.text),
@@ -333,20 +337,15 @@ def _read(question: Question, crystal: Crystal, signals: Signals) -> Signals:
 
 def _condition(filters: Filters) -> tuple[str, tuple[object, ...]]:
     """The filters as SQL over the table `crystals`, with its values; empty when there are none."""
-    given: list[tuple[str, object]] = []
-    if filters.origin is not None:
-        given.append(("crystals.origin = ?", filters.origin.value))
-    if filters.kind is not None:
-        given.append(("crystals.kind = ?", filters.kind.value))
-    if filters.session is not None:
-        given.append(("crystals.key IN (SELECT crystal FROM occurrences WHERE session = ?)", filters.session))
-    if filters.speaker is not None:
-        given.append(("crystals.speaker = ?", filters.speaker))
-    if filters.since is not None:
-        given.append(("crystals.created_at >= ?", to_text(filters.since)))
-    if filters.until is not None:
-        given.append(("crystals.created_at < ?", to_text(filters.until)))
-    if filters.trust is not None:
-        enough = [trust.value for trust in Trust if trust.rank >= filters.trust.rank]
-        given.append((f"crystals.trust {_LISTED}", json.dumps(enough)))
+    enough = [trust.value for trust in Trust if filters.trust is None or trust.rank >= filters.trust.rank]
+    conditions = (
+        ("crystals.origin = ?", filters.origin),
+        ("crystals.kind = ?", filters.kind),
+        ("crystals.key IN (SELECT crystal FROM occurrences WHERE session = ?)", filters.session),
+        ("crystals.speaker = ?", filters.speaker),
+        ("crystals.created_at >= ?", optional_text(filters.since)),
+        ("crystals.created_at < ?", optional_text(filters.until)),
+        (f"crystals.trust {_LISTED}", None if filters.trust is None else json.dumps(enough)),
+    )
+    given = [(sql, value) for sql, value in conditions if value is not None]
     return " AND ".join(sql for sql, _ in given), tuple(value for _, value in given)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from state.crystals.crystal import Kind
 from state.signals.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerging
 from state.stores.database.connection import from_text, transaction
+from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
 
 if TYPE_CHECKING:
@@ -22,12 +23,8 @@ _FOUND = "skills_found_at"
 
 
 def expect_more(connection: sqlite3.Connection) -> None:
-    """A task or its vector was just written: the next pass looks for skills. In the caller's transaction."""
-    connection.execute(
-        "INSERT INTO meta (name, value) VALUES (?, '1')"
-        " ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)",
-        (_ADDED,),
-    )
+    """Let the next pass look for skills: a task or its vector was written. In the caller's transaction."""
+    Meta(connection).count(_ADDED)
 
 
 class Skills:
@@ -35,11 +32,12 @@ class Skills:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._meta = Meta(connection)
 
     def refresh(self) -> int | None:
-        """Find them anew if tasks were added since the last time; how many there are, None when nothing was to do."""
-        added = self._meta(_ADDED)
-        if added is None or added == self._meta(_FOUND):
+        """Find the skills again if tasks were added since; returns how many there are, None without new tasks."""
+        added = self._meta.get(_ADDED)
+        if added is None or added == self._meta.get(_FOUND):
             return None
         found = self._found()
         with transaction(self._connection) as connection:
@@ -51,18 +49,18 @@ class Skills:
                     for place, skill in enumerate(found)
                 ],
             )
-            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_FOUND, added))
+            self._meta.put(_FOUND, added)
         return len(found)
 
     def known(self, limit: int) -> list[EmergingSkill]:
-        """The most confident ones, as the last pass found them; found now where there was none yet."""
-        if self._meta(_FOUND) is None:
+        """The most confident skills of the last pass; found now when there was no pass yet."""
+        if self._meta.get(_FOUND) is None:
             return self._found()[:limit]
         rows = self._connection.execute("SELECT * FROM skills ORDER BY place LIMIT ?", (limit,))
         return [EmergingSkill(row["pattern"], row["confidence"], row["occurrences"], row["sessions"]) for row in rows]
 
     def tasks(self) -> list[TaskPattern]:
-        """The latest tasks, each time they were met. What has no session, a note, counts as its day's."""
+        """The latest tasks, one per occurrence. A task without a session (a note) gets its day as session."""
         rows = self._connection.execute(
             "SELECT c.text, o.session, o.at, v.vector FROM crystals c JOIN occurrences o ON o.crystal = c.key"
             " LEFT JOIN vectors v ON v.crystal = c.key WHERE c.kind = ? ORDER BY c.key DESC LIMIT ?",
@@ -74,13 +72,9 @@ class Skills:
         ]
 
     def _found(self) -> list[EmergingSkill]:
-        """The skills that there are; none is named after what is forgotten."""
-        buried = TombstoneStore(self._connection).tombstones()
-        return [skill for skill in emerging(self.tasks()) if not buried.found(skill.pattern)]
-
-    def _meta(self, name: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return str(row["value"]) if row else None
+        """The skills in the tasks, without those whose pattern holds a forgotten text."""
+        tombstones = TombstoneStore(self._connection).tombstones()
+        return [skill for skill in emerging(self.tasks()) if not tombstones.found(skill.pattern)]
 
 
 def _vector(blob: bytes | None) -> "NDArray[np.float32] | None":

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from state.stores.database.connection import transaction
+from state.stores.database.meta import Meta
 from state.stores.vectors.embedder import Embedder
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 BATCH = 256
 # A block that fits the processor's cache is compared three times as fast as one that does not.
 _ROWS_AT_ONCE = 512
-_MODEL = "embedding_model"
+MODEL = "embedding_model"
 _TO_EMBED = """
 SELECT key, context, text FROM crystals
 WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC LIMIT ?))
@@ -41,6 +42,7 @@ class CrystalVectors:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._meta = Meta(connection)
 
     def use_model(self, name: str) -> bool:
         """From now on vectors are of this model; those of another are dropped and queued to be embedded again.
@@ -54,13 +56,12 @@ class CrystalVectors:
             connection.execute("DELETE FROM to_index")
             connection.execute("DELETE FROM to_compare")
             connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
-            connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_MODEL, name))
+            self._meta.put(MODEL, name)
         return True
 
     def model(self) -> str:
         """The name of the embedder whose vectors these are; empty before the first one."""
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (_MODEL,)).fetchone()
-        return str(row[0]) if row else ""
+        return self._meta.get(MODEL) or ""
 
     def embed_pending(self, embedder: Embedder, limit: int = BATCH) -> int:
         """Embed up to `limit` crystals that have no vector; returns how many were embedded.
@@ -82,7 +83,7 @@ class CrystalVectors:
         return done
 
     def index_pending(self, index: Index, limit: int = BATCH) -> int:
-        """Tell the index about up to `limit` vectors that it does not know; returns how many."""
+        """Add up to `limit` vectors that the index does not hold yet; returns how many."""
         done = 0
         while done < limit:
             rows = self._connection.execute(
@@ -106,19 +107,19 @@ class CrystalVectors:
         return int(embed), int(index)
 
     def wait(self) -> bool:
-        """Does any crystal wait to be embedded?"""
+        """Whether any crystal waits to be embedded."""
         return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
 
     def vector_count(self) -> int:
-        """How many vectors there are, those that the index has not been told about included."""
+        """How many vectors there are, those included that the index does not hold yet."""
         return int(self._connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
 
     def vector_sample(self, n: int) -> "list[tuple[str, NDArray[np.float32]]]":
         """Up to n (crystal id, vector) that the index should hold, spread evenly over the rows."""
-        told = "SELECT v.crystal FROM vectors v WHERE v.crystal NOT IN (SELECT crystal FROM to_index)"
+        indexed = "SELECT v.crystal FROM vectors v WHERE v.crystal NOT IN (SELECT crystal FROM to_index)"
         rows = self._connection.execute(
             "SELECT c.id, v.vector FROM vectors v JOIN crystals c ON c.key = v.crystal WHERE v.crystal IN"
-            f" (SELECT crystal FROM (SELECT crystal, ntile(?) OVER (ORDER BY crystal) AS part FROM ({told}))"
+            f" (SELECT crystal FROM (SELECT crystal, ntile(?) OVER (ORDER BY crystal) AS part FROM ({indexed}))"
             " GROUP BY part HAVING crystal = min(crystal))",
             (n,),
         ).fetchall()
@@ -160,7 +161,7 @@ class CrystalVectors:
     def neighbours(self, keys: Sequence[int], k: int, index: Index | None) -> dict[int, dict[int, float]]:
         """For each of these rows that has a vector, the k others nearest to it with their cosines.
 
-        By the index, and exactly among what it has not been told; without one, exactly among all.
+        By the index, and exactly among the vectors that it does not hold yet; without an index, exactly among all.
         """
         rows = self._connection.execute(
             f"SELECT crystal, vector FROM vectors WHERE crystal IN ({_LISTED})", (json.dumps(list(keys)),)
@@ -168,17 +169,22 @@ class CrystalVectors:
         if not rows:
             return {}
         vectors = _matrix([row["vector"] for row in rows])
-        untold = "" if index is None else "crystals.key IN (SELECT crystal FROM to_index)"
-        near = [{key: -minus for minus, key in nearest} for nearest in self._exact(vectors, k + 1, condition=untold)]
+        unindexed = "" if index is None else "crystals.key IN (SELECT crystal FROM to_index)"
+        near = [
+            {key: -minus for minus, key in nearest} for nearest in self._exact(vectors, k + 1, condition=unindexed)
+        ]
         if index is not None:
-            near = [known | self._told(index, vector, k + 1) for known, vector in zip(near, vectors, strict=True)]
+            near = [
+                known | self._indexed_neighbours(index, vector, k + 1)
+                for known, vector in zip(near, vectors, strict=True)
+            ]
         found = {int(row["crystal"]): cosines for row, cosines in zip(rows, near, strict=True)}
         return {
             key: dict(sorted(((o, c) for o, c in cosines.items() if o != key), key=lambda pair: -pair[1])[:k])
             for key, cosines in found.items()
         }
 
-    def _told(self, index: Index, vector: "NDArray[np.float32]", k: int) -> dict[int, float]:
+    def _indexed_neighbours(self, index: Index, vector: "NDArray[np.float32]", k: int) -> dict[int, float]:
         cosines = dict(index.nearest(vector, k))
         rows = self._connection.execute(
             f"SELECT key, id FROM crystals WHERE id IN ({_LISTED})", (json.dumps(list(cosines)),)

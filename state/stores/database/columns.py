@@ -1,11 +1,104 @@
-"""Columns: the kind of text in each column of state.db, for whoever erases, repairs, checks or exports rows.
+"""Columns: what every column of state.db holds, for whoever erases, repairs, checks or exports its rows.
 
-One table, beside the schema, which says types and no meanings. A test holds it to the schema: a new column of text is
-to be told here, and until then counts as prose, which is looked at most closely.
+Names, types and defaults are those of the schema itself (`tables_of`). What a schema cannot say is here: what a
+text is, and which values can be read where a wrong one would stop its reader (a moment, JSON, a member of an
+enumeration). A test compares both: a new column of text is to be described here, and until then counts as prose,
+which is erased most thoroughly.
 """
 
-from collections.abc import Mapping
+import json
+import math
+import re
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
+
+from state.crystals import crystal
+from state.document.document import SectionName
+from state.document.operations import Fate
+from state.dream import decode_record
+from state.errors import DreamdError
+from state.forgetting.matching import Cut
+from state.sessions.item import Priority, State
+from state.sessions.policies.by_name import DEFAULT, POLICIES
+from state.signals.curiosity import Cause
+from state.signals.hormones import Hormone
+from state.trust import Trust
+
+Value = int | float | str | bytes | None
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "TEXT": (str,), "INTEGER": (int,), "REAL": (int, float), "BLOB": (bytes,),
+}  # fmt: skip
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as it was declared."""
+
+    name: str
+    type: str
+    required: bool
+    default: Value
+
+    def takes(self, value: Value) -> bool:
+        """Whether the value is of the column's type, or none at all."""
+        return value is None or isinstance(value, _TYPES.get(self.type, (object,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; `columns` stand in the order in which a record holds them.
+
+    `key` names a row in SQL; `rowid` is the column that is the same as SQLite's own, if there is one.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    rowid: str
+    has_rowids: bool
+
+
+def tables_of(connection: sqlite3.Connection) -> dict[str, Table]:
+    """The tables that hold rows of their own, by name: no view, no full-text index, nothing of SQLite's."""
+    found = connection.execute(
+        "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name"
+    )
+    return {
+        name: _table(connection, name, has_rowids=not bare)
+        for name, bare in found.fetchall()
+        if not name.startswith("sqlite_")
+    }
+
+
+def _table(connection: sqlite3.Connection, name: str, *, has_rowids: bool) -> Table:
+    declared = connection.execute("SELECT * FROM pragma_table_info(?)", (name,)).fetchall()
+    columns, keys = [], list[tuple[int, Column]]()
+    for _, column, kind, required, default, place in map(tuple, declared):
+        columns.append(
+            Column(column, kind, bool(required or (place and not has_rowids)), _default(connection, default))
+        )
+        if place:
+            keys.append((place, columns[-1]))
+    key = [column for _, column in sorted(keys, key=lambda pair: pair[0])]
+    if not has_rowids:
+        return Table(
+            name, (*key, *(one for one in columns if one not in key)), tuple(one.name for one in key), "", has_rowids
+        )
+    rowid = key[0].name if len(key) == 1 and key[0].type == "INTEGER" else ""
+    return Table(name, tuple(columns), ("rowid",), rowid, has_rowids)
+
+
+def _default(connection: sqlite3.Connection, expression: str | None) -> Value:
+    if expression is None:
+        return None
+    value: Value = connection.execute(f"SELECT {expression}").fetchone()[0]
+    return value
 
 
 class Kind(Enum):
@@ -14,18 +107,157 @@ class Kind(Enum):
     PROSE = auto()
     CODE = auto()  # ids, digests, members of enumerations, names of models
     FILE = auto()  # what the owner's files are called
-    MOMENT = auto()  # as `database.to_text` writes it
+    MOMENT = auto()  # as `connection.to_text` writes it
     JSON = auto()  # of which the names are dreamd's
     TABLE = auto()  # JSON of which the names are the owner's as well as the values
 
 
-def _columns(**kinds: str) -> dict[str, Kind]:
-    return {column: Kind[kind.upper()] for kind, columns in kinds.items() for column in columns.split()}
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which values of a column can be read, and what takes the place of another one (None: nothing does)."""
+
+    passes: Callable[[Value], bool]
+    otherwise: Value = None
 
 
-COLUMNS: Mapping[str, Mapping[str, Kind]] = {
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a column holds; without a rule, every value of its type can be read."""
+
+    kind: Kind
+    rule: Rule | None = None
+
+
+def content_of(table: str, column: str) -> Content:
+    """What this column holds; prose, where nobody has said."""
+    return COLUMNS.get(table, {}).get(column, _UNKNOWN)
+
+
+def _is_moment(value: Value) -> bool:
+    try:
+        return _ISO.match(str(value)) is not None and datetime.fromisoformat(str(value)).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _one_of(kind: Iterable[str], otherwise: Value = None) -> Rule:
+    members = {str(member) for member in kind}
+    return Rule(lambda value: value in members, otherwise)
+
+
+def _json(kind: type[dict[str, object]] | type[list[object]], otherwise: Value = None, of: type = object) -> Rule:
+    def passes(value: Value) -> bool:
+        try:
+            read = json.loads(str(value))
+        except (ValueError, RecursionError):
+            return False
+        if not isinstance(read, kind):
+            return False
+        return all(isinstance(one, of) for one in (read.values() if isinstance(read, dict) else read))
+
+    return Rule(passes, otherwise)
+
+
+def _is_armed(value: Value) -> bool:
+    try:
+        return set(json.loads(str(value))) <= set(Hormone)
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _is_dream(value: Value) -> bool:
+    try:
+        decode_record(str(value), "record")
+    except DreamdError:
+        return False
+    return True
+
+
+def _is_unit(value: Value) -> bool:
+    """A vector of single floats of length 1 (or 0)."""
+    if not isinstance(value, bytes) or not value or len(value) % 4:
+        return False
+    square = math.fsum(number * number for number in array("f", value))
+    return abs(square - 1) < 1e-3 or square == 0
+
+
+def _is_salt(value: Value) -> bool:
+    return re.fullmatch(r"(?:[0-9a-f]{2}){16,64}", str(value)) is not None
+
+
+def _is_count(value: Value) -> bool:
+    return re.fullmatch(r"[0-9]{1,18}", str(value)) is not None
+
+
+def _are_marks(value: Value) -> bool:
+    """How far files of notes were read: size, time, place, digest."""
+    try:
+        marks = json.loads(str(value)).values()
+        return all([type(one) for one in mark] == [int, int, int, str] for mark in marks)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return False
+
+
+def _are_receipts(value: Value) -> bool:
+    try:
+        return all(_is_moment(receipt["at"]) for receipt in json.loads(str(value)))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+
+
+def _is_intention(value: Value) -> bool:
+    """What was being forgotten (state.stores.erasing.intent)."""
+    try:
+        record = json.loads(str(value))
+        texts = [word for target in record["targets"] for word in target]
+        texts += [*record["renamed"], *record["renamed"].values(), *record["keywords"], record["cut"]]
+        places = [place for inode, at, content in record["rows"] if bytes.fromhex(content) for place in (inode, at)]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False
+    return (
+        all(isinstance(text, str) for text in texts)
+        and record["cut"] in set(Cut)
+        and all(isinstance(place, int) for place in places)
+    )
+
+
+_MOMENT = Rule(_is_moment)
+_FILLED = Rule(lambda value: bool(str(value).strip()))
+_UNKNOWN = Content(Kind.PROSE)
+_WEB = Trust.WEB.value  # nobody vouches for what cannot be read any more
+
+META_RULES: Mapping[str, Rule] = {
+    "forgotten_salt": Rule(_is_salt),
+    "forgotten_withheld": Rule(_is_count),
+    "forgotten_withheld_told": Rule(_is_count),
+    "forgettings": Rule(_are_receipts),
+    "forgetting": Rule(_is_intention),
+    "notes_read": Rule(_are_marks),
+    "session_ended": _MOMENT,
+    "swept_at": _MOMENT,
+}
+"""Of the rows of `meta`, by name."""
+
+
+def _columns(rules: Mapping[str, Rule] | None = None, /, **kinds: str) -> dict[str, Content]:
+    return {
+        column: Content(Kind[kind.upper()], (rules or {}).get(column, _MOMENT if kind == "moment" else None))
+        for kind, columns in kinds.items()
+        for column in columns.split()
+    }
+
+
+COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "calls": _columns(code="dream digest model", moment="at", json="reply"),
     "crystals": _columns(
+        {
+            "text": _FILLED,
+            "origin": _one_of(crystal.Origin),
+            "kind": _one_of(crystal.Kind, crystal.Kind.GENERAL.value),
+            "trust": _one_of(Trust, _WEB),
+            "lifecycle": _one_of(crystal.Lifecycle, crystal.Lifecycle.ACTIVATED.value),
+            "parents": _json(list, "[]", str),
+        },
         prose="text context speaker session",
         code="id origin kind trust lifecycle pairs",
         moment="created_at last_accessed_at fades_at",
@@ -35,34 +267,54 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "evidence": _columns(prose="crystal", code="line"),
     "feelings": _columns(prose="cause", code="event", moment="at"),
     "forgotten": _columns(code="digest", moment="at"),
-    "gaps": _columns(prose="folded question one other", code="cause", moment="first_at last_at"),
-    "hormones": _columns(code="armed", moment="at"),
-    "item_events": _columns(prose="reason", code="action", moment="at", json="figures"),
-    "item_relations": _columns(prose="type target", moment="at", table="metadata"),
+    "gaps": _columns(
+        {"cause": _one_of(Cause)}, prose="folded question one other", code="cause", moment="first_at last_at"
+    ),
+    "hormones": _columns({"armed": Rule(_is_armed, "[]")}, code="armed", moment="at"),
+    "item_events": _columns(
+        {"figures": _json(dict, "{}")}, prose="reason", code="action", moment="at", json="figures"
+    ),
+    "item_relations": _columns(
+        {"metadata": _json(dict, "{}", str)}, prose="type target", moment="at", table="metadata"
+    ),
     "item_words": _columns(prose="folded"),
     "items": _columns(
+        {
+            "priority": _one_of(Priority, Priority.MEDIUM.value),
+            "state": _one_of(State),
+            "tags": _json(list, "[]", str),
+            "metadata": _json(dict, "{}", str),
+        },
         prose="content agent source state_reason promoted_to",
         code="id priority state promotion_reason pairs",
         moment="created_at last_accessed_at expires_at promoted_at",
         json="tags",
         table="metadata",
     ),
-    "lines": _columns(prose="text crystal", code="id section trust fate successor", moment="born_at"),
+    "lines": _columns(
+        {"section": _one_of(SectionName), "trust": _one_of(Trust, _WEB), "fate": _one_of(["", *Fate], "")},
+        prose="text crystal",
+        code="id section trust fate successor",
+        moment="born_at",
+    ),
     "meta": _columns(prose="value", code="name"),
     "occurrences": _columns(prose="session", code="digest", file="file", moment="at"),
     "pointers": _columns(prose="keywords topic crystal", code="line"),
-    "promotions": _columns(prose="crystal", code="id reason", moment="at delivered_at", json="record"),
-    "proposals": _columns(code="dream verdict", moment="at", json="record"),
+    "promotions": _columns(
+        {"record": _json(dict)}, prose="crystal", code="id reason", moment="at delivered_at", json="record"
+    ),
+    "proposals": _columns({"record": Rule(_is_dream)}, code="dream verdict", moment="at", json="record"),
     "rejections": _columns(prose="figures", code="dream guard scope", moment="at"),
-    "sessions": _columns(prose="id", code="policy", moment="opened_at closed_at due_at", json="config"),
+    "sessions": _columns(
+        {"policy": _one_of(POLICIES, DEFAULT), "config": _json(dict, "{}")},
+        prose="id",
+        code="policy",
+        moment="opened_at closed_at due_at",
+        json="config",
+    ),
     "skills": _columns(prose="pattern"),
     "tombstones": _columns(prose="text", moment="at"),
-    "vectors": _columns(code="model"),
+    "vectors": _columns({"vector": Rule(_is_unit)}, code="model vector"),
     "versions": _columns(code="cause dream reason digest model", moment="at"),
-    "watermarks": _columns(file="file", json="record"),
+    "watermarks": _columns({"record": _json(dict)}, file="file", json="record"),
 }
-
-
-def kind_of(table: str, column: str) -> Kind:
-    """What the text in this column is; prose, where nobody has said."""
-    return COLUMNS.get(table, {}).get(column, Kind.PROSE)

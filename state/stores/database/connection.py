@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 from state.crystals.crystal import faded_at
 from state.errors import StorageError
@@ -30,6 +31,7 @@ _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
 MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING, LOOKUPS)
 SCHEMA_VERSION = len(MIGRATIONS)
+_MOST_THINGS = 1_000
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
 
 # One statement, so that it sees one moment: another process may be creating the tables.
@@ -68,6 +70,18 @@ def open_database(path: Path) -> sqlite3.Connection:
         return connection
 
 
+@contextmanager
+def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
+    """Open a database as it is, beside its owner: it is neither created nor migrated. Raises as `require_plain`."""
+    require_plain(path)
+    with closing(
+        sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None)
+    ) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        yield connection
+
+
 def memory_database() -> sqlite3.Connection:
     """A database of the current schema in memory, which goes with its connection."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -78,9 +92,9 @@ def memory_database() -> sqlite3.Connection:
 
 
 def make_private(path: Path) -> None:
-    """The file of a database, made if it is missing, open to its owner alone; SQLite's files beside it get its mode.
+    """Create the file of a database if it is missing, and make it and SQLite's files beside it private.
 
-    What else cannot be done here SQLite fails at, in its own words. Raises ValueError for the name that SQLite takes
+    Other failures are left to SQLite, which reports them. Raises ValueError for the name that SQLite takes
     for no file.
     """
     if path.name == ":memory:":
@@ -96,7 +110,7 @@ def make_private(path: Path) -> None:
 
 
 def require_plain(path: Path) -> None:
-    """Return if a database here, and what SQLite keeps beside it, are regular files or not there, and harmless.
+    """Return if a database and SQLite's files beside it are missing, or regular files and harmless.
 
     SQLite would follow a link, and write wherever it leads; a FIFO it would wait for; and the file that a journal
     names (its super-journal, of a transaction over several databases) it would delete. Raises StorageError.
@@ -108,9 +122,7 @@ def require_plain(path: Path) -> None:
             if stat.S_ISLNK(mode):
                 raise StorageError(f"{file} is a link to {os.path.realpath(file)}", "replace it by the file itself")
             if not stat.S_ISREG(mode):
-                raise StorageError(
-                    f"{file}: no regular file", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
-                )
+                raise StorageError(f"{file}: no regular file", _UNHARMED)
     journal = path.with_name(f"{path.name}-journal")
     with storage_errors(journal), suppress(FileNotFoundError, NotADirectoryError), opened(journal) as end:
         end.seek(max(0, os.fstat(end.fileno()).st_size - len(_NAMES_A_FILE)))
@@ -119,18 +131,15 @@ def require_plain(path: Path) -> None:
 
 
 def _require_no_lone_log(path: Path) -> None:
-    """SQLite would create the database and remove its log, with all that is in it."""
+    """Raise StorageError for a log (-wal) without its database: SQLite would delete it with all its data."""
     log = path.with_name(f"{path.name}-wal")
-    there = path.exists() and path.stat().st_size
-    if not there and log.exists() and log.stat().st_size:
-        raise StorageError(
-            f"{path}: is gone, and its log (-wal) is there",
-            "the notes and MEMORY.md are unharmed, run 'dreamd doctor'",
-        )
+    has_content = path.exists() and path.stat().st_size
+    if not has_content and log.exists() and log.stat().st_size:
+        raise StorageError(f"{path}: is gone, and its log (-wal) is there", _UNHARMED)
 
 
 def explained(error: sqlite3.Error, path: Path) -> StorageError:
-    """What an error of SQLite's about this file means to a person, and what to do."""
+    """A StorageError that says what an error of SQLite's about this file means, and what to do."""
     name = getattr(error, "sqlite_errorname", "")
     # The second: the file of the shared index cannot be made longer, which SQLite calls an error of the disk.
     if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
@@ -145,7 +154,7 @@ def explained(error: sqlite3.Error, path: Path) -> StorageError:
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema that the file has; nothing is written. Raises StorageError for a file that is not this dreamd's."""
+    """The schema version of the file; nothing is written. Raises StorageError for one that this dreamd cannot use."""
     version, tables, ours = connection.execute(_WHOSE).fetchone()
     if version > SCHEMA_VERSION:
         message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
@@ -162,32 +171,37 @@ def require_ours(connection: sqlite3.Connection, path: Path) -> None:
     A view of somebody else's may have the name of a table and no end; a trigger does more than it was asked for.
     """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    found = things(connection, len(made_by(SCHEMA_VERSION)) + 1)
-    if not (found or version):
-        return
+    if wrong := unlike_schema(connection, version):
+        what = f"its schema is not ours ({', '.join(wrong)!r:.60})"
+        raise StorageError(f"{path}: {what}", _UNHARMED)
+
+
+def unlike_schema(connection: sqlite3.Connection, version: int) -> list[str]:
+    """The names of tables, indexes and the like that are not those of this version; of no version, all of them."""
+    found = things(connection)
     made = made_by(version) if 1 <= version <= SCHEMA_VERSION else {}
     # How the tables below a word index are written down is up to the SQLite that made them.
-    wrong = [name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name))]
-    if wrong:
-        what = f"its schema is not ours ({', '.join(sorted(wrong))!r:.60})"
-        raise StorageError(f"{path}: {what}", "the notes and MEMORY.md are unharmed, run 'dreamd doctor'")
+    return sorted(name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name)))
 
 
 def _alike(found: str | None, made: str | None) -> bool:
     return found == made or bool(found and made and _SHADOW.match(found) and _SHADOW.match(made))
 
 
-def things(connection: sqlite3.Connection, most: int = -1) -> dict[str, str]:
-    """Tables, indexes and the like, and how each was made; white space aside."""
+def things(connection: sqlite3.Connection) -> dict[str, str]:
+    """The SQL of each table, index and the like, by name, with white space normalised; at most 1,000."""
     rows = connection.execute(
-        "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' LIMIT ?", (most,)
+        "SELECT name, iif(count(*) = 1, coalesce(max(sql), ''), 'several') FROM sqlite_schema"
+        " WHERE name NOT LIKE 'sqlite_stat%'"
+        " GROUP BY name LIMIT ?",
+        (_MOST_THINGS,),
     )
     return {str(name): " ".join(str(statement).split()) for name, statement in rows}
 
 
 @cache
 def made_by(version: int) -> Mapping[str, str]:
-    """Tables, indexes and the like of a new database of this schema, as `things` lists them."""
+    """What `things` returns for a new database of this schema version."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         make_schema(connection, version)
         return things(connection)
@@ -248,7 +262,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def compact(connection: sqlite3.Connection) -> bool:
-    """Write the file anew when most of a large one is free; whether it was.
+    """VACUUM a large file of which most is free; whether it was done.
 
     Not page by page (`auto_vacuum`): then pages that say where pages are lie among the others, and what is left of a
     damaged file would be harder to tell.
@@ -261,7 +275,7 @@ def compact(connection: sqlite3.Connection) -> bool:
 
 
 def to_text(moment: datetime) -> str:
-    """A moment as it is kept: ISO 8601, UTC, microseconds."""
+    """A moment as text: ISO 8601, UTC, microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
@@ -271,3 +285,13 @@ def from_text(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except (ValueError, TypeError) as error:
         raise StorageError(f"state.db: {text!r:.40} is no moment", "run 'dreamd doctor'") from error
+
+
+def optional_text(moment: datetime | None) -> str | None:
+    """A moment as text; None for None."""
+    return to_text(moment) if moment is not None else None
+
+
+def optional_moment(text: str | None) -> datetime | None:
+    """The inverse of `optional_text`."""
+    return from_text(text) if text is not None else None

@@ -1,17 +1,16 @@
 """Tombstones in state.db: forgotten texts as salted hashes, which keep them from being learnt and reveal nothing.
 
-A text that a session forgets for good is blocked whole: it is known again when it is met as it was. A text that the
-owner has forgotten is blocked as runs of words (`state.forgetting.tombstones`): it is known again in whatever text
+A text that a session purges is blocked as a whole: only the identical text is recognised. A text that the
+owner has forgotten is blocked as runs of words (`state.forgetting.tombstones`): it is recognised in any text that
 holds it.
 """
 
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import quote
 
 from state.crystals.crystal import Crystal
 from state.errors import StorageError
@@ -20,46 +19,44 @@ from state.forgetting.matching import RUN_WORDS, Target, parts, readings, runs
 from state.forgetting.placed_words import Span, placed_words
 from state.forgetting.respelt import Row, is_respelt, respelt, rows
 from state.forgetting.tombstones import NOTHING, Runs, Tombstones
-from state.stores.database.connection import require_ours, require_plain, to_text, transaction
+from state.stores.database.connection import open_unmigrated, require_ours, to_text, transaction
+from state.stores.database.meta import Meta
 from state.text.escapes import unescaped
 
-_SALT = "forgotten_salt"
-# The length that is said of a part, which stands for a text only where that may be cut off.
+SALT = "forgotten_salt"
+# The length of a part, which is recognised only where a text may be cut off.
 _PART = -RUN_WORDS
-_STAMP = "forgotten_stamp"  # another one after each change
+STAMP = "forgotten_stamp"  # another one after each change
 _WITHHELD = "forgotten_withheld"
-_TOLD = "forgotten_withheld_told"
-_COUNT = (
-    "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name)"
-    " DO UPDATE SET value = CAST(CAST(value AS INTEGER) + CAST(excluded.value AS INTEGER) AS TEXT)"
-)
+_REPORTED = "forgotten_withheld_told"
 
 
 class TombstoneStore:
-    """The tombstones of one workspace. While nothing is blocked, a question is one look-up, however many texts."""
+    """The tombstones of one workspace. While nothing is blocked, each call is one look-up, however many texts."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._known: tuple[tuple[str, str], Tombstones] = (("", ""), NOTHING)
+        self._meta = Meta(connection)
+        self._cached: tuple[tuple[str, str], Tombstones] = (("", ""), NOTHING)
 
     def block_texts(self, texts: Iterable[str], now: datetime) -> None:
-        """These are not to be learnt again as they are."""
+        """Block these texts, each as a whole."""
         with transaction(self._connection):
             salt = self._made_salt()
             self._insert(((digest_of_text(salt, text), 0, 0) for text in texts), now)
 
     def block(self, target: Target, now: datetime) -> None:
-        """Nothing that holds this is to be learnt again."""
+        """Block every text that holds this target."""
         with transaction(self._connection):
             self._insert(_rows(self._made_salt(), target), now)
 
     def unblock(self, target: Target) -> bool:
-        """It may be learnt again; whether it was blocked. What is a part of it and blocked by itself stays so."""
+        """Unblock the target; whether it was blocked. Parts of it that are blocked by themselves stay blocked."""
         salt = self.tombstones().salt
         return bool(salt) and self._delete([digest for digest, _, _ in _rows(salt, target)])
 
     def unblock_all_of(self, text: str) -> bool:
-        """Whatever of this text is blocked may be learnt again; whether anything was."""
+        """Unblock everything that is blocked in this text; whether anything was."""
         blocked = self.tombstones()
         places = blocked.found(text)
         if not places:
@@ -73,7 +70,7 @@ class TombstoneStore:
         return self._delete(digests)
 
     def found(self, text: str) -> tuple[Span, ...]:
-        """Where something blocked stands in the text, in characters."""
+        """The places of blocked texts in this text, in characters."""
         return self.tombstones().found(text)
 
     def any(self) -> bool:
@@ -81,82 +78,75 @@ class TombstoneStore:
         return bool(self.tombstones())
 
     def holds(self, text: str) -> bool:
-        """Whether the text was forgotten, or holds what was."""
+        """Whether the text holds a blocked text."""
         return bool(self.tombstones().found(text))
 
     def among(self, texts: Iterable[str]) -> set[str]:
-        """Which of these were forgotten, or hold what was."""
+        """Those of these texts that hold a blocked text."""
         blocked = self.tombstones()
         return {text for text in texts if blocked.found(text)} if blocked else set()
 
     def tombstones(self) -> Tombstones:
-        """Everything that is blocked now, as a value."""
-        found = dict(
-            self._connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_SALT, _STAMP)).fetchall()
-        )
-        if _SALT not in found:
+        """All current tombstones, as a value."""
+        salt = self._meta.get(SALT)
+        if salt is None:
             return NOTHING
-        state = (found[_SALT], found.get(_STAMP, ""))
-        if self._known[0] != state:
-            self._known = (state, _loaded(self._connection, found[_SALT]))
-        return self._known[1]
+        state = (salt, self._meta.get(STAMP) or "")
+        if self._cached[0] != state:
+            rows = self._connection.execute("SELECT digest, length, mark FROM forgotten")
+            self._cached = (state, _as_value(salt, map(tuple, rows)))
+        return self._cached[1]
 
     def without_forgotten(self, text: str) -> str:
-        """What may be learnt of a text, counted as withheld when that is not all of it; "" when nothing is."""
+        """The text without its blocked sentences, counted as withheld if it has any; "" when nothing remains."""
         left = self.tombstones().without(text)
         if left != text:
             self.count()
         return left
 
     def crystals_without(self, crystals: Iterable[Crystal]) -> list[Crystal]:
-        """What may be learnt of these, counted like every text; one of which nothing is left is left out."""
+        """These crystals without blocked sentences, counted likewise; those of which nothing remains are left out."""
         found, blocked = list(crystals), self.tombstones()
         if not blocked:
             return found
-        spared = [blocked.spared(crystal) for crystal in found]
-        self.count(sum(new is not old for new, old in zip(spared, found, strict=True)))
-        return [crystal for crystal in spared if crystal is not None]
+        rest = [blocked.spared(crystal) for crystal in found]
+        self.count(sum(new is not old for new, old in zip(rest, found, strict=True)))
+        return [crystal for crystal in rest if crystal is not None]
 
     def withholds(self, text: str) -> bool:
-        """Whether the text holds what is forgotten; it is counted then."""
-        held = self.holds(text)
-        self.count(int(held))
-        return held
+        """Whether the text holds a blocked text; if so, it is counted as withheld."""
+        is_blocked = self.holds(text)
+        self.count(int(is_blocked))
+        return is_blocked
 
     def count(self, texts: int = 1) -> None:
-        """So many texts were withheld, in whole or in part."""
+        """Count so many more texts as withheld, in whole or in part."""
         if texts:
-            self._connection.execute(_COUNT, (_WITHHELD, str(texts)))
+            self._meta.count(_WITHHELD, texts)
 
     def withheld(self) -> int:
-        """How many texts were withheld since the beginning."""
-        return self._number(_WITHHELD)
+        """How many texts have been withheld in all."""
+        return int(self._meta.get(_WITHHELD) or 0)
 
     def withheld_lately(self) -> int:
-        """How many were since this was last asked."""
+        """How many texts have been withheld since the last call."""
         total = self.withheld()
-        lately = total - self._number(_TOLD)
+        lately = total - int(self._meta.get(_REPORTED) or 0)
         if lately:
-            self._connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_TOLD, str(total)))
+            self._meta.put(_REPORTED, str(total))
         return lately
 
-    def _number(self, name: str) -> int:
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return int(row[0]) if row else 0
-
     def _made_salt(self) -> str:
-        """The salt; in the caller's transaction, which is about to change what is blocked."""
-        self._connection.execute(
-            "INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (_SALT, secrets.token_hex(32))
-        )
+        """The salt, created if missing; in the caller's transaction, which is about to change the tombstones."""
+        salt = self._meta.get(SALT)
+        if salt is None:
+            salt = secrets.token_hex(32)
+            self._meta.put(SALT, salt)
         self._changed()
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (_SALT,)).fetchone()
-        return str(row[0])
+        return salt
 
     def _changed(self) -> None:
-        self._connection.execute(
-            "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_STAMP, secrets.token_hex(8))
-        )
+        self._meta.put(STAMP, secrets.token_hex(8))
 
     def _insert(self, rows: Iterable[tuple[str, int, int]], now: datetime) -> None:
         at = to_text(now)
@@ -176,25 +166,18 @@ class TombstoneStore:
 
 
 def tombstones_in(database: Path) -> Tombstones:
-    """What is blocked in this state.db, read beside its owner; nothing where it cannot be read."""
+    """The tombstones in this state.db, read without its lock; none when it cannot be read."""
     if database.exists():
-        with suppress(sqlite3.Error, StorageError):
-            require_plain(database)
-            uri = f"file:{quote(str(database))}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
-                require_ours(connection, database)
-                return TombstoneStore(connection).tombstones()
+        with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
+            require_ours(connection, database)
+            return TombstoneStore(connection).tombstones()
     return NOTHING
 
 
 def tombstones_of(targets: Iterable[Target]) -> Tombstones:
-    """These as if they were blocked, for a look at what is there already."""
+    """Tombstones of these targets, to search existing texts without blocking anything."""
     salt = secrets.token_hex(32)
     return _as_value(salt, (row for target in targets for row in _rows(salt, target)))
-
-
-def _loaded(connection: sqlite3.Connection, salt: str) -> Tombstones:
-    return _as_value(salt, map(tuple, connection.execute("SELECT digest, length, mark FROM forgotten")))
 
 
 def _as_value(salt: str, kept: Iterable[Row]) -> Tombstones:
@@ -219,7 +202,7 @@ def _as_value(salt: str, kept: Iterable[Row]) -> Tombstones:
 
 
 def _rows(salt: str, target: Target) -> Iterator[Row]:
-    """What is kept of a target: its runs, its parts, and what finds it in other spellings."""
+    """The rows of a target: its runs, its parts, and its other spellings."""
     for run in runs(target):
         yield digest_of_run(salt, run), len(run), mark_of_run(salt, run)
     if cut := parts(target):
@@ -230,7 +213,7 @@ def _rows(salt: str, target: Target) -> Iterator[Row]:
 
 
 def _digests_within(blocked: Tombstones, words: tuple[str, ...]) -> Iterator[str]:
-    """The digests of all that may be blocked of these words: of each run, and of them as a text of their own."""
+    """The digests of each run of these words, and of the words as a text of their own."""
     for at in range(len(words) - RUN_WORDS + 1):
         for place in (PART, FIRST, LAST):
             yield digest_of_part(blocked.salt, words[at : at + RUN_WORDS], place)

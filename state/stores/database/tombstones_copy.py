@@ -10,36 +10,38 @@ from pathlib import Path
 
 from state.errors import StorageError
 from state.stores.database.connection import transaction
+from state.stores.database.meta import Meta
+from state.stores.database.tombstones import SALT, STAMP
 from state.stores.disk.disk import Disk
 
 _NAME = "forgotten.json"
-_KEYS = ("forgotten_salt", "forgotten_stamp")
+_KEYS = (SALT, STAMP)
 _COLUMNS = ("digest", "at", "length", "mark")
 
 
 def keep_copy(connection: sqlite3.Connection, disk: Disk, folder: Path) -> None:
-    """Write the tombstones as they are now into `folder`, the state folder."""
-    meta = connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", _KEYS).fetchall()
+    """Write the current tombstones into `folder`, the state folder."""
+    meta = {name: value for name in _KEYS if (value := Meta(connection).get(name)) is not None}
     rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM forgotten ORDER BY digest").fetchall()
     if meta:
-        kept = {"meta": {row["name"]: row["value"] for row in meta}, "forgotten": [tuple(row) for row in rows]}
+        kept = {"meta": meta, "forgotten": [tuple(row) for row in rows]}
         disk.write_atomic(folder / _NAME, json.dumps(kept).encode())
 
 
 def bring_back(connection: sqlite3.Connection, disk: Disk, folder: Path) -> int:
-    """Take the copy in where the database has no salt; how many tombstones came back.
+    """Restore the tombstones from the copy if the database has no salt; returns how many.
 
-    Raises StorageError when there is a copy and it cannot be read: to go on would learn again what was forgotten.
+    Raises StorageError for a copy that cannot be read: to go on would learn again what was forgotten.
     """
     path = folder / _NAME
-    if not path.exists() or _has_salt(connection):
+    if not path.exists() or Meta(connection).get(SALT) is not None:
         return 0
-    content = disk.read_if_there(path)
+    content = disk.read_optional(path)
     try:
         kept = json.loads(content or b"")
-        meta = [(name, str(kept["meta"][name])) for name in _KEYS if name in kept["meta"]]
+        meta = {name: str(kept["meta"][name]) for name in _KEYS if name in kept["meta"]}
         rows = [(str(digest), str(at), int(length), int(mark)) for digest, at, length, mark in kept["forgotten"]]
-        bytes.fromhex(dict(meta)[_KEYS[0]])
+        bytes.fromhex(meta[SALT])
     except (ValueError, TypeError, KeyError) as error:
         raise StorageError(
             f"{path}: what is not to be learnt again cannot be read",
@@ -47,12 +49,9 @@ def bring_back(connection: sqlite3.Connection, disk: Disk, folder: Path) -> int:
         ) from error
     with transaction(connection):
         connection.execute("DELETE FROM forgotten")  # digests with another salt are nobody's
-        connection.executemany("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", meta)
+        for name, value in meta.items():
+            Meta(connection).put(name, value)
         connection.executemany(
             "INSERT OR REPLACE INTO forgotten (digest, at, length, mark) VALUES (?, ?, ?, ?)", rows
         )
     return len(rows)
-
-
-def _has_salt(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM meta WHERE name = ?", (_KEYS[0],)).fetchone() is not None

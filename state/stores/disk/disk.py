@@ -12,6 +12,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,8 +28,8 @@ LONGEST_LOG = 256 * 1024**2
 """A log of notes: about two million of them."""
 
 
-def opened(path: Path) -> BinaryIO:
-    """The regular file, for reading; what has the name is never waited for, as the writer of a FIFO would be.
+def opened(path: Path) -> BufferedReader:
+    """Open a regular file for reading, without ever waiting (as for the writer of a FIFO).
 
     Raises StorageError for a FIFO, a device, a socket; OSError as `open` does.
     """
@@ -97,12 +98,12 @@ class Disk:
         return real
 
     def read_bytes(self, path: Path, longest: int = LONGEST_FILE) -> bytes:
-        """The whole file. Raises NotFoundError when there is none."""
+        """The whole file. Raises NotFoundError when it does not exist."""
         with storage_errors(path), opened(self.target(path)) as file:
             return read_whole(file, path, longest)
 
-    def read_if_there(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
-        """The whole file, or None when there is none."""
+    def read_optional(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
+        """The whole file, or None when it does not exist."""
         with suppress(NotFoundError):
             return self.read_bytes(path, longest)
         return None
@@ -128,9 +129,9 @@ class Disk:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
     def exchange(self, path: Path, content: bytes, mode: int = 0o600) -> bytes | None:
-        """Put content in place of the file at once, and return what stood there (None: nothing did).
+        """Replace the file's content at once, and return the content before (None: there was no file).
 
-        What stood there also stays readable by `displaced(path)`, through any crash, until `settle(path)`: a
+        The content before stays readable by `displaced(path)`, through any crash, until `settle(path)`: a
         human's save just before the swap is never lost. Raises StorageError while an earlier one is unsettled.
         """
         target, aside = self.target(path), _aside(self.target(path))
@@ -177,13 +178,13 @@ class Disk:
     def displaced(self, path: Path) -> bytes | None:
         """What an unsettled `exchange` left beside the file, else None.
 
-        After a crash these are either the bytes that stood there before, or the new ones (the swap had not
+        After a crash these are either the old bytes, or the new ones (the swap had not
         happened): the caller compares them with what it was about to write.
         """
-        return self.read_if_there(_aside(self.target(path)))
+        return self.read_optional(_aside(self.target(path)))
 
     def settle(self, path: Path) -> None:
-        """Forget what `exchange` displaced: it has been dealt with. Without any, nothing happens."""
+        """Delete what `exchange` displaced, if anything: the caller has dealt with it."""
         self.remove(_aside(self.target(path)))
 
     def rename(self, source: Path, target: Path) -> None:
@@ -239,8 +240,17 @@ class Disk:
                 self.system.mkdir(target, mode)
             self._sync_folder(target.parent)
 
+    def sync(self, path: Path) -> None:
+        """Sync the file, so that its content is durable."""
+        with storage_errors(path):
+            fd = self.system.open(self.target(path), os.O_RDWR)
+            try:
+                self.system.fsync(fd)
+            finally:
+                os.close(fd)
+
     def fsync_folder(self, folder: Path) -> None:
-        """Make the names in the folder durable."""
+        """Sync the folder, so that the names in it are durable."""
         with storage_errors(folder):
             self._sync_folder(self.target(folder))
 
@@ -266,9 +276,9 @@ class Disk:
                 with storage_errors(path):
                     if not stat.S_ISREG(os.fstat(fd).st_mode):
                         raise StorageError(f"{path} is no regular file", "move it away")
-                    _wait_for_lock(fd, path, deadline)
-                    standing = is_same_file(self.target(path), fd)
-                if standing:
+                    wait_for_lock(fd, path, deadline)
+                    is_named = is_same_file(self.target(path), fd)
+                if is_named:
                     yield fd
                     return
             finally:
@@ -369,14 +379,15 @@ def _aside(path: Path) -> Path:
 
 
 def is_same_file(path: Path, fd: int) -> bool:
-    """Is the file behind this descriptor the one that has this name now?"""
+    """Whether the file behind this descriptor is the one that has this name now."""
     try:
         return os.path.samestat(path.stat(), os.fstat(fd))
     except FileNotFoundError:
         return False
 
 
-def _wait_for_lock(fd: int, path: Path, deadline: float) -> None:
+def wait_for_lock(fd: int, path: Path, deadline: float) -> None:
+    """Lock an open file. Raises BusyError when another process has it locked beyond the deadline (monotonic)."""
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -45,7 +45,7 @@ class Holder:
 
 
 class Lock:
-    """A held workspace; use it as a context manager, or call `release()`."""
+    """The lock of a workspace; use it as a context manager, or call `release()`."""
 
     def __init__(self, workspace: Workspace, disk: Disk, fd: int, fence: int) -> None:
         self.fence = fence
@@ -58,22 +58,22 @@ class Lock:
         fd = self._fd
         with storage_errors(self._workspace.lock):
             try:
-                standing = fd >= 0 and is_same_file(self._workspace.lock, fd)
+                is_owner = fd >= 0 and is_same_file(self._workspace.lock, fd)
             except OSError as error:
                 if error.errno != errno.EBADF:
                     raise
-                standing = False  # another thread releases it just now
+                is_owner = False  # another thread releases it just now
         if self._fd < 0:
             raise FencedError(f"{self._workspace.root}: the lock was released", "take it again before writing")
-        if not standing or _read_fence(self._workspace, self._disk) != self.fence:
+        if not is_owner or _read_fence(self._workspace, self._disk) != self.fence:
             message = f"{self._workspace.root} was taken over by another process"
             raise FencedError(message, "nothing was written, try again")
 
     def release(self) -> None:
-        """Let the next one in; doing it again is harmless."""
+        """Release the workspace; doing it again is harmless."""
         if self._fd >= 0:
             # The file stays: removing it would let two processes lock two files of one name. Should it not be
-            # possible to clear it, the next owner signs over what stands there.
+            # possible to clear it, the next owner overwrites its record.
             fd, self._fd = self._fd, -1
             with suppress(OSError):
                 os.ftruncate(fd, 0)
@@ -109,7 +109,7 @@ def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk:
 
 
 def holder(workspace: Workspace) -> Holder | None:
-    """Who says that it holds the workspace; None when nobody does, or what is written there cannot be read."""
+    """The holder that the lock file names; None when it names none, or cannot be read."""
     try:
         with opened(workspace.lock) as file:
             record = json.loads(file.read(_LONGEST_RECORD))
@@ -194,7 +194,7 @@ def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | No
 
 
 def _read_fence(workspace: Workspace, disk: Disk) -> int:
-    written = disk.read_if_there(workspace.fence)
+    written = disk.read_optional(workspace.fence)
     if written is None:
         return 0
     try:
@@ -213,8 +213,15 @@ def _flock(fd: int) -> bool:
     return True
 
 
+def present_holder(workspace: Workspace) -> Holder | None:
+    """The holder of the workspace now; None as well when the lock file names a process that has ended."""
+    who = holder(workspace)
+    is_gone = who is not None and who.host == os.uname().nodename and _process(who.pid)[1] != who.ticks
+    return None if is_gone else who
+
+
 def is_stopped(who: Holder | None) -> bool:
-    """Whether it is stopped (SIGSTOP): this very process (not one that got its pid later) on this machine."""
+    """Whether the holder is a process on this machine that is stopped (SIGSTOP), not one that got its pid later."""
     return who is not None and who.host == os.uname().nodename and _process(who.pid) == ("T", who.ticks)
 
 

@@ -49,7 +49,7 @@ class Workspace:
 
     @property
     def state(self) -> Path:
-        """The folder of everything else."""
+        """The state folder (.dreamd), for everything but the files that people read."""
         return self.root / STATE_FOLDER
 
     @property

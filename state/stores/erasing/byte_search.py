@@ -1,6 +1,6 @@
 """Byte search: looks for what was forgotten in the bytes of every file, in every form in which it may be kept.
 
-Looked for is each run of words (`state.forgetting.matching.runs`), in any ASCII case, in UTF-8, as JSON escapes it,
+It finds each run of words (`state.forgetting.matching.runs`), in any ASCII case, in UTF-8, as JSON escapes it,
 and in UTF-16, whatever stands between its words. In SQLite's files nothing says where a value ends, so there a run
 counts wherever it stands, also as a part of longer words, and is compared with what the tables are known to hold:
 what is more than that is left over in some page.
@@ -29,7 +29,7 @@ _TOKEN = re.compile(rb"[0-9a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """What was found all the same: where, how often, and why it is there. `owners`: it is not dreamd's to touch."""
+    """An occurrence that is left: where, how often, and why. `owners`: it is in a file of the owner's."""
 
     place: str
     count: int
@@ -46,11 +46,11 @@ class _Form:
 
 
 class Patterns:
-    """What is looked for. `surfaces` are texts in which it was met, as they stood: they show how words are spelt."""
+    """The patterns of a byte search. `surfaces` are texts with the targets: they show how words are spelt."""
 
     def __init__(self, targets: Iterable[Target], surfaces: Iterable[str] = (), ids: Iterable[str] = ()) -> None:
         self.targets = tuple(targets)
-        # Loosely, whatever stands in a page may be the beginning or the end of what was cut: any part counts.
+        # Loosely, the content of a page may be the beginning or the end of a value: any part counts.
         wanted = {run for target in self.targets for run in parts(target) or runs(target)}
         self._single = {run[0] for run in wanted if len(run) == 1}
         self._ends: dict[tuple[str, ...], set[tuple[str, str]]] = {}
@@ -63,7 +63,7 @@ class Patterns:
         for text in surfaces:
             for word, start, end in placed_words(text):
                 spelt.setdefault(word, set()).add(text[start:end])
-        # A word in the midst of a run stands by itself, whatever the run's ends are joined to.
+        # A word in the middle of a run is a word by itself, whatever the run's ends are joined to.
         telling = {max(run[1:-1] or run, key=lambda word: (word.isascii(), len(word))) for run in wanted}
         many = len(telling) > _MANY
         self._tokens = frozenset(word.encode() for word in telling if many and word.isascii())
@@ -73,16 +73,16 @@ class Patterns:
         self._reach = 256 + 6 * longest
 
     def count(self, content: bytes, *, loose: bool = False, most: int | None = None) -> int:
-        """How often it stands in these bytes, `most` times at most. `loose`: also as a part of longer words."""
+        """How often the targets occur in these bytes, counting to `most`. `loose`: also as a part of longer words."""
         found = 0
         for at, encoding in self._places(content):
-            found += not encoding or self._stands(content, at, encoding, loose=loose)
+            found += not encoding or self._occurs(content, at, encoding, loose=loose)
             if most is not None and found >= most:
                 break
         return found
 
     def count_file(self, path: Path, *, loose: bool = False, most: int | None = None) -> tuple[int, int]:
-        """How often it stands in this file, read piece by piece; and how many bytes were read."""
+        """How often the targets occur in this file, read piece by piece; and how many bytes were read."""
         found = size = 0
         with opened(path) as file:
             kept = b""
@@ -95,7 +95,7 @@ class Patterns:
         return found, size
 
     def _places(self, content: bytes) -> Iterator[tuple[int, str]]:
-        """Where it may stand, and in which encoding; without one, it does."""
+        """The places of candidates with their encoding; without an encoding, of certain occurrences."""
         lowered = content.lower()
         for one in self._ids:
             yield from ((at, "") for at in _all(lowered, one))
@@ -111,7 +111,7 @@ class Patterns:
                 if word in self._tokens or (escaped and word[1:] in self._tokens):
                     yield (token.start() * step, encoding)
 
-    def _stands(self, content: bytes, at: int, encoding: str, *, loose: bool) -> bool:
+    def _occurs(self, content: bytes, at: int, encoding: str, *, loose: bool) -> bool:
         start, end = max(0, at - self._reach), at + self._reach
         if encoding != "utf-8":
             start += (at - start) % 2
@@ -141,7 +141,7 @@ def _all(content: bytes, literal: bytes) -> Iterator[int]:
 
 
 def live_count(connection: sqlite3.Connection, patterns: Patterns) -> int:
-    """How often it stands in what the tables are known to hold, loosely: values, indexes, names."""
+    """How often the patterns occur, loosely, in the current values, indexes and names of all tables."""
     found = sum(
         patterns.count(row["sql"].encode(), loose=True)
         for row in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")

@@ -33,7 +33,7 @@ from state.stores.history.segments import changed_rows, write_all
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
 SQLITE = b"SQLite format 3\0"
-# Of whoever writes a file: what stands aside until it is whole.
+# In the name of a file that is being written.
 TEMPORARY = ".dreamd-tmp"
 _SAVES = 8
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -41,7 +41,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a version's record says of its text now."""
+    """The text of a version after its record was erased: its digest and length."""
 
     number: int
     digest: str
@@ -49,23 +49,23 @@ class Committed:
 
 
 def erase_document(disk: Disk, path: Path, erasure: Erasure) -> bool:
-    """Take it out of MEMORY.md (or a text that was one); whether that changed it.
+    """Erase the targets from MEMORY.md (or its backup); whether that changed the file.
 
-    A save in the very instant of the swap is what goes on. Raises DocumentError for a file that is no text.
+    A save at the moment of the swap is kept, erased. Raises DocumentError for a file that is no text.
     """
     aside = disk.displaced(path)
     if aside is not None:
         _rejoin(disk, path, aside, erasure)
     changed = aside is not None
     for _ in range(_SAVES):
-        standing = disk.read_if_there(path)
-        new = _erased(standing, path, erasure)
-        if standing is None or new == standing:
+        current = disk.read_optional(path)
+        new = _erased(current, path, erasure)
+        if current is None or new == current:
             return changed
         changed = True
-        stood = disk.exchange(path, new, mode=0o644)
-        if stood not in (None, standing):  # saved between reading and swapping: that is the newer one
-            disk.write_atomic(path, _erased(stood, path, erasure))
+        displaced_text = disk.exchange(path, new, mode=0o644)
+        if displaced_text not in (None, current):  # saved between reading and swapping: that is the newer one
+            disk.write_atomic(path, _erased(displaced_text, path, erasure))
         disk.settle(path)
     raise DocumentError(f"{path} changed {_SAVES} times while it was written", "stop what writes it and forget again")
 
@@ -81,12 +81,12 @@ def _erased(content: bytes | None, path: Path, erasure: Erasure) -> bytes:
 
 
 def _rejoin(disk: Disk, path: Path, aside: bytes, erasure: Erasure) -> None:
-    """A swap was cut off: what it took out was the old text, or a save that came in between, whose lines are kept."""
-    standing = _erased(disk.read_if_there(path), path, erasure).decode()
+    """Finish a swap that was cut off: the displaced text may be a save that came in between, whose lines are kept."""
+    current = _erased(disk.read_optional(path), path, erasure).decode()
     taken_out = _erased(aside, path, erasure).decode()
-    lost = [edit for edit in difference(standing, taken_out) if edit.new is not None]
+    lost = [edit for edit in difference(current, taken_out) if edit.new is not None]
     if lost:
-        document, _ = edited(parse(standing), lost)
+        document, _ = edited(parse(current), lost)
         disk.write_atomic(path, render(document).encode())
     disk.settle(path)
 
@@ -101,7 +101,7 @@ def logs(workspace: Workspace) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a log as it is to be: in the file of this inode, from this byte on."""
+    """A row of a log after erasing: in the file of this inode, from this byte on."""
 
     inode: int
     at: int
@@ -109,7 +109,7 @@ class Row:
 
 
 def log_rows(disk: Disk, path: Path, erasure: Erasure) -> list[Row]:
-    """The rows that change, each as long as before: an agent may append meanwhile."""
+    """The rows of a log that erasing changes, each as long as before: an agent may append meanwhile."""
     with storage_errors(path):
         inode = path.stat().st_ino
     before = disk.read_bytes(path, LONGEST_LOG)
@@ -117,7 +117,7 @@ def log_rows(disk: Disk, path: Path, erasure: Erasure) -> list[Row]:
 
 
 def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
-    """Write those that are this file's, in place. Doing it again mends what was cut off in the midst of a row."""
+    """Write the rows that belong to this file, in place. Doing it again completes a row that was cut off."""
     with storage_errors(path):
         fd = disk.system.open(disk.target(path), os.O_RDWR)
         try:
@@ -132,9 +132,9 @@ def write_rows(disk: Disk, path: Path, rows: Iterable[Row]) -> None:
 
 
 def blank(content: bytes, erasure: Erasure) -> bytes:
-    """The log without it, each line as long as before.
+    """The log without the targets, each line as long as before.
 
-    Of a note of which words alone are to go, nothing stays here: what is left of it is written anew.
+    A note of which words alone are erased is blanked whole: its rest is appended as a new note.
     """
 
     def found(text: str) -> tuple[Span, ...]:
@@ -143,15 +143,15 @@ def blank(content: bytes, erasure: Erasure) -> bytes:
 
     while True:
         notes = parse_notes(scratch_text(content), _EPOCH)
-        held = [note for note in notes if spans(note.text, erasure.targets)]
-        new = _blank_rest(blanked(content, held, found), erasure)
+        matching = [note for note in notes if spans(note.text, erasure.targets)]
+        new = _blank_rest(blanked(content, matching, found), erasure)
         if new == content:
             return content
         content = new
 
 
 def _blank_rest(content: bytes, erasure: Erasure) -> bytes:
-    """What stands in no note, or across two of them."""
+    """Blank the targets that are outside notes, or span two of them."""
     text = content.decode("utf-8", "surrogateescape")
     bare = bytearray(content)
     for start, end in spans(text, erasure.targets):
@@ -178,16 +178,15 @@ def record_in(disk: Disk, path: Path) -> Dream | None:
 
 
 def erase_record(disk: Disk, path: Path, erasure: Erasure) -> tuple[bool, Committed | None]:
-    """Take it out of a record; whether that changed it, and what it commits now. One that cannot be read waits."""
+    """Erase the targets from a record; whether that changed it, and its text now. One that cannot be read is left."""
     old = record_in(disk, path)
     if old is None:
         return False, None
     new = erased_record(old, erasure)
     if new != old:
         disk.write_atomic(path, encode_record(new).encode())
-    text = new.after if new.merged is None else new.merged
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return new != old, Committed(new.number, digest, len(text)) if path.suffix == ".json" else None
+    digest = hashlib.sha256(new.text.encode()).hexdigest()
+    return new != old, Committed(new.number, digest, len(new.text)) if path.suffix == ".json" else None
 
 
 def database_files(workspace: Workspace) -> tuple[Path, ...]:
@@ -216,9 +215,9 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
 
 
 def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) -> bool:
-    """Take it out of a file of which nothing is known; whether that changed it. A database that has it is deleted.
+    """Erase the targets from any other file; whether that changed it. A database that holds them is deleted.
 
-    So is what was being written when a process ended, whatever it holds.
+    So is a temporary file of a process that ended, whatever it holds.
     """
     if TEMPORARY in path.name:  # half written, or packed: nobody waits for it, dreamd is alone here
         disk.remove(path)
@@ -236,7 +235,7 @@ def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) ->
 
 
 def blank_text(content: bytes, erasure: Erasure) -> bytes:
-    """A text of unknown form without it: JSON by its values, any other one word by word."""
+    """A text of unknown form without the targets: JSON value by value, any other one word by word."""
     text = content.decode("utf-8", "surrogateescape")
     try:
         is_json = isinstance(json.loads(text), dict | list)

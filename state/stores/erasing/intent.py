@@ -1,6 +1,6 @@
-"""Intent: what is being forgotten, kept until it is, so that after a crash the next call goes on.
+"""Intent: the targets of a forgetting in progress, stored until it ends, so that it is resumed after a crash.
 
-Beside it, what was forgotten: figures and a salted digest, never the text.
+Beside it, the receipts of past forgettings: figures and a salted digest, never the text.
 """
 
 import hashlib
@@ -13,6 +13,8 @@ from typing import Any
 
 from state.forgetting.matching import Cut, Target
 from state.stores.database.connection import to_text, transaction
+from state.stores.database.meta import Meta
+from state.stores.database.tombstones import SALT
 from state.stores.erasing.files import Row
 from state.stores.erasing.plan import INTENTION, Erasure
 
@@ -20,11 +22,10 @@ UNFINISHED = "forgetting has not ended"
 ADVICE = "run 'dreamd forget', which goes on with it"
 _DONE = "forgettings"
 _MOST_DONE = 200
-_SALT = "forgotten_salt"
 
 
 def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row] = ()) -> None:
-    """From now on this is to be erased, whatever happens. In the caller's transaction, or one of its own.
+    """Store what is to be erased, so that it survives a crash. In the caller's transaction, or one of its own.
 
     `rows` are about to be written in place: half of one would hide what is left of it.
     """
@@ -36,59 +37,54 @@ def intend(connection: sqlite3.Connection, erasure: Erasure, rows: Iterable[Row]
         "rows": [[row.inode, row.at, row.content.hex()] for row in rows],
     }
     with transaction(connection):
-        connection.execute(
-            "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)",
-            (INTENTION, json.dumps(record, ensure_ascii=False)),
-        )
+        Meta(connection).put(INTENTION, json.dumps(record, ensure_ascii=False))
 
 
 def intended(connection: sqlite3.Connection) -> Erasure | None:
-    """What was begun and has not ended."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (INTENTION,)).fetchone()
-    if row is None:
+    """The forgetting that was begun and has not ended."""
+    value = Meta(connection).get(INTENTION)
+    if value is None:
         return None
-    record = json.loads(row["value"])
+    record = json.loads(value)
     targets = tuple(Target(tuple(words)) for words in record["targets"])
     return Erasure(targets, Cut(record["cut"]), record["renamed"], frozenset(record["keywords"]))
 
 
 def rows_intended(connection: sqlite3.Connection) -> list[Row]:
     """The rows that were about to be written in place."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (INTENTION,)).fetchone()
-    found = json.loads(row["value"])["rows"] if row else []
-    return [Row(inode, at, bytes.fromhex(content)) for inode, at, content in found]
+    value = Meta(connection).get(INTENTION)
+    rows = json.loads(value)["rows"] if value is not None else []
+    return [Row(inode, at, bytes.fromhex(content)) for inode, at, content in rows]
 
 
 def is_unfinished(connection: sqlite3.Connection) -> bool:
-    """Whether something was begun and has not ended."""
-    return connection.execute("SELECT 1 FROM meta WHERE name = ?", (INTENTION,)).fetchone() is not None
+    """Whether a forgetting was begun and has not ended."""
+    return Meta(connection).get(INTENTION) is not None
 
 
 def finish(connection: sqlite3.Connection) -> None:
-    """It is erased: what was to be erased is named nowhere any more."""
+    """End the forgetting: delete what was stored of it."""
     connection.execute("PRAGMA secure_delete = ON")
     with transaction(connection):
-        connection.execute("DELETE FROM meta WHERE name = ?", (INTENTION,))
+        Meta(connection).remove(INTENTION)
 
 
 def digest(connection: sqlite3.Connection, targets: Iterable[Target]) -> str:
     """A salted digest of what was forgotten: it says whether two were the same, and nothing else."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SALT,)).fetchone()
-    said = "\0".join(" ".join(target.words) for target in targets)
-    salt = bytes.fromhex(row["value"]) if row else b""
-    return hmac.digest(salt, f"receipt\0{said}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:16]
+    words = "\0".join(" ".join(target.words) for target in targets)
+    salt = bytes.fromhex(Meta(connection).get(SALT) or "")
+    return hmac.digest(salt, f"receipt\0{words}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:16]
 
 
 def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figures: dict[str, int]) -> None:
-    """Write down that something was forgotten, and how much of it there was."""
+    """Store the receipt of a forgetting, with its figures."""
     with transaction(connection):
         known = [one for one in receipts(connection) if one["at"] != to_text(at)]
         kept = [*known, {"at": to_text(at), "digest": digest, **figures}][-_MOST_DONE:]
-        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_DONE, json.dumps(kept)))
+        Meta(connection).put(_DONE, json.dumps(kept))
 
 
 def receipts(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """What was written down of each forgetting, the latest last."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (_DONE,)).fetchone()
-    found: list[dict[str, Any]] = json.loads(row["value"]) if row else []
+    """The stored receipts, the latest last."""
+    found: list[dict[str, Any]] = json.loads(Meta(connection).get(_DONE) or "[]")
     return found

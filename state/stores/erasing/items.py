@@ -17,7 +17,7 @@ from state.stores.sessions.rows import COLUMNS, Session, item_of, key_of, sessio
 
 
 def erase_items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:
-    """Take it out of every item's content; how many items held it. In the caller's transaction.
+    """Erase the targets from every item's content; returns how many items held them. In the caller's transaction.
 
     An item that changes gets a new id, and so does the record that it became: both begin with its content.
     """
@@ -25,7 +25,7 @@ def erase_items(connection: sqlite3.Connection, erasure: Erasure, now: datetime)
     sessions = {row["id"]: session_of(row) for row in connection.execute("SELECT * FROM sessions").fetchall()}
     rows = connection.execute(f"SELECT {COLUMNS} FROM items WHERE content <> ''").fetchall()
     found = [item for row in rows if erasure.holds((item := item_of(row)).content) or erasure.holds(item.id)]
-    buried = _buried(connection)
+    blocked_before = _digests(connection)
     named: dict[str, str] = {}
     for item in found:
         session = sessions[item.session]
@@ -38,17 +38,19 @@ def erase_items(connection: sqlite3.Connection, erasure: Erasure, now: datetime)
             connection.execute("DELETE FROM item_relations WHERE target = ?", (item.id,))
             named[item.id] = ""
     _name_anew(connection, named)
-    # A purge buries an item as a whole. What is to be forgotten is buried by itself, and may be lifted again.
-    connection.executemany("DELETE FROM forgotten WHERE digest = ?", [(one,) for one in _buried(connection) - buried])
+    # A purge blocks an item as a whole. The targets are blocked by themselves, and may be unblocked.
+    connection.executemany(
+        "DELETE FROM forgotten WHERE digest = ?", [(one,) for one in _digests(connection) - blocked_before]
+    )
     return len(found)
 
 
-def _buried(connection: sqlite3.Connection) -> set[str]:
+def _digests(connection: sqlite3.Connection) -> set[str]:
     return {row[0] for row in connection.execute("SELECT digest FROM forgotten")}
 
 
 def _rewrite(connection: sqlite3.Connection, session: Session, item: Item, content: str, erasure: Erasure) -> str:
-    """The item says this now; returns its new id."""
+    """Replace the item's content; returns its new id."""
     key, count = key_of(session, item), tokens_of(content)
     id_ = working_id(item.session, content, item.created_at, _taken(connection, key))
     if erasure.holds(id_):  # in the name of its session
@@ -76,7 +78,7 @@ def _rewrite(connection: sqlite3.Connection, session: Session, item: Item, conte
 
 
 def _name_anew(connection: sqlite3.Connection, named: Mapping[str, str]) -> None:
-    """What became a long-term record says what it was related to then: by the new id, and not to what is gone."""
+    """Update the relations in the promoted items' records: new ids, and no relation to an item that is gone."""
     if not named:
         return
     for row in connection.execute("SELECT item, record FROM promotions").fetchall():

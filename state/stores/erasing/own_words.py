@@ -49,7 +49,7 @@ _WORDS = frozenset(str(value) for kind in _KINDS for value in kind) | frozenset(
 )
 _ID = re.compile(r"[NCIGSETW]\d{1,3}|L\d{1,9}|[0-9a-f]{16,64}|\d{8}T\d{6,12}Z|\d{4}-\d\d-\d\dT[\d:.+Z-]+|purged-\d+|")
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
-_SAID = frozenset("op section line lines text topic cites operations consumed insights".split())
+_REPLY_FIELDS = frozenset("op section line lines text topic cites operations consumed insights".split())
 
 
 def is_own(value: str) -> bool:
@@ -62,6 +62,6 @@ def is_field(name: str) -> bool:
     return _FIELD.fullmatch(name) is not None
 
 
-def is_asked_for(name: str) -> bool:
+def is_reply_field(name: str) -> bool:
     """Whether a model was asked for a field of this name; whatever else it names is its own word."""
-    return name in _SAID
+    return name in _REPLY_FIELDS

@@ -18,7 +18,7 @@ from state.document.seed import MARKER
 from state.dream import Dream, PointerLine
 from state.forgetting.matching import Cut, Target, cut_out, spans, without
 from state.forgetting.placed_words import Span, placed_words
-from state.stores.erasing.own_words import is_asked_for, is_field, is_own
+from state.stores.erasing.own_words import is_field, is_own, is_reply_field
 
 # In `meta`: what is being forgotten, until it is.
 INTENTION = "forgetting"
@@ -38,7 +38,7 @@ _Names = Callable[[str], bool]
 
 
 def _nobodys(name: str) -> bool:
-    """Of what the owner has named, dreamd has named nothing."""
+    """Whether dreamd has named a field among the owner's names: never."""
     del name
     return False
 
@@ -57,15 +57,15 @@ class Erasure:
     keywords: frozenset[str] = frozenset()
 
     def holds(self, text: str) -> bool:
-        """Whether anything in the text has to go."""
+        """Whether the text holds a target."""
         return bool(spans(text, self.targets))
 
     def prose(self, text: str) -> str:
-        """The text without it, sentence by sentence; "" when nothing remains."""
+        """The text without the sentences (or words) of the targets; "" when nothing remains."""
         return self.ids(without(text, self.targets, self.cut))
 
     def line(self, text: str) -> str:
-        """A line of MEMORY.md, which goes as a whole unless words alone are to go; "" when it goes."""
+        """A line of MEMORY.md without the targets: dropped whole ("") unless words alone are erased."""
         if self.leads_nowhere(text):
             return ""
         if not self.holds(text):
@@ -83,12 +83,12 @@ class Erasure:
         return self.renamed.get(crystal, crystal)
 
     def leads_nowhere(self, text: str) -> bool:
-        """Whether this is the line of a pointer that goes."""
+        """Whether this is the line of a pointer that is erased."""
         parsed = parse_pointer(text) if self.keywords and "`" in text else None
         return parsed is not None and parsed[1] in self.keywords
 
     def json(self, text: str) -> str:
-        """JSON with all that it holds in its values erased; a text that is no JSON as prose."""
+        """JSON with the targets erased in its values; a text that is no JSON, as prose."""
         try:
             value = json.loads(text)
         except ValueError:
@@ -130,7 +130,7 @@ class Erasure:
             value = None
         if not isinstance(value, dict | list):
             return self.prose(text)
-        left = self._walked(value, is_asked_for)
+        left = self._walked(value, is_reply_field)
         return text if left == value else json.dumps(left, ensure_ascii=False)
 
     def _named(self, name: str, value: Any, own: _Names) -> Any:  # noqa: ANN401
@@ -144,7 +144,7 @@ class Erasure:
 
 
 def erased_crystal(crystal: Crystal, erasure: Erasure) -> Crystal:
-    """The crystal without it; with an empty text it is gone. The digest of its place was made of the old text."""
+    """The crystal without the targets, with an empty text when nothing remains. Its source loses its digest."""
     new = replace(
         crystal,
         text=erasure.prose(crystal.text),
@@ -159,7 +159,7 @@ def erased_crystal(crystal: Crystal, erasure: Erasure) -> Crystal:
 
 
 def erased_record(dream: Dream, erasure: Erasure) -> Dream:
-    """The record of a dream as if it had never met it."""
+    """The record of a dream without the targets."""
     line = erasure.line
     return replace(
         dream,
@@ -214,15 +214,15 @@ def _part(part: Part, at: int, found: tuple[Span, ...], erasure: Erasure, newlin
             blocks.extend([] if lonely else [left])
         gone = left is None or (gone and not left.raw.strip())
     if part.name is not None and any(block.content for block in part.blocks):
-        said = any(block.content or is_placeholder(block.raw.strip() or "x") for block in blocks)
-        if not said:
+        has_content = any(block.content or is_placeholder(block.raw.strip() or "x") for block in blocks)
+        if not has_content:
             row = Block(placeholder_of(part.name) + newline, content=False)
             blocks = [Block(newline, content=False), row, Block(newline, content=False)]
     return replace(part, heading=heading, blocks=tuple(blocks))
 
 
 def _block(block: Block, here: tuple[Span, ...], erasure: Erasure) -> Block | None:
-    """What is left of a block; None when nothing is. What is dreamd's own (its stamp, its guides) stays."""
+    """The rest of a block; None when nothing remains. dreamd's own texts (stamp, guides) stay."""
     if block.content and erasure.leads_nowhere(block.text):
         return None
     if not here or is_stamp(block.raw) or is_placeholder(block.raw) or MARKER in block.raw:
@@ -234,7 +234,7 @@ def _block(block: Block, here: tuple[Span, ...], erasure: Erasure) -> Block | No
 
 
 def _heading(heading: str, erasure: Erasure) -> str:
-    """A heading of the owner's parts what stands above from what stands below, so something has to stand there."""
+    """The owner's heading without the targets; never empty, since it separates two parts."""
     marks = heading[: len(heading) - len(heading.lstrip("# \t"))]
     ending = heading[len(heading.rstrip()) :]
     return (without(heading.rstrip(), erasure.targets, Cut.WORDS) or marks + _MARKED_HEADING) + ending

@@ -23,9 +23,10 @@ from state.dream import decode_record, encode_record
 from state.errors import BusyError, StorageError
 from state.forgetting.matching import Cut, Target, spans, without
 from state.stores.crystals import full_text, skills
-from state.stores.database.columns import Kind, kind_of
+from state.stores.database.columns import Kind, Table, content_of, tables_of
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_record
+from state.stores.sessions.cold_archive import ColdArchive
 from state.text.words import terms
 
 _CHECKPOINT_SECONDS = 10.0
@@ -37,7 +38,7 @@ _REFERENCES = (("lines", "crystal"), ("pointers", "crystal"), ("promotions", "cr
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Something that was made from what goes, in other words: a line or a crystal, by its id."""
+    """A line or crystal, by its id, that was derived from erased crystals in other words."""
 
     kind: str
     id: str
@@ -45,7 +46,7 @@ class Made:
 
 
 def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cut) -> Erasure:
-    """What follows from forgetting these; nothing is written."""
+    """The erasure of these targets from state.db; nothing is written."""
     renamed: dict[str, str] = {}
     left: dict[str, str] = {}
     for row in connection.execute("SELECT id, origin, text FROM crystals"):
@@ -64,7 +65,7 @@ def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cu
 
 
 def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, ...]:
-    """What rests on nothing but what goes, and says it in other words: standing lines, and crystals."""
+    """The current lines and crystals that rest on erased crystals alone, in other words."""
     gone = {old for old, new in erasure.renamed.items() if not new}
     if not gone:
         return ()
@@ -89,34 +90,25 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> tuple[Made, .
 
 
 def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
-    """Take it out of every table; how many rows changed or went, by table. In the caller's transaction."""
+    """Erase the targets from every table; returns how many rows changed, by table. In the caller's transaction."""
     changed: Counter[str] = Counter()
     changed["crystals"] += _crystals(connection, erasure)
     _references(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     changed["lines"] += _lines(connection, erasure)
-    for table, column in (("tombstones", "text"), ("gaps", "question"), ("skills", "pattern")):
-        changed[table] += _whole_rows(connection, table, column, erasure)
+    for name, column in (("tombstones", "text"), ("gaps", "question"), ("skills", "pattern")):
+        changed[name] += _whole_rows(connection, name, column, erasure)
     changed["pointers"] += _pointers(connection, erasure)
     changed["items"] += erase_items(connection, erasure, now)
     changed["proposals"] += _proposals(connection, erasure)
-    for table in tables(connection):
-        changed[table] += _swept(connection, table, erasure)
+    for name, table in tables_of(connection).items():
+        changed[name] += _swept(connection, table, erasure)
     if changed["crystals"]:
         full_text.rebuild(connection)
         skills.expect_more(connection)
     if changed["items"]:
-        connection.execute("INSERT INTO cold_words (cold_words) VALUES ('rebuild')")
+        ColdArchive(connection).rebuild()
     return +changed
-
-
-def tables(connection: sqlite3.Connection) -> list[str]:
-    """The tables that hold rows of their own: no view, no full-text index, nothing of SQLite's."""
-    rows = connection.execute(
-        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%'"
-        " ESCAPE '\\' ORDER BY name"
-    )
-    return [row["name"] for row in rows]
 
 
 def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
@@ -128,7 +120,7 @@ def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str
 
 
 def scrub(connection: sqlite3.Connection) -> None:
-    """Write the whole file anew, so that no free page keeps anything, and empty its log.
+    """Rewrite the whole file, so that no free page keeps anything, and empty its log.
 
     Raises BusyError when another process reads for longer than that takes.
     """
@@ -138,7 +130,7 @@ def scrub(connection: sqlite3.Connection) -> None:
 
 
 def empty_log(connection: sqlite3.Connection) -> None:
-    """Nothing is in the write-ahead log any more. Raises BusyError."""
+    """Empty the write-ahead log. Raises BusyError."""
     deadline = time.monotonic() + _CHECKPOINT_SECONDS
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if time.monotonic() > deadline:
@@ -169,7 +161,7 @@ def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 
 def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, context: str, speaker: str) -> None:
-    """The crystal in this row says this now; its vector was the old text's."""
+    """Replace the text of the crystal in this row, and drop its vector."""
     pairs = full_text.pairs(f"{context}: {text}" if context else text)
     connection.execute(
         "UPDATE crystals SET id = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
@@ -182,7 +174,7 @@ def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, cont
 
 
 def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
-    """The row goes; `same` says what is left of it. For whom it stood, that stands alone again."""
+    """Delete the row; `same` is the row with the same rest of its text. Its hidden duplicates are visible again."""
     if same is not None:
         connection.execute("UPDATE OR IGNORE occurrences SET crystal = ?, digest = '' WHERE crystal = ?", (same, key))
         connection.execute(
@@ -195,7 +187,7 @@ def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
 
 
 def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:
-    """Whoever named a crystal by its old id names it by its new one, or none."""
+    """Replace the old ids of crystals by their new ones, or remove them, wherever they are referred to."""
     for old, new in erasure.renamed.items():
         if new:
             connection.execute("UPDATE OR REPLACE evidence SET crystal = ? WHERE crystal = ?", (new, old))
@@ -209,20 +201,20 @@ def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:
 
 
 def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """A session whose name holds it gets another one, everywhere the same: what was said in it stays together."""
+    """Rename each session whose id holds a target, in every table alike; returns how many."""
     names = connection.execute("SELECT session FROM occurrences UNION SELECT id FROM sessions").fetchall()
-    held = [row[0] for row in names if erasure.holds(row[0])]
-    for number, name in enumerate(held):
+    matching = [row[0] for row in names if erasure.holds(row[0])]
+    for number, name in enumerate(matching):
         row = connection.execute("SELECT key FROM sessions WHERE id = ?", (name,)).fetchone()
         new = f"forgotten-{row['key']}" if row else f"forgotten-{number}-{secrets.token_hex(4)}"
         connection.execute("UPDATE sessions SET id = ? WHERE id = ?", (new, name))
         connection.execute("UPDATE crystals SET session = ? WHERE session = ?", (new, name))
         connection.execute("UPDATE OR IGNORE occurrences SET session = ? WHERE session = ?", (new, name))
-    return len(held)
+    return len(matching)
 
 
 def _lines(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """A line that goes keeps its number: it is not given to another one."""
+    """Erase the targets from lines; an erased line keeps its id, so that no other line gets it."""
     last = connection.execute("SELECT coalesce(max(number), 0) FROM versions").fetchone()[0]
     changed = 0
     for row in connection.execute("SELECT id, text FROM lines").fetchall():
@@ -249,14 +241,14 @@ def _whole_rows(connection: sqlite3.Connection, table: str, column: str, erasure
 
 
 def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Those that lead nowhere; that a crystal is gone shows in its empty id."""
+    """Delete the pointers that lead nowhere: to erased keywords, or to a crystal that is gone (an empty id)."""
     listed = (json.dumps(sorted(erasure.keywords)),)
     statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?)) OR crystal = ''"
     return connection.execute(statement, listed).rowcount
 
 
 def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """A proposal that changes is none any more: what it proposed was made of what goes. Its notes stay pending."""
+    """Reject each proposal that holds a target, and erase its record. Its notes stay pending."""
     changed = 0
     for row in connection.execute("SELECT dream, record, verdict FROM proposals").fetchall():
         old = decode_record(row["record"], f"proposal {row['dream']}")
@@ -277,40 +269,42 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
     return changed
 
 
-def _swept(connection: sqlite3.Connection, table: str, erasure: Erasure) -> int:
-    """Every text of the table that is left. A row whose key says it goes."""
-    keys, columns = _shape(connection, table)
-    named = [name for name in columns if kind_of(table, name) not in _NAMES]
+def _swept(connection: sqlite3.Connection, table: Table, erasure: Erasure) -> int:
+    """Erase the targets from all other texts of the table. A row whose key holds one is deleted."""
+    keys = table.key
+    named = [one.name for one in table.columns if content_of(table.name, one.name).kind not in _NAMES]
     if not named:
         return 0
     wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
     updates = []
-    for row in connection.execute(f'SELECT {wanted} FROM "{table}"').fetchall():
-        if table == "meta" and row["name"] == INTENTION:
+    for row in connection.execute(f'SELECT {wanted} FROM "{table.name}"').fetchall():
+        if table.name == "meta" and row["name"] == INTENTION:
             continue
         place, values = tuple(row[: len(keys)]), dict(zip(named, tuple(row)[len(keys) :], strict=True))
-        if new := changed_values(table, values, erasure):
+        if new := changed_values(table.name, values, erasure):
             updates.append((place, new))
     if not updates:
         return 0
-    with _triggers_off(connection, table):
+    with _triggers_off(connection, table.name):
         where = " AND ".join(f'"{name}" IS ?' for name in keys)
         for place, new in updates:
             if any(name in keys and not value for name, value in new.items()):
-                connection.execute(f'DELETE FROM "{table}" WHERE {where}', place)
+                connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
                 continue
             setting = ", ".join(f'"{name}" = ?' for name in new)
-            connection.execute(f'UPDATE OR REPLACE "{table}" SET {setting} WHERE {where}', (*new.values(), *place))
+            connection.execute(
+                f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place)
+            )
     return len(updates)
 
 
 def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> dict[str, str]:
-    """Which of these columns of a row say something else when it is erased, and what."""
+    """The new values of those columns of a row that erasing changes."""
     found: dict[str, str] = {}
     for name, value in values.items():
         if not isinstance(value, str) or _MOMENT.fullmatch(value):
             continue
-        kind = kind_of(table, name)
+        kind = content_of(table, name).kind
         if kind is Kind.TABLE:
             new = erasure.table(value)
         else:
@@ -321,17 +315,9 @@ def changed_values(table: str, values: Mapping[str, Any], erasure: Erasure) -> d
     return found
 
 
-def _shape(connection: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
-    """The columns that name a row, and all of them."""
-    rows = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (table,)).fetchall()
-    (bare,) = connection.execute("SELECT wr FROM pragma_table_list(?) WHERE schema = 'main'", (table,)).fetchone()
-    keys = [row["name"] for row in sorted(rows, key=lambda row: row["pk"]) if row["pk"]]
-    return (keys if bare else ["rowid"]), [row["name"] for row in rows]
-
-
 @contextmanager
 def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
-    """Triggers that keep a table append-only do not keep what is to be forgotten."""
+    """Drop the triggers that keep the table append-only, and create them again at the end."""
     statement = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?"
     triggers = connection.execute(statement, (table,)).fetchall()
     for trigger in triggers:
@@ -342,7 +328,7 @@ def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
 
 
 def joined_erasures(first: Erasure, second: Erasure) -> Erasure:
-    """Both; a crystal that was renamed twice has the last name."""
+    """Both erasures as one; a crystal that was renamed twice has the last name."""
     chained = {old: second.renamed.get(new, new) for old, new in first.renamed.items()}
     return replace(
         second,
@@ -353,7 +339,7 @@ def joined_erasures(first: Erasure, second: Erasure) -> Erasure:
 
 
 def sound(connection: sqlite3.Connection) -> None:
-    """Raises StorageError when the file is damaged: it is not written anew then."""
+    """Return if the file is sound. Raises StorageError for a damaged one, which must not be rewritten."""
     wrong = [row[0] for row in connection.execute("PRAGMA quick_check(1)") if row[0] != "ok"]
     if wrong:
         raise StorageError(f"state.db is damaged ({wrong[0]})", "run 'dreamd doctor'")

@@ -38,7 +38,7 @@ def daily_spend(folder: Path) -> "DailySpend":
 
 
 class DailySpend:
-    """The calls of each day (UTC); any thread may use it. The folder is made by who has something to add."""
+    """The cost of the calls of each day (UTC); any thread may use it. `add` makes the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,7 +46,7 @@ class DailySpend:
         self._read = _Read()
 
     def add(self, spend: Spend, at: datetime) -> None:
-        """A call was paid: durable when this returns. Raises StorageError when it cannot be written."""
+        """Add the cost of a call, durably. Raises StorageError when it cannot be written."""
         day = f"{at:%Y-%m-%d}"
         usd = spend.usd if math.isfinite(spend.usd) and spend.usd > 0 else 0.0
         line = f"{max(0, spend.tokens)} {usd:.9f}\n".encode()
@@ -84,6 +84,6 @@ class DailySpend:
 
 
 def _spend(line: bytes) -> Spend:
-    """What the line says; one that was torn by a full disk, or by hand, says nothing."""
+    """The cost in this line; nothing for a line that was torn by a full disk, or by hand."""
     found = _LINE.fullmatch(line)
     return Spend(1, int(found[1]), float(found[2])) if found else Spend()

@@ -2,7 +2,7 @@
 
 1. The dream's record is put into place in history/ under the next number: decided.
 2. Its crystals are written (ids are content hashes).
-3. MEMORY.md is swapped with the new version; what stood there is compared with what was read, and merged if a human
+3. MEMORY.md is swapped with the new version; the text before is compared with what was read, and merged if a human
    changed it, even in the instant before the swap.
 4. Scratch segments are retired (by a restore: what it takes back is pending again).
 5. Lineage and the row of the version are written in one transaction: done.
@@ -15,7 +15,6 @@ first; one that a swap took out is merged into a second record beside it, `NNNNN
 once MEMORY.md has its text.
 """
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,7 +61,7 @@ class Journal:
         self._check = check
 
     def commit(self, dream: Dream) -> Dream:
-        """Make a dream true. Returns it as committed: `merged` is set when a human had changed MEMORY.md meanwhile.
+        """Commit a dream, and return it as committed: `merged` is set when a human changed MEMORY.md meanwhile.
 
         Committing a dream that is committed already returns it as it was. Raises FencedError when another process
         has decided a version of this number; that one is finished first, if it was not.
@@ -71,14 +70,14 @@ class Journal:
         try:
             self._disk.write_new(self._path(dream.number), encode_record(dream).encode())
         except FileExistsError:
-            standing = self.record(dream.number)
-            if standing.id != dream.id:
+            current = self.record(dream.number)
+            if current.id != dream.id:
                 self.recover()
                 raise FencedError(
                     f"version {dream.number} was committed by another process while this dream ran",
                     "nothing was consumed, run 'dreamd dream' again",
                 ) from None
-            dream = standing
+            dream = current
         try:
             return self._finish(dream)
         except (StorageError, NotFoundError):
@@ -86,16 +85,16 @@ class Journal:
             raise
 
     def decided(self, dream: str) -> bool:
-        """Whether the dream of this id has its record: then it is done or will be, whatever it failed with."""
+        """Whether the dream of this id has its record: then it is committed or will be, whatever it failed with."""
         path = self._path(self._lineage.last_version() + 1)
-        content = self._disk.read_if_there(path)
+        content = self._disk.read_optional(path)
         unfinished = content is not None and decode_record(content, str(path)).id == dream
         return unfinished or self._lineage.version_of(dream) is not None
 
     def recover(self) -> int:
-        """Finish what was decided before a crash; how many versions that were."""
+        """Finish the commits that were decided before a crash; returns how many."""
         number, finished = self._lineage.last_version() + 1, 0
-        while (content := self._disk.read_if_there(self._path(number))) is not None:
+        while (content := self._disk.read_optional(self._path(number))) is not None:
             self._finish(self._decided(number, content))
             number, finished = number + 1, finished + 1
         return finished
@@ -109,20 +108,20 @@ class Journal:
             return dream  # noqa: TRY300 - see above
         except StorageError as error:
             advice = "put it back from a backup"
-            if self._disk.read_if_there(self._path(number + 1)) is None:
+            if self._disk.read_optional(self._path(number + 1)) is None:
                 advice += ", or move it away: what it had consumed is pending then"
             raise StorageError(f"{path}: a commit that is to be finished, and it cannot be read", advice) from error
 
     def record(self, number: int) -> Dream:
         """The record of a version. Raises NotFoundError."""
-        content = self._disk.read_if_there(self._path(number))
+        content = self._disk.read_optional(self._path(number))
         if content is None:
             raise NotFoundError(f"there is no version {number}", "'dreamd history' lists them")
         return decode_record(content, str(self._path(number)))
 
     def text(self, number: int) -> str:
         """MEMORY.md as it was committed in this version."""
-        return _committed(self.record(number))
+        return self.record(number).text
 
     def _finish(self, dream: Dream) -> Dream:
         if dream.number <= self._lineage.last_version():
@@ -135,7 +134,6 @@ class Journal:
                 self._segments.revive(mark.number)
             else:
                 self._segments.retire(mark.number, mark.consumed)
-        text = _committed(dream)
         with transaction(self._crystals.connection) as connection:
             # In here, where nobody else writes: an owner that was stopped until now must not repeat an old version.
             self._check()
@@ -144,34 +142,34 @@ class Journal:
                 connection.execute(_UNDREAM, (json.dumps(dream.dreamt),))
             else:
                 self._crystals.mark_dreamt(dream.dreamt, dream.number)
-            self._lineage.record(dream, hashlib.sha256(text.encode()).hexdigest())
+            self._lineage.record(dream)
         return dream
 
     def _write_document(self, dream: Dream) -> Dream:
-        """Swap MEMORY.md for the new version until what stood there is what the new version was made from."""
+        """Swap MEMORY.md for the new version until the displaced text is what that version was made from."""
         path = self._workspace.document
         displaced = self._disk.displaced(path)  # by a swap that a crash interrupted
         if displaced is not None:
-            self._take_in(dream, _text(displaced, path.with_name(f".{path.name}.displaced")))
+            self._take_in(dream, decode_document(displaced, path.with_name(f".{path.name}.displaced")))
         for _ in range(_SWAPS):
-            standing = self._disk.read_if_there(path)
+            current = self._disk.read_optional(path)
             merging = self._merging(dream)
-            new = _joined(dream, merging, _text(standing or b"", path))
+            new = _joined(dream, merging, decode_document(current or b"", path))
             if merging is None and new != dream:
                 self._write_record(new)
                 dream = new
-            target = _committed(new).encode()
+            target = new.text.encode()
             self._disk.settle(path)
             self._check()
-            stood = standing if standing == target else self._disk.exchange(path, target, mode=0o644)
-            if stood in {None, standing}:
+            displaced = current if current == target else self._disk.exchange(path, target, mode=0o644)
+            if displaced in {None, current}:
                 self._disk.settle(path)
                 if merging is not None:
                     self._write_record(new)
                     self._disk.remove(self._merging_path(dream))
                 return new
-            self._put_back_if_fenced(stood)
-            self._take_in(dream, _text(stood, path))  # saved between reading and swapping
+            self._put_back_if_fenced(displaced)
+            self._take_in(dream, decode_document(displaced, path))  # saved between reading and swapping
         raise DocumentError(
             f"{path} changed {_SWAPS} times while it was written", "stop what writes it and dream again"
         )
@@ -183,20 +181,20 @@ class Journal:
         if new != (merging or dream):
             self._disk.write_atomic(self._merging_path(dream), encode_record(new).encode())
 
-    def _put_back_if_fenced(self, stood: bytes) -> None:
-        """A process that was stopped before its swap and displaced meanwhile undoes it."""
+    def _put_back_if_fenced(self, displaced: bytes) -> None:
+        """Undo the swap if this process was stopped before it and lost the workspace meanwhile."""
         try:
             self._check()
         except FencedError:
             path = self._workspace.document
             self._disk.settle(path)
-            self._disk.exchange(path, stood)
+            self._disk.exchange(path, displaced)
             self._disk.settle(path)
             raise
 
     def _merging(self, dream: Dream) -> Dream | None:
         path = self._merging_path(dream)
-        content = self._disk.read_if_there(path)
+        content = self._disk.read_optional(path)
         return decode_record(content, str(path)) if content is not None else None
 
     def _write_record(self, dream: Dream) -> None:
@@ -209,18 +207,13 @@ class Journal:
         return self._workspace.history / f"{dream.number:06d}.merging"
 
 
-def _committed(dream: Dream) -> str:
-    """The text of MEMORY.md that this version stands for."""
-    return dream.after if dream.merged is None else dream.merged
-
-
 def _joined(dream: Dream, merging: Dream | None, human: str) -> Dream:
     """The dream as it is to be committed over what a human left in MEMORY.md.
 
     `merging` holds saves that were taken out before. An empty file is an accident, not a wish.
     """
     wanted = merging or dream
-    if not human.strip() or human == _committed(wanted):
+    if not human.strip() or human == wanted.text:
         return wanted
     if not _made_from(dream, human):
         if human == dream.before:
@@ -229,25 +222,25 @@ def _joined(dream: Dream, merging: Dream | None, human: str) -> Dream:
         return _as_merged(dream, text)
     if merging is None:
         return replace(dream, merged=human)
-    document, _ = edited(parse(_committed(merging)), difference(_committed(dream), human))
+    document, _ = edited(parse(merging.text), difference(dream.text, human))
     return replace(merging, merged=render(document))
 
 
 def _made_from(dream: Dream, human: str) -> bool:
-    """Whether this text is what the commit wrote, or was made of it: it has the new version's stamp."""
-    row = next((row for row in _committed(dream).splitlines() if is_stamp(row)), None)
-    return human == _committed(dream) or (row is not None and row in human and row not in dream.before)
+    """Whether this text is what the commit wrote, or is derived from it: it has the new version's stamp."""
+    row = next((row for row in dream.text.splitlines() if is_stamp(row)), None)
+    return human == dream.text or (row is not None and row in human and row not in dream.before)
 
 
 def _as_merged(dream: Dream, text: str) -> Dream:
-    """With this text, and without the lines whose edits gave way to a human's.
+    """The dream with this merged text, without the lines whose edits gave way to a human's.
 
     They never stood in the file, so nobody has deleted them; a line that they were to replace is left to the next
     dream to find.
     """
-    standing = {block.key for _, block in parse(text).lines()}
+    current = {block.key for _, block in parse(text).lines()}
     planned = {block.key for _, block in parse(dream.after).lines()}
-    missing = {birth.id for birth in dream.births if normalise(birth.text) in planned - standing}
+    missing = {birth.id for birth in dream.births if normalise(birth.text) in planned - current}
     return replace(
         dream,
         merged=text,
@@ -256,13 +249,14 @@ def _as_merged(dream: Dream, text: str) -> Dream:
     )
 
 
-def _text(content: bytes, path: Path) -> str:
+def decode_document(content: bytes, path: Path) -> str:
+    """The bytes of a MEMORY.md as text. Raises DocumentError for what is none."""
     if b"\0" in content:
         raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"{path}: byte {error.start} is not UTF-8",
-            "save it as UTF-8 text, or move it away and run 'dreamd dream'",
+            f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
+            "save it as UTF-8 text, or move it away and run 'dreamd dream' (or 'dreamd restore' for a version)",
         ) from error

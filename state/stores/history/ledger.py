@@ -10,13 +10,13 @@ from state.document.operations import Refusal
 from state.dream import Dream, encode_record
 from state.errors import NotFoundError
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.connection import from_text, optional_moment, to_text, transaction
 
-# A dream that was killed finds its answers here; one that is proposed may be asked about.
+# The answers of a dream that was killed are used again; those of a proposal may be looked up.
 _NEEDED = (
     "SELECT id FROM dreams WHERE outcome = 'running' UNION SELECT dream FROM proposals WHERE verdict = 'waiting'"
 )
-# Of the latest runs the daemon learns how often it failed, and the status tells the last.
+# The daemon counts the failures among the latest runs, and the status shows the last one.
 _LATEST = f"SELECT * FROM (SELECT id FROM dreams ORDER BY started_at DESC LIMIT 100) UNION {_NEEDED}"
 
 
@@ -64,22 +64,20 @@ class Ledger:
         self._redaction = redaction
 
     def begin(self, dream: str, reason: str, at: datetime) -> None:
-        """A run has started."""
-        with transaction(self._connection):
-            self._connection.execute(
-                "INSERT OR IGNORE INTO dreams (id, started_at, reason) VALUES (?, ?, ?)", (dream, to_text(at), reason)
-            )
+        """Record the start of a run."""
+        self._connection.execute(
+            "INSERT OR IGNORE INTO dreams (id, started_at, reason) VALUES (?, ?, ?)", (dream, to_text(at), reason)
+        )
 
     def end(self, dream: str, outcome: str, detail: str, at: datetime, version: int | None = None) -> None:
-        """A run has ended, with this outcome."""
-        with transaction(self._connection):
-            self._connection.execute(
-                "UPDATE dreams SET ended_at = ?, outcome = ?, detail = ?, version = ? WHERE id = ?",
-                (to_text(at), outcome, self._redaction.of(detail), version, dream),
-            )
+        """Record the end of a run, with its outcome."""
+        self._connection.execute(
+            "UPDATE dreams SET ended_at = ?, outcome = ?, detail = ?, version = ? WHERE id = ?",
+            (to_text(at), outcome, self._redaction.of(detail), version, dream),
+        )
 
     def skip(self, dream: str, reason: str, detail: str, at: datetime) -> None:
-        """A run was not worth its cost. A row of the same skips is one entry with a count."""
+        """Record a skipped run. Consecutive skips for one reason are one entry with a count."""
         with transaction(self._connection):
             last = self._connection.execute(
                 "SELECT * FROM dreams ORDER BY started_at DESC, id DESC LIMIT 1"
@@ -96,7 +94,7 @@ class Ledger:
             )
 
     def unfinished(self) -> Run | None:
-        """The run that was killed: it has begun and not ended. The latest, if there are several."""
+        """The latest run that has begun and not ended: it was killed, or still runs."""
         rows = self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1", ())
         return rows[0] if rows else None
 
@@ -110,7 +108,7 @@ class Ledger:
         return rows[0] if rows else None
 
     def reject(self, dream: str, refusals: Iterable[Refusal], at: datetime) -> None:
-        """Write what the guards refused, with figures; what the dream already has is not written twice."""
+        """Record what the guards refused, with figures, in place of earlier refusals of this dream."""
         with transaction(self._connection):
             self._connection.execute("DELETE FROM rejections WHERE dream = ?", (dream,))
             self._connection.executemany(
@@ -126,13 +124,12 @@ class Ledger:
         return [Refusal(row["guard"], row["scope"], row["figures"]) for row in rows]
 
     def record_call(self, dream: str, call: Call, at: datetime) -> None:
-        """A model has answered and is paid: durable before the answer is used."""
-        with transaction(self._connection):
-            self._connection.execute(
-                "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (dream, call.digest, to_text(at), call.model, call.usable, call.reply, call.tokens, call.usd),
-            )
+        """Record a paid call of a model, durably, before its answer is used."""
+        self._connection.execute(
+            "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (dream, call.digest, to_text(at), call.model, call.usable, call.reply, call.tokens, call.usd),
+        )
 
     def replay(self, dream: str, digest: str) -> str | None:
         """The stored answer to this request of this dream, if there is a usable one."""
@@ -154,12 +151,11 @@ class Ledger:
         return Spend(row[0], row[1], row[2])
 
     def propose(self, dream: Dream) -> None:
-        """Put a dream aside until a human has decided."""
-        with transaction(self._connection):
-            self._connection.execute(
-                "INSERT OR REPLACE INTO proposals (dream, at, record) VALUES (?, ?, ?)",
-                (dream.id, to_text(dream.at), encode_record(dream)),
-            )
+        """Store a dream as a proposal, until a human has decided."""
+        self._connection.execute(
+            "INSERT OR REPLACE INTO proposals (dream, at, record) VALUES (?, ?, ?)",
+            (dream.id, to_text(dream.at), encode_record(dream)),
+        )
 
     def proposals(self) -> list[Proposal]:
         """The proposals that wait, the oldest first."""
@@ -174,9 +170,8 @@ class Ledger:
         return found[0]
 
     def decide(self, dream: str, verdict: str) -> None:
-        """A proposal was approved or rejected; its record is kept."""
-        with transaction(self._connection):
-            self._connection.execute("UPDATE proposals SET verdict = ? WHERE dream = ?", (verdict, dream))
+        """Record the verdict on a proposal; its record is kept."""
+        self._connection.execute("UPDATE proposals SET verdict = ? WHERE dream = ?", (verdict, dream))
 
     def sweep(self, before: datetime, answers_before: datetime) -> int:
         """Delete what is older: the answers of models, then whole runs with what belongs to them; how many rows.
@@ -197,17 +192,6 @@ class Ledger:
         return done
 
     def _runs(self, rest: str, values: tuple[object, ...]) -> list[Run]:
-        rows = self._connection.execute(f"SELECT * FROM dreams {rest}", values)
-        return [
-            Run(
-                row["id"],
-                from_text(row["started_at"]),
-                from_text(row["ended_at"]) if row["ended_at"] else None,
-                row["reason"],
-                row["outcome"],
-                row["detail"],
-                row["version"],
-                row["times"],
-            )
-            for row in rows
-        ]
+        columns = "id, started_at, ended_at, reason, outcome, detail, version, times"
+        rows = self._connection.execute(f"SELECT {columns} FROM dreams {rest}", values)
+        return [Run(id_, from_text(began), optional_moment(ended), *more) for id_, began, ended, *more in rows]

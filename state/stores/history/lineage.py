@@ -1,5 +1,6 @@
 """The life of every line of MEMORY.md: versions, births and deaths, evidence, pointers, tombstones."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable
@@ -77,40 +78,25 @@ class Lineage:
 
     def versions(self, limit: int) -> list[Version]:
         """The last versions, the newest first."""
-        rows = self._connection.execute("SELECT * FROM versions ORDER BY number DESC LIMIT ?", (limit,))
-        return [
-            Version(
-                number=row["number"],
-                at=from_text(row["at"]),
-                cause=row["cause"],
-                reason=row["reason"],
-                dream=row["dream"],
-                model=row["model"],
-                calls=row["calls"],
-                tokens=row["tokens"],
-                usd=row["usd"],
-                seconds=row["seconds"],
-                characters=row["characters"],
-                added=row["added"],
-                revised=row["revised"],
-                evicted=row["evicted"],
-                notes=row["notes"],
-            )
-            for row in rows
-        ]
+        rows = self._connection.execute(
+            "SELECT number, at, cause, reason, dream, model, calls, tokens, usd, seconds, characters, added, revised,"
+            " evicted, notes FROM versions ORDER BY number DESC LIMIT ?",
+            (limit,),
+        )
+        return [Version(number, from_text(at), *more) for number, at, *more in rows]
 
     def next_line(self) -> int:
         """The number of the next line's id."""
         query = "SELECT coalesce(max(CAST(substr(id, 2) AS INTEGER)), 0) + 1 FROM lines"
         return int(self._connection.execute(query).fetchone()[0])
 
-    def standing(self) -> list[CurrentLine]:
+    def current_lines(self) -> list[CurrentLine]:
         """The lines of the last committed version."""
         rows = self._connection.execute("SELECT * FROM lines WHERE died_in IS NULL")
-        return [_standing(row) for row in rows]
+        return [_current_line(row) for row in rows]
 
     def lives(self, key_part: str, limit: int = 20) -> list[LineLife]:
-        """Lines, standing or gone, whose text contains this; the standing ones first, then the latest."""
+        """Lines, current or gone, whose text contains this; the current ones first, then the latest."""
         wanted = normalise(key_part)
         found = [
             self._life(row)
@@ -125,7 +111,7 @@ class Lineage:
         return self._life(row) if row else None
 
     def ancestors(self, line: str) -> list[LineLife]:
-        """The lines in whose place this one stands, the nearest first."""
+        """The lines that this one replaced, directly or not, the nearest first."""
         rows = self._connection.execute(
             """WITH RECURSIVE back(id) AS (
                    SELECT id FROM lines WHERE successor = ?
@@ -139,16 +125,16 @@ class Lineage:
         """Lines that the owner deleted, the latest last."""
         return [row["text"] for row in self._connection.execute("SELECT text FROM tombstones ORDER BY at, text")]
 
-    def pointers(self, *, standing: bool) -> list[PointerLine]:
-        """The pointers that stand in the file, or those that once did and whose crystals are still there."""
+    def pointers(self, *, current: bool) -> list[PointerLine]:
+        """The current pointers, or the retired ones whose crystals still exist."""
         rows = self._connection.execute(
-            f"SELECT * FROM pointers WHERE standing = {int(standing)} AND crystal IN (SELECT id FROM crystals)"
+            f"SELECT * FROM pointers WHERE standing = {int(current)} AND crystal IN (SELECT id FROM crystals)"
             " ORDER BY made_in, keywords"
         )
         return [_pointer(row) for row in rows]
 
     def lately_made(self) -> list[PointerLine]:
-        """The pointers, standing or not, to lines that left in the last ten versions, their crystals still there."""
+        """The pointers, also retired ones, to lines that left in the last ten versions, if their crystals exist."""
         rows = self._connection.execute(
             """SELECT * FROM pointers WHERE crystal IN (SELECT id FROM crystals)
                AND line IN (SELECT id FROM lines WHERE died_in > ?) ORDER BY made_in, keywords""",
@@ -157,7 +143,7 @@ class Lineage:
         return [_pointer(row) for row in rows]
 
     def use_pointer(self, keywords: str) -> None:
-        """Somebody searched for exactly these keywords: the pointer is of use."""
+        """Count one use of the pointer: somebody searched for exactly these keywords."""
         self._connection.execute("UPDATE pointers SET uses = uses + 1 WHERE keywords = ?", (keywords,))
 
     def best(self) -> tuple[PastLine, ...]:
@@ -184,7 +170,7 @@ class Lineage:
                WHERE +l.born_in <= ?1 AND (l.died_in IS NULL OR l.died_in > ?1) AND l.section <> ?2""",
             (counted["number"], SectionName.POINTERS.value),
         ).fetchall()
-        # The last one wins: the pointer that stands, else the latest.
+        # The last one wins: the current pointer, else the latest.
         pointers = self._connection.execute(
             "SELECT line, keywords FROM pointers WHERE line IN (SELECT value FROM json_each(?))"
             " ORDER BY standing, made_in",
@@ -202,8 +188,8 @@ class Lineage:
             for row in rows
         )
 
-    def record(self, dream: Dream, digest: str) -> None:
-        """Write a committed dream into the ledger; doing it again changes nothing. In the caller's transaction."""
+    def record(self, dream: Dream) -> None:
+        """Record a committed dream; doing it again changes nothing. In the caller's transaction."""
         actions = [operation.action for operation in dream.operations]
         self._connection.execute(
             "INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -213,8 +199,8 @@ class Lineage:
                 dream.cause,
                 dream.id,
                 dream.reason,
-                digest,
-                len(dream.after if dream.merged is None else dream.merged),
+                hashlib.sha256(dream.text.encode()).hexdigest(),
+                len(dream.text),
                 dream.author,
                 dream.usage.calls,
                 dream.usage.tokens,
@@ -270,11 +256,11 @@ class Lineage:
                 " DO UPDATE SET standing = 1, crystal = excluded.crystal, line = excluded.line",
                 (pointer.keywords, pointer.topic, pointer.crystal, pointer.line, dream.number, pointer.uses),
             )
-        standing = json.dumps([pointer.keywords for pointer in dream.pointers])
+        keywords = json.dumps([pointer.keywords for pointer in dream.pointers])
         self._connection.execute(
             "UPDATE pointers SET standing = 0 WHERE standing = 1"
             " AND keywords NOT IN (SELECT value FROM json_each(?))",
-            (standing,),
+            (keywords,),
         )
 
     def _life(self, row: sqlite3.Row) -> LineLife:
@@ -296,12 +282,12 @@ class Lineage:
         )
 
 
-def match(standing: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:
+def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:
     """For each line of a document the ledger's line, each used once.
 
     Of the same text and section, else of the same text (a human moved it); None for a new line.
     """
-    free = list(standing)
+    free = list(current)
     lines = list(texts)
     found: list[CurrentLine | None] = [None] * len(lines)
     for same_section in (True, False):
@@ -321,7 +307,7 @@ def _pointer(row: sqlite3.Row) -> PointerLine:
     return PointerLine(row["topic"], row["keywords"], row["crystal"], row["line"], row["uses"])
 
 
-def _standing(row: sqlite3.Row) -> CurrentLine:
+def _current_line(row: sqlite3.Row) -> CurrentLine:
     return CurrentLine(
         row["id"],
         SectionName(row["section"]),

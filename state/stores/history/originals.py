@@ -40,18 +40,18 @@ class Originals:
         self._disk = disk or Disk(workspace.root)
 
     def redacted(self, text: str, redaction: Redaction, where: str, at: datetime) -> str:
-        """The text as it may be stored; the original is kept first, if only its surroundings told a secret."""
+        """The text without its secrets; the original is kept if its context alone told one."""
         stored = redaction.of(text)
         if stored != text and _KINDS.intersection(kinds := redaction.kinds(text)):
             self._keep(Original(_id(where, text), at.isoformat(timespec="seconds"), where, kinds, text))
         return stored
 
     def all(self) -> tuple[Original, ...]:
-        """Each that is kept, the oldest first. Raises StorageError for a file that is none of ours."""
-        return _read(self._path, self._disk.read_if_there(self._path) or b"")
+        """The kept originals, the oldest first. Raises StorageError for a file that dreamd did not write."""
+        return _read(self._path, self._disk.read_optional(self._path) or b"")
 
     def drop(self, number: str) -> None:
-        """Keep this one no longer."""
+        """Delete the original of this id."""
         with self._disk.locked(self._path, b""):
             kept = [one for one in _read(self._path, self._disk.read_bytes(self._path)) if one.id != number]
             self._disk.write_atomic(self._path, _written(kept))

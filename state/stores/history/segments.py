@@ -38,7 +38,7 @@ KEEP_DAYS = 30.0
 QUIET_SECONDS = 1.0
 _LEFTOVER_AGE = timedelta(hours=1)
 _HEAD = f"{HEADER}\n\n".encode()
-_STANDING = re.compile(r"([0-9]{6,12})\.md")
+_SEGMENT = re.compile(r"([0-9]{6,12})\.md")
 _SIDECAR = re.compile(r"([0-9]{6,12})\.json")
 _RETIRED = re.compile(r"([0-9]{6,12})\.([0-9]{1,18})\.md")
 
@@ -140,8 +140,8 @@ class Segments:
             if not content.endswith(b"\n") and abs(age) < QUIET_SECONDS:
                 end = content.rfind(b"\n") + 1
             if kept.consumed < end:
-                file = str(self._standing(kept.number).relative_to(self._workspace.root))
-                notes = _notes(content[:end], kept.consumed, status)
+                file = str(self._segment_path(kept.number).relative_to(self._workspace.root))
+                notes = tuple(_each_note(content[:end], kept.consumed, status))
                 segments.append(Segment(kept.number, file, kept.consumed, end, notes))
         return tuple(segments)
 
@@ -160,7 +160,8 @@ class Segments:
             taken |= scratch is not None and os.path.samestat(kept.status, scratch)
             if kept.consumed < kept.size:
                 with suppress(NotFoundError):  # retired since it was listed: consumed
-                    yield from _each_note(*self._read_on(kept))
+                    block, status = self._read(kept.path)
+                    yield from _each_note(block, kept.consumed, status)
         if scratch and not taken:
             yield from _each_note(content, 0, scratch)
 
@@ -187,14 +188,14 @@ class Segments:
             try:
                 # Before a note is read whole it may be blanked whole: half of a last line is none of it.
                 content = os.pread(fd, min(os.fstat(fd).st_size, LONGEST_LOG), 0)
-                notes = _notes(content, file.start, os.fstat(fd))
-                held = [note for note in notes if found(note.text)]
-                new = blanked(content, held, found)
+                notes = _each_note(content, file.start, os.fstat(fd))
+                matching = [note for note in notes if found(note.text)]
+                new = blanked(content, matching, found)
                 for at, row in changed_rows(content, new):
                     write_all(self._disk, fd, row, at)
-                if held:
+                if matching:
                     self._disk.system.fsync(fd)
-                return len(held)
+                return len(matching)
             finally:
                 os.close(fd)
         return 0
@@ -260,7 +261,7 @@ class Segments:
         """Drop the records that retirement made needless, but for the last one: no number is given twice."""
         numbers = sorted(_numbers(self._workspace.segments, _SIDECAR))
         for number in numbers[:-1]:
-            if not self._standing(number).exists():
+            if not self._segment_path(number).exists():
                 self._disk.remove(self._sidecar(number))
 
     def _pending_files(self) -> list[_Kept]:
@@ -270,7 +271,7 @@ class Segments:
         """Every segment that is kept, oldest first."""
         found: dict[int, _Kept] = {}
         # Standing ones first: one that is retired meanwhile is met twice, not missed.
-        for number, path in _numbers(self._workspace.segments, _STANDING).items():
+        for number, path in _numbers(self._workspace.segments, _SEGMENT).items():
             with suppress(NotFoundError):
                 found[number] = _Kept(number, path, self._consumed(number), self._status(path))
         for number, path in _numbers(self._workspace.retired, _RETIRED).items():
@@ -282,15 +283,15 @@ class Segments:
         while True:
             number = self._next_number()
             with suppress(FileExistsError):  # an owner that was displaced and does not know it took this one
-                self._disk.rename_new(self._workspace.scratch, self._standing(number))
+                self._disk.rename_new(self._workspace.scratch, self._segment_path(number))
                 return number
 
     def _next_number(self) -> int:
         workspace = self._workspace
-        folders = ((workspace.segments, _STANDING), (workspace.segments, _SIDECAR), (workspace.retired, _RETIRED))
+        folders = ((workspace.segments, _SEGMENT), (workspace.segments, _SIDECAR), (workspace.retired, _RETIRED))
         return max((number for folder, name in folders for number in _numbers(folder, name)), default=0) + 1
 
-    def _standing(self, number: int) -> Path:
+    def _segment_path(self, number: int) -> Path:
         return self._workspace.segments / f"{number:06d}.md"
 
     def _sidecar(self, number: int) -> Path:
@@ -298,15 +299,11 @@ class Segments:
 
     def _consumed(self, number: int) -> int:
         """Bytes consumed of a standing segment; 0 when the record is damaged: better read twice than never."""
-        written = self._disk.read_if_there(self._sidecar(number))
+        written = self._disk.read_optional(self._sidecar(number))
         try:
             return max(0, int(json.loads(written or b"null")["consumed"]))
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return 0
-
-    def _read_on(self, kept: _Kept) -> tuple[bytes, int, os.stat_result]:
-        content, status = self._read(kept.path)
-        return content, kept.consumed, status
 
     def _read(self, path: Path) -> tuple[bytes, os.stat_result]:
         """The file's bytes, as many as its status says. Raises NotFoundError."""
@@ -319,18 +316,14 @@ class Segments:
             return path.stat()
 
 
-def _notes(content: bytes, start: int, status: os.stat_result) -> tuple[Note, ...]:
-    """The notes after the first `start` bytes; lines count from the first of the whole content."""
-    return tuple(_each_note(content, start, status))
-
-
 def _each_note(content: bytes, start: int, status: os.stat_result) -> Iterator[Note]:
+    """The notes after the first `start` bytes; lines count from the first of the whole content."""
     at = datetime.fromtimestamp(status.st_mtime, UTC)
     return notes_in(decode(content[start:]), at, content.count(b"\n", 0, start) + 1)
 
 
 def changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
-    """The rows of the second that are not those of the first, each with its place."""
+    """The rows of `after` that differ from those of `before`, each with its place."""
     at = 0
     for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
         if old != new:
@@ -353,7 +346,7 @@ def _numbers(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
 
 
 def _is_open(path: Path) -> bool:
-    """Does any process hold this file open? Where the file system cannot tell: no."""
+    """Whether any process has this file open; False where the file system cannot tell."""
     with storage_errors(path):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

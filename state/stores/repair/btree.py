@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from struct import unpack_from
+from typing import TypeVar
 
+from state.stores.database.columns import Value
 from state.stores.repair.pages import Pages
 
 INNER_INDEX, INNER_TABLE, LEAF_INDEX, LEAF_TABLE = 2, 5, 10, 13
@@ -11,7 +13,7 @@ _INNER = (INNER_INDEX, INNER_TABLE)
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 _LEAST_CARVED = 12  # bytes of a record that is looked for anywhere in a page
 
-Value = int | float | str | bytes | None
+_Owner = TypeVar("_Owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,9 @@ def read_node(pages: Pages, number: int) -> Node | None:
         return None
     node = Node(number, kind)
     inner = kind in _INNER
-    start, said = at + (12 if inner else 8), unpack_from(">H", page, at + 3)[0]
-    count = min(said, (pages.size - start) // 2)
-    node.faults += said != count
+    start, declared = at + (12 if inner else 8), unpack_from(">H", page, at + 3)[0]
+    count = min(declared, (pages.size - start) // 2)
+    node.faults += declared != count
     for place in unpack_from(f">{count}H", page, start):
         if not start + 2 * count <= place < pages.size - 3:
             node.faults += 1
@@ -67,15 +69,16 @@ def read_node(pages: Pages, number: int) -> Node | None:
     return node
 
 
-def carve(pages: Pages, number: int, fits: Callable[[Cell, int], bool]) -> Iterator[Cell]:
-    """Records anywhere in a page whose directory cannot be trusted: each that `fits` a leaf of one kind."""
+def carve(pages: Pages, number: int, owner: Callable[[Cell, int], _Owner | None]) -> Iterator[tuple[_Owner, Cell]]:
+    """Records anywhere in a page whose directory cannot be trusted: each that an `owner` knows."""
     page = pages.get(number) or b""
     for kind in (LEAF_TABLE, LEAF_INDEX):
         at = 8
         while at < len(page) - _LEAST_CARVED:
             cell = read_cell(pages, page, at, kind, [])
-            if cell is not None and cell.whole and cell.length >= _LEAST_CARVED and fits(cell, kind):
-                yield cell
+            found = owner(cell, kind) if cell is not None and cell.whole and cell.length >= _LEAST_CARVED else None
+            if cell is not None and found is not None:
+                yield found, cell
                 at += cell.length
             else:
                 at += 1
@@ -102,7 +105,7 @@ def read_cell(pages: Pages, page: bytes, at: int, kind: int, chains: list[int]) 
 
 
 def _local(size: int, page: int, *, table: bool) -> int:
-    """How many bytes of a record of this size stand in its page; the rest overflows."""
+    """How many bytes of a record of this size are in its page; the rest overflows."""
     most = page - 35 if table else (page - 12) * 64 // 255 - 23
     if size <= most:
         return size
@@ -112,7 +115,7 @@ def _local(size: int, page: int, *, table: bool) -> int:
 
 
 def _overflow(pages: Pages, number: int, size: int, chains: list[int]) -> bytes:
-    """So many bytes of this chain of pages, or as many as there are."""
+    """The first `size` bytes of this chain of pages, or as many as it has."""
     found, seen = bytearray(), set[int]()
     while len(found) < size and number not in seen and (page := pages.get(number)) is not None:
         seen.add(number)
@@ -164,12 +167,12 @@ def _value(kind: int, block: bytes) -> Value:
 
 
 def _text(block: bytes) -> str:
-    """What is no UTF-8 stays readable, as it does in a log of notes."""
+    """The bytes as text; bytes that are no UTF-8 are escaped, as in a log of notes."""
     return block.decode("utf-8", "backslashreplace")
 
 
 def _varint(block: bytes, at: int) -> tuple[int, int]:
-    """The number that begins there, and the place behind it; past the end there are zeros."""
+    """The number that begins at this place, and the place behind it; past the end, bytes are zeros."""
     value = 0
     for place in range(at, at + 8):
         byte = block[place] if place < len(block) else 0

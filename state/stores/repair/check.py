@@ -1,24 +1,23 @@
-"""Check: whether state.db is sound: its pages, its schema, its rows and what they say of each other."""
+"""Check: whether state.db is sound: its pages, its schema, its rows and the references between them."""
 
 import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from state.errors import StorageError
+from state.stores.database.columns import Table, tables_of
 from state.stores.database.connection import (
-    BUSY_TIMEOUT_MS,
     SCHEMA_VERSION,
     explained,
     made_by,
-    require_plain,
+    open_unmigrated,
     things,
+    unlike_schema,
 )
 from state.stores.repair.pages import read_pages
-from state.stores.repair.row_rules import Row, is_altered, mended, tables_of
+from state.stores.repair.row_rules import Row, is_altered, mended
 
 WRONG_SCHEMA = "its schema has the number"
 _MOST = 5
@@ -29,7 +28,7 @@ _SURROUNDINGS = (
 
 
 def log_of(database: Path) -> Path:
-    """Its write-ahead log."""
+    """The path of the database's write-ahead log."""
     return database.with_name(f"{database.name}-wal")
 
 
@@ -39,9 +38,9 @@ def damage_of(database: Path, *, expected: bool) -> list[str]:
     `expected`: there has been one. Raises StorageError for the database of a newer dreamd.
     """
     if not os.path.lexists(database) or (database.is_file() and not database.stat().st_size):
-        there = log_of(database).is_file() and log_of(database).stat().st_size > 0
+        has_log = log_of(database).is_file() and log_of(database).stat().st_size > 0
         state = "is empty" if os.path.lexists(database) else "is missing"
-        return [f"{state}, and its log (-wal) is there"] if there else [state] if expected else []
+        return [f"{state}, and its log (-wal) is there"] if has_log else [state] if expected else []
     if not database.is_file():
         return ["is no file"]
     pages = read_pages(database, log_of(database))
@@ -50,7 +49,7 @@ def damage_of(database: Path, *, expected: bool) -> list[str]:
 
 def _damage_inside(database: Path) -> list[str]:
     try:
-        with looked_into(database) as connection:
+        with open_unmigrated(database, "rw") as connection:
             return list(dict.fromkeys(faults(connection)))[:_MOST]
     except sqlite3.Error as error:
         # The disk, permissions, another process: no rebuilding mends those.
@@ -58,17 +57,6 @@ def _damage_inside(database: Path) -> list[str]:
         if code & 0xFF in _SURROUNDINGS and code != sqlite3.SQLITE_IOERR_SHORT_READ:
             raise explained(error, database) from error
         return [str(error)]
-
-
-@contextmanager
-def looked_into(database: Path) -> Iterator[sqlite3.Connection]:
-    """The database as it is: it is not created, and not brought to another schema."""
-    require_plain(database)
-    name = f"file:{quote(str(database))}?mode=rw"
-    with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as connection:
-        connection.row_factory = sqlite3.Row
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        yield connection
 
 
 def faults(connection: sqlite3.Connection) -> Iterator[str]:
@@ -80,7 +68,7 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if "crystals" not in found:
         yield "is another program's database"
         return
-    if version > SCHEMA_VERSION and found != made_by(SCHEMA_VERSION):
+    if version > SCHEMA_VERSION and unlike_schema(connection, SCHEMA_VERSION):
         raise StorageError(
             f"state.db was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})", "upgrade"
         )
@@ -88,9 +76,7 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if not 1 <= version <= SCHEMA_VERSION:
         yield f"{WRONG_SCHEMA} {version}"
         return
-    wanted = made_by(version)
-    wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-    if wrong:
+    if wrong := unlike_schema(connection, version):
         yield f"its schema is not ours: {', '.join(wrong[:_MOST])}"
         return
     yield from _of_rows(connection)
@@ -98,11 +84,11 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _of_rows(connection: sqlite3.Connection) -> Iterator[str]:
     orphans = Counter(str(row[0]) for row in connection.execute("PRAGMA foreign_key_check"))
-    for table, count in orphans.items():
-        yield f"{count} rows of {table} lead to rows that are not there"
-    for name in tables_of(connection):
+    for child, count in orphans.items():
+        yield f"{count} rows of {child} lead to rows that are not there"
+    for name, table in tables_of(connection).items():
         rows = (dict(row) for row in connection.execute(f'SELECT * FROM "{name}"'))
-        wrong = sum(not _is_sound(name, row) for row in rows)
+        wrong = sum(not _is_sound(table, row) for row in rows)
         if wrong:
             yield f"{wrong} rows of {name} hold what they cannot hold"
     unseen = connection.execute(
@@ -113,16 +99,18 @@ def _of_rows(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"{unseen} crystals have no vector and wait for none"
 
 
-def _is_sound(table: str, row: Row) -> bool:
-    return mended(table, row) == row and not (table == "crystals" and is_altered(row))
+def _is_sound(table: Table, row: Row) -> bool:
+    if not all(column.takes(row[column.name]) for column in table.columns):
+        return False
+    return mended(table.name, row) == row and not (table.name == "crystals" and is_altered(row))
 
 
-def likeliest_version(statements: dict[str, str], said: int) -> int:
-    """The schema of a database of which these statements are left: the likest; of equals the one that it names."""
+def likeliest_version(statements: dict[str, str], declared: int) -> int:
+    """The schema version that shares most of these statements; of equals, the one that the database names."""
 
     def alike(version: int) -> tuple[int, bool, int]:
         made = made_by(version)
         same = sum(made.get(name) == " ".join(statement.split()) for name, statement in statements.items())
-        return same, version == said, version
+        return same, version == declared, version
 
     return max(range(1, SCHEMA_VERSION + 1), key=alike)

@@ -24,7 +24,7 @@ _AS_GOOD = 0.75  # the share of pages that begin as one, of half the right size,
 
 @dataclass(slots=True)
 class Pages:
-    """Pages by their number, from 1 on. `damage` says in words what of the file as such is not in order."""
+    """The pages by number, from 1 on. `damage` describes what is wrong with the file as such."""
 
     size: int
     count: int
@@ -35,7 +35,7 @@ class Pages:
     has_header: bool = False
 
     def get(self, number: int) -> bytes | None:
-        """The page, filled up with zeros when the file ends in it; None when there is none of it."""
+        """The page, padded with zeros when the file ends in it; None when the file ends before it."""
         if number in self.images:
             return self.images[number]
         start = (number - 1) * self.size
@@ -54,7 +54,7 @@ class Pages:
         return int(unpack_from(">I", first, 60)[0]) if first[:16] == HEADER else 0
 
     def free(self) -> tuple[set[int], bool]:
-        """The pages that are in no use, and whether the list of them is in order."""
+        """The pages of the free list, and whether that list is consistent."""
         first = self.get(1) or b""
         if first[:16] != HEADER:
             return set(), False
@@ -65,10 +65,10 @@ class Pages:
             if page is None or trunk in found:
                 return found, False
             found.add(trunk)
-            trunk, held = unpack_from(">II", page)
-            if held > self.size // 4 - 2:
+            trunk, entries = unpack_from(">II", page)
+            if entries > self.size // 4 - 2:
                 return found, False
-            leaves = unpack_from(f">{held}I", page, 8)
+            leaves = unpack_from(f">{entries}I", page, 8)
             if any(not 1 < leaf <= self.count or leaf in found for leaf in leaves):
                 return found, False
             found.update(leaves)
@@ -86,11 +86,11 @@ def open_pages(main: bytes | mmap, log: bytes) -> Pages:
         damage.append("it ends in the middle of a page")
     frames = _frames(log, size, damage)
     images, stale, committed = _images(frames, size)
-    there = len(main) // size + bool(len(main) % size)
-    said = unpack_from(">I", main, 28)[0] if has_header and len(main) >= 32 else there
-    if committed is None and main[24:28] == main[92:96] and said > there:
-        damage.append(f"it has {there} of {said} pages")
-    count = max(there, committed or 0, *images, 0)
+    present = len(main) // size + bool(len(main) % size)
+    declared = unpack_from(">I", main, 28)[0] if has_header and len(main) >= 32 else present
+    if committed is None and main[24:28] == main[92:96] and declared > present:
+        damage.append(f"it has {present} of {declared} pages")
+    count = max(present, committed or 0, *images, 0)
     return Pages(size, count, main, images, stale, damage, has_header or 1 in images)
 
 
@@ -125,7 +125,7 @@ def _size_of(main: bytes | mmap) -> int:
 
 
 def _is_ours(main: bytes | mmap) -> bool:
-    """Whether the header says what it says in every file that SQLite makes for us."""
+    """Whether the header has the values of every database that dreamd creates."""
     form, vacuum, encoding = (unpack_from(">I", main, at)[0] for at in (44, 52, 56))
     fractions = main[20:24] == b"\0\x40\x20\x20"
     return main[18] in (1, 2) and main[19] in (1, 2) and fractions and form <= 4 and not vacuum and encoding <= 1
@@ -143,9 +143,9 @@ def _frames(log: bytes, size: int, damage: list[str]) -> list[_Frame]:
     """The frames of the log's present generation, each checked from the sum that stands in the one before it."""
     if len(log) < _LOG_HEADER + _FRAME_HEADER:
         return []
-    magic, _, said, _, *salts, sum0, sum1 = unpack_from(">8I", log)
+    magic, _, declared, _, *salts, sum0, sum1 = unpack_from(">8I", log)
     order = ">" if magic == _MAGIC[1] else "<"
-    ok = magic in _MAGIC and said == size and _sums(log[:24], order, (0, 0)) == (sum0, sum1)
+    ok = magic in _MAGIC and declared == size and _sums(log[:24], order, (0, 0)) == (sum0, sum1)
     if not ok:
         damage.append("the header of its log is damaged")
         salts = list(unpack_from(">II", log, _LOG_HEADER + 8))

@@ -1,6 +1,6 @@
 """Rebuild: writes a new state.db beside a damaged one, and puts it in its place.
 
-    rows that can be read ─> what is known elsewhere ─> looked over ─> synced ─> one rename
+    rows that can be read ─> what is known elsewhere ─> checked ─> synced ─> one rename
 
 The damaged files get a second name first, in a folder for what is kept aside. A log (-wal) must be gone before
 another file has the database's name, or SQLite would write its pages into that; so what it holds is put into the
@@ -49,9 +49,9 @@ class Rebuilt:
 def build(
     pages: Pages, database: Path, known: Callable[[sqlite3.Connection], Known], now: datetime
 ) -> tuple[Path, Rebuilt]:
-    """Write the new database beside the old one, look it over, and close it; where it is, and what is in it.
+    """Write the new database beside the old one, check and close it; returns its path, and what is in it.
 
-    `known` is asked once what was salvaged is in it. Raises StorageError when the new one is not sound.
+    `known` is called when the salvaged rows are in it. Raises StorageError when the new database is not sound.
     """
     new = database.with_name(_NEW)
     for side in ("", *_SIDES):
@@ -94,9 +94,9 @@ def _poured(pages: Pages, new: Path, version: int) -> Salvage:
 
 
 def _lost(connection: sqlite3.Connection, entries: dict[str, int]) -> int:
-    """Of how many crystals nothing but the id is left: neither they nor what is left of them is in their row."""
-    there = connection.execute("SELECT id, key FROM crystals").fetchall()
-    ids, keys = {row[0] for row in there}, {row[1] for row in there}
+    """How many crystals are lost but for their ids: neither they nor a part of them is in their row."""
+    rows = connection.execute("SELECT id, key FROM crystals").fetchall()
+    ids, keys = {row[0] for row in rows}, {row[1] for row in rows}
     return sum(id_ not in ids and key not in keys for id_, key in entries.items())
 
 
@@ -110,20 +110,10 @@ def _require_sound(connection: sqlite3.Connection) -> None:
         )
 
 
-def sync(disk: Disk, new: Path) -> None:
-    """Make the file durable."""
-    with storage_errors(new):
-        fd = disk.system.open(new, os.O_RDWR)
-        try:
-            disk.system.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def swap(disk: Disk, database: Path, pages: Pages, new: Path) -> None:
-    """The new database takes the name; a crash leaves the old one, whole, or the new one.
+    """Put the new database in place of the old one; a crash leaves one of them, whole.
 
-    What is to be kept of the old one has another name already. Several files are removed: those beside it.
+    The caller has given the old files second names. The files beside the database are removed.
     """
     log = log_of(database)
     if os.path.lexists(log):

@@ -4,7 +4,6 @@ The journal's records are the truth about versions and lines: each is replayed a
 MEMORY.md and the segments, which stand. Ids are made of texts, so that what comes back is what was there.
 """
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,9 @@ from state.dream import Dream
 from state.sessions.policies.by_name import DEFAULT
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.vectors import MODEL
 from state.stores.database.connection import to_text
+from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.history.journal import RESTORE
 from state.stores.history.lineage import Lineage
@@ -39,7 +40,7 @@ class Known:
     """What is known beside state.db.
 
     `records` are the journal's that can be read, in order, and `every` says whether those are all. `consumed` are
-    notes that dreams have taken in, `pending` those that none has, `standing` the lines of MEMORY.md. `unread` is the
+    notes that dreams have taken in, `pending` those that none has, `lines` those of MEMORY.md. `unread` is the
     watermark of a transcript of which nothing was read.
     """
 
@@ -47,12 +48,12 @@ class Known:
     every: bool
     consumed: Sequence[Crystal]
     pending: Sequence[Crystal]
-    standing: Sequence[tuple[SectionName, str]]
+    lines: Sequence[tuple[SectionName, str]]
     unread: str
 
 
 def fill(connection: sqlite3.Connection, found: Salvage, known: Known, now: datetime) -> dict[str, int]:
-    """Write what is missing; returns how many crystals came from where. In the caller's transaction."""
+    """Write the missing rows; returns how many crystals came from where. In the caller's transaction."""
     crystals = Crystals(connection)
     dreamt = dict(connection.execute("SELECT id, dreamt_in FROM crystals WHERE dreamt_in IS NOT NULL").fetchall())
     connection.execute("DELETE FROM to_embed")  # `settle` knows better, and keys in it may be those of lost rows
@@ -70,7 +71,7 @@ def fill(connection: sqlite3.Connection, found: Salvage, known: Known, now: date
     _take_as_dreamt(connection, known)
     came["damaged"] = _altered(connection, found.altered) + _fragments(connection, found.fragments, now)
     if "crystals" in found.torn:
-        came["MEMORY.md"] = _lines(crystals, known.standing, now)
+        came["MEMORY.md"] = _lines(crystals, known.lines, now)
     if not found.torn.isdisjoint(READ_FROM):
         _read_again(connection, known.unread)
     _keys_of_old(connection, found.ids.get("crystals", {}))
@@ -79,9 +80,9 @@ def fill(connection: sqlite3.Connection, found: Salvage, known: Known, now: date
 
 
 def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
-    """Do again what these commits did in state.db; returns how many crystals were new.
+    """Replay these commits in state.db; returns how many crystals were new.
 
-    When it is every commit that there was, nothing else is believed about versions and lines.
+    `every`: these are all commits, so that other rows about versions and lines are deleted first.
     """
     connection, new = crystals.connection, 0
     lineage = Lineage(connection)
@@ -96,8 +97,7 @@ def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
             connection.execute(statement, (json.dumps(dream.dreamt),))
         else:
             crystals.mark_dreamt(dream.dreamt, dream.number)
-        text = dream.after if dream.merged is None else dream.merged
-        lineage.record(dream, hashlib.sha256(text.encode()).hexdigest())
+        lineage.record(dream)
         connection.execute(
             "INSERT OR IGNORE INTO dreams (id, started_at, ended_at, reason, outcome, version)"
             " VALUES (?, ?, ?, ?, 'committed', ?)",
@@ -108,7 +108,7 @@ def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
 
 
 def _missing(crystals: Crystals, wanted: Sequence[Crystal]) -> int:
-    """Write those that are not there and were not forgotten; returns how many."""
+    """Write the crystals that are missing and not forgotten; returns how many."""
     known = {crystal.id for crystal in crystals.get([crystal.id for crystal in wanted])}
     new = [crystal for crystal in wanted if crystal.id not in known]
     forgotten = TombstoneStore(crystals.connection).among(crystal.text for crystal in new)
@@ -116,7 +116,7 @@ def _missing(crystals: Crystals, wanted: Sequence[Crystal]) -> int:
 
 
 def _reserve(connection: sqlite3.Connection) -> None:
-    """New rows come behind every key that any row names: those of lost crystals are not given to others."""
+    """Reserve all keys that any row names, so that keys of lost crystals are not given to new ones."""
     highest = connection.execute(
         "SELECT max(key) FROM (SELECT max(key) AS key FROM crystals UNION SELECT max(crystal) FROM occurrences"
         " UNION SELECT max(crystal) FROM vectors UNION SELECT 0)"
@@ -129,7 +129,7 @@ def _reserve(connection: sqlite3.Connection) -> None:
 
 
 def _take_as_dreamt(connection: sqlite3.Connection, known: Known) -> None:
-    """Notes of which no record says who took them in were consumed all the same: no dream is to take them twice."""
+    """Mark consumed notes that no record names as consumed by the last version, so that no dream takes them again."""
     last = connection.execute("SELECT max(number) FROM versions").fetchone()[0]
     if last is not None and known.consumed:
         ids = json.dumps([crystal.id for crystal in known.consumed])
@@ -139,9 +139,9 @@ def _take_as_dreamt(connection: sqlite3.Connection, known: Known) -> None:
 
 
 def _read_again(connection: sqlite3.Connection, unread: str) -> None:
-    """Of every transcript nothing was read; what is known of it stays known.
+    """Let every transcript be read again from its beginning; its crystals stay.
 
-    What an occurrence says of a file outside the workspace may be another machine's: it names no file here.
+    Occurrences of files outside the workspace may be of another machine, so they are left out.
     """
     connection.execute(
         "INSERT OR REPLACE INTO watermarks SELECT file, -1, 0, ? FROM (SELECT file FROM watermarks"
@@ -151,8 +151,8 @@ def _read_again(connection: sqlite3.Connection, unread: str) -> None:
     )
 
 
-def _lines(crystals: Crystals, standing: Sequence[tuple[SectionName, str]], now: datetime) -> int:
-    """Lines of which no crystal speaks any more become some: what stands there is found by a search as well."""
+def _lines(crystals: Crystals, lines: Sequence[tuple[SectionName, str]], now: datetime) -> int:
+    """Write crystals for the lines of MEMORY.md that no crystal supports any more, so that searches find them."""
     spoken = {row[0] for row in crystals.connection.execute("SELECT text FROM crystals")}
     supported = {
         row[0]
@@ -163,7 +163,7 @@ def _lines(crystals: Crystals, standing: Sequence[tuple[SectionName, str]], now:
     last = crystals.connection.execute("SELECT max(number) FROM versions").fetchone()[0]
     made = [
         Crystal(text, Origin.EVICTED, now, Kind.GENERAL, trust=Trust.AGENT, lifecycle=Lifecycle.CONSOLIDATED)
-        for section, text in standing
+        for section, text in lines
         if section is not SectionName.POINTERS and text not in spoken and text not in supported
     ]
     new = _missing(crystals, made)
@@ -176,9 +176,9 @@ def _lines(crystals: Crystals, standing: Sequence[tuple[SectionName, str]], now:
 
 
 def _altered(connection: sqlite3.Connection, rows: Iterable[Row]) -> int:
-    """Crystals with a text that is not their id's: the true one, if it has come back, has its places; else it stays.
+    """Write crystals whose text is not the one of their id, unless the right one has been restored: it inherits.
 
-    What is left of a text is worth more than nothing, and is called what it is now.
+    The rest of a text is worth more than nothing; it gets the id of what it is now.
     """
     kept = 0
     for row in rows:
@@ -212,7 +212,7 @@ def _fragments(connection: sqlite3.Connection, fragments: Iterable[tuple[int, st
 
 
 def _inherit(connection: sqlite3.Connection, key: object, id_: str) -> bool:
-    """What belonged to this row is the crystal's of this id; False when there is none."""
+    """Give the occurrences of this row to the crystal of this id; False when there is none."""
     heir = connection.execute("SELECT key FROM crystals WHERE id = ?", (id_,)).fetchone()
     if heir is None:
         return False
@@ -222,7 +222,7 @@ def _inherit(connection: sqlite3.Connection, key: object, id_: str) -> bool:
 
 
 def _keys_of_old(connection: sqlite3.Connection, keys: Mapping[str, int]) -> None:
-    """Crystals that have come back have the rows that they had: their vectors and places are still there."""
+    """Give restored crystals their former keys, under which their vectors and occurrences are."""
     for id_, key in keys.items():
         row = connection.execute("SELECT key FROM crystals WHERE id = ?", (id_,)).fetchone()
         taken = connection.execute("SELECT 1 FROM crystals WHERE key = ?", (key,)).fetchone()
@@ -233,11 +233,11 @@ def _keys_of_old(connection: sqlite3.Connection, keys: Mapping[str, int]) -> Non
         connection.execute("UPDATE OR IGNORE occurrences SET crystal = ? WHERE crystal = ?", (key, row[0]))
 
 
-# ------------------------------------------------------------ what follows from the rest
+# ------------------------------------------------------------ derived rows
 
 
 def settle(connection: sqlite3.Connection, found: Salvage) -> None:
-    """Make whole what rows say of each other: keys that lead nowhere, queues, counters, both full-text indexes."""
+    """Repair references between rows: keys that lead nowhere, queues, counters, both full-text indexes."""
     connection.execute(
         "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated'"
         " WHERE merged_into IS NOT NULL AND merged_into NOT IN (SELECT key FROM crystals)"
@@ -263,7 +263,7 @@ def _drop_orphans(connection: sqlite3.Connection, table: str) -> None:
 
 
 def _sessions(connection: sqlite3.Connection, ids: Mapping[str, int]) -> None:
-    """A session whose row is lost is there again for its items, under its id or a made one, with the usual policy."""
+    """Restore lost sessions of existing items, under their ids or generated ones, with the default policy."""
     names = {key: id_ for id_, key in ids.items()}
     lost = connection.execute(
         "SELECT session, min(created_at) FROM items WHERE session NOT IN (SELECT key FROM sessions) GROUP BY session"
@@ -277,16 +277,18 @@ def _sessions(connection: sqlite3.Connection, ids: Mapping[str, int]) -> None:
 
 
 def _vectors(connection: sqlite3.Connection) -> None:
-    """All vectors are of one model and as wide; what has none waits for one."""
+    """Keep the vectors of one model and width; queue the crystals without one."""
     width = connection.execute(
         "SELECT length(vector) FROM vectors GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
     ).fetchone()
-    model = connection.execute("SELECT value FROM meta WHERE name = 'embedding_model'").fetchone()
-    if model is None and width is not None:
-        model = connection.execute("SELECT model FROM vectors GROUP BY 1 ORDER BY count(*) DESC LIMIT 1").fetchone()
-        connection.execute("INSERT INTO meta (name, value) VALUES ('embedding_model', ?)", (model[0],))
-    if width is not None and model is not None:
-        connection.execute("DELETE FROM vectors WHERE length(vector) <> ? OR model <> ?", (width[0], model[0]))
+    if width is not None:
+        model = Meta(connection).get(MODEL)
+        if model is None:
+            (model,) = connection.execute(
+                "SELECT model FROM vectors GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+            ).fetchone()
+            Meta(connection).put(MODEL, model)
+        connection.execute("DELETE FROM vectors WHERE length(vector) <> ? OR model <> ?", (width[0], model))
     connection.execute("DELETE FROM to_embed")
     connection.execute("INSERT INTO to_embed SELECT key FROM crystals WHERE key NOT IN (SELECT crystal FROM vectors)")
     # The index is built anew of all of them, and what was compared before costs nothing to compare again.
@@ -295,7 +297,7 @@ def _vectors(connection: sqlite3.Connection) -> None:
 
 
 def _items(connection: sqlite3.Connection) -> None:
-    """How much is in the sessions, and the words of what is."""
+    """Recompute the counters of the sessions, and the words of their items."""
     connection.execute(
         "UPDATE sessions SET"
         " next_seq = max(next_seq, (SELECT coalesce(max(seq) + 1, 0) FROM items WHERE session = sessions.key)),"
@@ -311,7 +313,7 @@ def _items(connection: sqlite3.Connection) -> None:
 
 
 def _patch_lines(connection: sqlite3.Connection) -> None:
-    """A line that is said to have left in a version that there is none of stands."""
+    """Make lines current again that ended in a version that does not exist."""
     connection.execute(
         "UPDATE lines SET died_in = NULL, fate = '', successor = '' WHERE died_in > (SELECT coalesce(max(number), 0)"
         " FROM versions)"

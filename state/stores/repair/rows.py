@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from state.stores.database.columns import Table, tables_of
 from state.stores.repair.btree import INNER_INDEX, INNER_TABLE, LEAF_INDEX, LEAF_TABLE, Cell, Node, carve, read_node
 from state.stores.repair.pages import Pages
-from state.stores.repair.row_rules import Row, Table, fragment, is_altered, mended, tables_of
+from state.stores.repair.row_rules import Row, fits, fragment, is_altered, may_hold, mended, row_of
 
 _MOST_CARVED = 4_000  # pages that are searched byte by byte
 _IDS = {"crystals": "sqlite_autoindex_crystals_1", "sessions": "sqlite_autoindex_sessions_1"}
@@ -22,7 +23,7 @@ _IDS = {"crystals": "sqlite_autoindex_crystals_1", "sessions": "sqlite_autoindex
 
 @dataclass(slots=True)
 class Salvage:
-    """What came of it. `kept` counts rows by table; `torn` are the tables of which something may be missing.
+    """The result of a salvage. `kept` counts rows by table; `torn` are the tables that may lack rows.
 
     `altered` are crystals whose text is not the one that their id was made of, `fragments` (key, id, beginning of
     the text) those of which the rest is gone. `ids` are the keys of crystals and sessions by their ids, as their
@@ -47,7 +48,7 @@ class Thing:
 
 
 def catalogue(pages: Pages) -> tuple[dict[str, Thing], set[int]]:
-    """What the database says is in it, by name, and the pages that say so: all of them that can be found."""
+    """The entries of the catalogue (sqlite_schema), by name, and its pages, as far as they can be found."""
     seen, nodes, whole = set[int](), list[Node](), True
     waiting = [1]
     while waiting:
@@ -74,9 +75,9 @@ def catalogue(pages: Pages) -> tuple[dict[str, Thing], set[int]]:
 
 
 def pour(pages: Pages, connection: sqlite3.Connection) -> Salvage:
-    """Put every row that can be read into the empty tables of `connection`, whose schema is that of the file.
+    """Write every readable row into the empty tables of `connection`, which has the schema of the file.
 
-    In the caller's transaction, with foreign keys off: whom they lead to may be lost.
+    In the caller's transaction, with foreign keys off: rows that they refer to may be lost.
     """
     return _Pouring(pages, connection).done()
 
@@ -150,7 +151,7 @@ class _Pouring:
         if node.kind not in ((LEAF_TABLE, INNER_TABLE) if table.has_rowids else (LEAF_INDEX, INNER_INDEX)):
             return False
         cells = node.cells
-        return not cells or any(table.row(cell) is not None or fragment(cell) for cell in cells)
+        return not cells or any(row_of(table, cell) is not None or fragment(cell) for cell in cells)
 
     # ------------------------------------------------------------ pages that no tree leads to
 
@@ -177,9 +178,9 @@ class _Pouring:
         fitting = [
             table
             for table in self._tables.values()
-            if table.holds(node.kind)
+            if may_hold(table, node.kind)
             and all(
-                table.fits(cell, LEAF_TABLE if table.has_rowids else LEAF_INDEX) or fragment(cell)
+                fits(table, cell, LEAF_TABLE if table.has_rowids else LEAF_INDEX) or fragment(cell)
                 for cell in node.cells
             )
         ]
@@ -191,12 +192,10 @@ class _Pouring:
         of = self._faulty.get(number)
         tables = [of] if of is not None and number in self._seen else list(self._tables.values())
 
-        def fits(cell: Cell, kind: int) -> bool:
-            return any(table.fits(cell, kind) for table in tables)
+        def owner(cell: Cell, kind: int) -> Table | None:
+            return next((table for table in tables if fits(table, cell, kind)), None)
 
-        for cell in carve(self._pages, number, fits):
-            kind = LEAF_INDEX if cell.rowid is None else LEAF_TABLE
-            table = next(table for table in tables if table.fits(cell, kind))
+        for table, cell in carve(self._pages, number, owner):
             self._salvage.torn.add(table.name)
             self._insert(table, [cell])
 
@@ -205,7 +204,7 @@ class _Pouring:
     def _insert(self, table: Table, cells: Iterable[Cell]) -> None:
         found = self._salvage
         for cell in cells:
-            read = table.row(cell)
+            read = row_of(table, cell)
             row = mended(table.name, read) if read is not None else None
             if row is None:
                 if table.name == "crystals" and (part := fragment(cell)) is not None:

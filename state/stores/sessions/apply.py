@@ -25,7 +25,7 @@ Veto = Callable[[Item, Sequence[Relation]], str]
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a plan: steps as they were done, and refusals with their reasons."""
+    """The result of a plan: the steps that were done, and refusals with their reasons."""
 
     archived: tuple[Step, ...] = ()
     promoted: tuple[Step, ...] = ()
@@ -33,7 +33,7 @@ class Applied:
 
 
 def apply_plan(sessions: Sessions, session: Session, plan: Plan, now: datetime, veto: Veto) -> Applied:
-    """Do what the plan says. What is barred from the long-term memory stays, or is archived where it would leave."""
+    """Apply the plan. An item that may not be promoted stays, or is archived where it would leave."""
     if not plan.steps:
         return Applied()
     archived, promoted, refused = list[Step](), list[Step](), list[tuple[Item, str]]()
@@ -57,7 +57,7 @@ def apply_plan(sessions: Sessions, session: Session, plan: Plan, now: datetime, 
 def put_in_outbox(
     sessions: Sessions, session: Session, item: Item, rule: str, reason: str, now: datetime, veto: Veto
 ) -> str:
-    """Let an item become a crystal (`rule` says by what; `reason`: auto or manual); returns why it may not, or ''.
+    """Queue an item for promotion (`rule` says by what; `reason`: auto or manual); returns why it may not be, or "".
 
     An item that is in the outbox, or was delivered, is left as it is.
     """

@@ -1,4 +1,4 @@
-"""The cold archive: what left a session by itself, as it was, found by its words and restorable.
+"""Cold archive: the items that left a session, unchanged, found by their words and restorable.
 
 The full-text index holds no text of its own: it is over the view `cold_items`, so it can be built anew.
 """
@@ -28,7 +28,7 @@ class ColdArchive:
         self._connection = connection
 
     def take(self, rows: Sequence[tuple[int, str]]) -> None:
-        """These (row, content) are cold from now on."""
+        """Archive the items in these rows: (key, content)."""
         self._connection.executemany(
             "UPDATE items SET cold = 1, pairs = ? WHERE key = ?",
             [(full_text.pairs(content), key) for key, content in rows],
@@ -40,7 +40,7 @@ class ColdArchive:
         )
 
     def give_back(self, keys: Iterable[int]) -> None:
-        """These are cold no more; those that were not are left as they are."""
+        """Take these rows out of the archive; rows that are not in it are left as they are."""
         listed = json.dumps(list(keys))
         condition = f"FROM items WHERE cold = 1 AND key IN ({_LISTED})"
         self._connection.execute(f"{_OLD_WORDS} {condition}", (listed,))
@@ -76,7 +76,7 @@ class ColdArchive:
             yield from map(item_of, rows)
 
     def undreamt(self, limit: int) -> list[Item]:
-        """What the next dream is to have: what a hard limit took first, then the most important, then the oldest."""
+        """The items for the next dream: those that a hard limit removed first, then by importance, then by age."""
         rows = self._connection.execute(
             f"SELECT {COLUMNS} FROM items WHERE {_UNDREAMT} ORDER BY rescue DESC, importance DESC, key LIMIT ?",
             (limit,),
@@ -84,14 +84,14 @@ class ColdArchive:
         return [item_of(row) for row in rows.fetchall()]
 
     def dreamt(self, ids: Iterable[str], version: int) -> None:
-        """The dream of this version has had these."""
+        """Mark these items as consumed by the dream of this version."""
         self._connection.execute(
             f"UPDATE items SET dreamt_in = ? WHERE dreamt_in IS NULL AND cold = 1 AND id IN ({_LISTED})",
             (version, json.dumps(list(ids))),
         )
 
     def undreamt_count(self, most: int) -> int:
-        """How many the next dream is to have; beyond `most` they are not counted."""
+        """How many items wait for the next dream; counting stops at `most`."""
         found = self._connection.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM items WHERE {_UNDREAMT} LIMIT ?)", (most,)
         )

@@ -1,4 +1,4 @@
-"""Session events: when what happened to which item, why, with which figures; they are only ever added."""
+"""Session events: what happened to which item, when and why, with figures; events are only ever added."""
 
 import json
 import sqlite3
@@ -12,7 +12,7 @@ from state.stores.sessions.rows import SPAN, Session
 
 
 class EventKind(StrEnum):
-    """What can happen to a session or an item. Being read is counted and no event."""
+    """The kinds of events of sessions and items. Reading an item is counted, and no event."""
 
     OPENED = "opened"
     CLOSED = "closed"
@@ -35,7 +35,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `seq` is the item's, None for what befell the session; `item` is its id as it is now."""
+    """One event. `seq` is the item's, None for an event of the session; `item` is its current id."""
 
     key: int
     at: datetime
@@ -94,7 +94,7 @@ class SessionEvents:
         return [_event(row) for row in rows]
 
     def last(self, session: Session, seq: int) -> Event | None:
-        """The last thing that befell an item."""
+        """The last event of an item."""
         row = self._connection.execute(
             "SELECT *, '' AS item_id FROM item_events WHERE item = ? ORDER BY key DESC LIMIT 1",
             (session.key * SPAN + seq,),

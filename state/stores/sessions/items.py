@@ -14,12 +14,12 @@ from state.forgetting.tombstones import Tombstones
 from state.sessions.ids import working_id
 from state.sessions.importance import deserves_rescue
 from state.sessions.item import Item, State
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import optional_text, to_text, transaction
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.sessions.cold_archive import ColdArchive
 from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.outbox import Outbox, Promotion
-from state.stores.sessions.rows import COLUMNS, IN_SET, SPAN, Session, item_of, key_of, text_of
+from state.stores.sessions.rows import COLUMNS, IN_SET, SPAN, Session, item_of, key_of
 
 _LISTED = "SELECT value FROM json_each(?)"
 _MOST_TAGS = 32
@@ -38,7 +38,7 @@ class SessionItems:
         self.forgotten = TombstoneStore(connection)
 
     def add(self, session: Session, item: Item, name: Callable[[Callable[[str], bool]], str]) -> Item:
-        """Write an item; its number and its id (by `name`, which is told which ids are taken) are made here."""
+        """Write an item with a new number and id (from `name`, which can test whether an id is taken); returns it."""
         with transaction(self.connection) as connection:
             (seq,) = connection.execute(
                 "UPDATE sessions SET next_seq = next_seq + 1, step = max(step, ?), held = held + 1,"
@@ -62,15 +62,15 @@ class SessionItems:
         return item_of(self.connection.execute(f"SELECT {COLUMNS} FROM items WHERE key = ?", (key,)).fetchone())
 
     def all(self, session: Session) -> list[Item]:
-        """Every item that the session ever had, in the order in which they came."""
+        """Every item that the session ever had, in the order in which they were added."""
         return self._where(session, "TRUE")
 
     def held(self, session: Session) -> list[Item]:
-        """The set, in the order in which it came."""
+        """The items of the set, in the order in which they were added."""
         return self._where(session, IN_SET)
 
     def kept(self, session: Session) -> list[Item]:
-        """The set, and what left it as a long-term record."""
+        """The items of the set, and those that left it as long-term records."""
         return self._where(session, f"({IN_SET} OR promoted_to <> '')")
 
     def holding(
@@ -96,20 +96,20 @@ class SessionItems:
         return [item for item in map(item_of, rows) if not tags or not set(tags).isdisjoint(item.tags)]
 
     def accessed(self, session: Session, item: Item) -> None:
-        """It was read: write its count, its moment and its score."""
+        """Write an item's access count, time and score after it was read."""
         self.connection.execute(
             "UPDATE items SET access_count = ?, last_accessed_at = ?, importance_score = ? WHERE key = ?",
             (item.access_count, to_text(item.last_accessed_at), item.importance_score, key_of(session, item)),
         )
 
     def set_expiry(self, session: Session, item: Item, at: datetime, kind: EventKind, now: datetime) -> None:
-        """It expires at this moment now."""
+        """Set the moment at which the item expires."""
         with transaction(self.connection) as connection:
             connection.execute("UPDATE items SET expires_at = ? WHERE key = ?", (to_text(at), key_of(session, item)))
             self.events.add(session, kind, now, [(item.seq, "", {"expires_at": to_text(at)})])
 
     def reassess(self, session: Session, item: Item, importance: float, now: datetime) -> Item:
-        """It matters so much from now on."""
+        """Set the importance of the item; returns it as it is now."""
         with transaction(self.connection) as connection:
             connection.execute("UPDATE items SET importance = ? WHERE key = ?", (importance, key_of(session, item)))
             figures = {"before": item.importance, "importance": importance}
@@ -117,7 +117,7 @@ class SessionItems:
         return replace(item, importance=importance)
 
     def promoted(self, session: Session, item: Item, promotion: Promotion, now: datetime) -> None:
-        """It is a long-term record now."""
+        """Record that the item is a long-term record now."""
         self.connection.execute(
             "UPDATE items SET promoted_to = ?, promoted_at = ?, promotion_reason = ? WHERE key = ?",
             (promotion.id, to_text(promotion.at), promotion.reason, key_of(session, item)),
@@ -125,7 +125,7 @@ class SessionItems:
         self.events.add(session, EventKind.DELIVERED, now, [(item.seq, promotion.reason, {})])
 
     def hide(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
-        """These are softly forgotten: counted, not remembered."""
+        """Hide these items: they are softly forgotten, but still count."""
         with transaction(self.connection) as connection:
             connection.executemany(
                 "UPDATE items SET state = ?, state_reason = ? WHERE key = ?",
@@ -140,9 +140,9 @@ class SessionItems:
         now: datetime,
         kind: EventKind = EventKind.ARCHIVED,
     ) -> None:
-        """These (item, reason, rescue) are in the set no more: they are cold, also those that are crystals to be.
+        """Archive these (item, reason, rescue), also those that will be crystals.
 
-        What is forgotten does not get into the archive: of an item that holds it the rest is archived.
+        Forgotten texts do not get into the archive: of an item that holds one, the rest is archived.
         """
         with transaction(self.connection) as connection:
             items = self._without_forgotten(session, items, now)
@@ -162,7 +162,7 @@ class SessionItems:
             self.events.add(session, kind, now, details)
 
     def restore(self, session: Session, item: Item, now: datetime) -> Item:
-        """A cold item is in the set again, with this expiry and step; everything else is as it was."""
+        """Return an archived item to the set, with this expiry and step; everything else is unchanged."""
         back = replace(item, state=State.LIVE, state_reason="", rescue=False)
         with transaction(self.connection) as connection:
             key = key_of(session, item)
@@ -170,7 +170,7 @@ class SessionItems:
             connection.execute(
                 "UPDATE items SET state = ?, state_reason = '', rescue = 0, expires_at = ?, step_index = ?,"
                 " dreamt_in = NULL WHERE key = ?",
-                (State.LIVE.value, text_of(item.expires_at), item.step_index, key),
+                (State.LIVE.value, optional_text(item.expires_at), item.step_index, key),
             )
             connection.execute("INSERT INTO item_words (key, folded) VALUES (?, ?)", (key, item.content.casefold()))
             connection.execute(
@@ -181,7 +181,7 @@ class SessionItems:
         return back
 
     def show(self, session: Session, item: Item, now: datetime) -> Item:
-        """One that was softly forgotten is remembered again."""
+        """Show an item again that was hidden."""
         with transaction(self.connection) as connection:
             connection.execute(
                 "UPDATE items SET state = ?, state_reason = '' WHERE key = ?",
@@ -191,13 +191,13 @@ class SessionItems:
         return replace(item, state=State.LIVE, state_reason="")
 
     def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
-        """Nothing of what these say stays, but a salted hash; they may be in the set or cold."""
+        """Erase the contents of these items, in the set or archived, but for salted hashes."""
         with transaction(self.connection):
             self.forgotten.block_texts((item.content for item in items), now)
             self._erase(session, items, reason, now)
 
     def archive_rest(self, session: Session, item: Item, reason: str, now: datetime) -> None:
-        """It left the set to be a crystal, and may not be one: what may be kept of it stays in the archive."""
+        """Archive an item that left the set for promotion and was refused, without forgotten texts."""
         with transaction(self.connection):
             self.archive.give_back([key_of(session, item)])
             for left, why, _ in self._without_forgotten(session, [(item, reason, item.rescue)], now):
@@ -207,11 +207,11 @@ class SessionItems:
     def _without_forgotten(
         self, session: Session, items: Sequence[tuple[Item, str, bool]], now: datetime
     ) -> list[tuple[Item, str, bool]]:
-        """What may be kept of these: each without what is forgotten; those of which nothing is left are erased."""
-        buried = self.forgotten.tombstones().anywhere
+        """These items without forgotten texts; those of which nothing remains are erased."""
+        tombstones = self.forgotten.tombstones().anywhere
         kept: list[tuple[Item, str, bool]] = []
         for item, reason, rescue in items:
-            left = _spared(item, buried)
+            left = _without_texts(item, tombstones)
             if left != item:
                 self.forgotten.count()
             if not left.content and item.content:
@@ -277,7 +277,7 @@ class SessionItems:
             "token_count": item.token_count,
             "created_at": to_text(item.created_at),
             "last_accessed_at": to_text(item.last_accessed_at),
-            "expires_at": text_of(item.expires_at),
+            "expires_at": optional_text(item.expires_at),
             "importance_score": item.importance_score,
             "access_count": item.access_count,
             "step_index": item.step_index,
@@ -292,7 +292,7 @@ class SessionItems:
         self.connection.execute("INSERT INTO item_words VALUES (?, ?)", (key, item.content.casefold()))
 
     def _left(self, session: Session, items: Sequence[Item]) -> None:
-        """These were in the set."""
+        """Remove these items' words and figures from the set."""
         self.connection.execute(
             f"DELETE FROM item_words WHERE key IN ({_LISTED})",
             (json.dumps([key_of(session, item) for item in items]),),
@@ -304,23 +304,25 @@ class SessionItems:
 
 
 def _awaits_dream(item: Item, *, rescue: bool) -> bool:
-    """Whether the next dream is to have it: not what was softly forgotten, nor what nobody needed."""
+    """Whether the next dream is to consume the item: not one that was hidden, or that nobody needed."""
     return item.state is not State.HIDDEN and (rescue or deserves_rescue(item))
 
 
-def _spared(item: Item, buried: Tombstones) -> Item:
-    """The item without what is forgotten; of tags and the like, those that hold it go."""
-    if not buried:
+def _without_texts(item: Item, tombstones: Tombstones) -> Item:
+    """The item without forgotten texts; tags and metadata that hold one are dropped."""
+    if not tombstones:
         return item
     return replace(
         item,
-        content=buried.without(item.content),
-        tags=tuple(tag for tag in item.tags if not buried.found(tag)),
+        content=tombstones.without(item.content),
+        tags=tuple(tag for tag in item.tags if not tombstones.found(tag)),
         metadata={
-            name: value for name, value in item.metadata.items() if not (buried.found(name) or buried.found(value))
+            name: value
+            for name, value in item.metadata.items()
+            if not (tombstones.found(name) or tombstones.found(value))
         },
-        agent=buried.without(item.agent),
-        source=buried.without(item.source),
+        agent=tombstones.without(item.agent),
+        source=tombstones.without(item.source),
     )
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.sessions.item import Item
-from state.stores.database.connection import from_text, to_text
-from state.stores.sessions.rows import Session, key_of, moment
+from state.stores.database.connection import from_text, optional_moment, to_text
+from state.stores.sessions.rows import Session, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Outbox:
         self._connection = connection
 
     def put(self, session: Session, item: Item, promotion: Promotion) -> None:
-        """This item is to be a crystal."""
+        """Queue this item for promotion."""
         self._connection.execute(
             "INSERT INTO promotions (item, id, crystal, record, reason, at) VALUES (?, ?, ?, ?, ?, ?)",
             (
@@ -56,14 +56,14 @@ class Outbox:
         return _promotion(row) if row else None
 
     def waiting(self, limit: int, after: int = -1) -> list[tuple[int, Promotion]]:
-        """What is not delivered yet, (row of the item, promotion), in the order of the rows after this one."""
+        """The promotions that are not delivered yet, as (row of the item, promotion), after this row."""
         rows = self._connection.execute(
             "SELECT * FROM promotions WHERE delivered_at IS NULL AND item > ? ORDER BY item LIMIT ?", (after, limit)
         ).fetchall()
         return [(row["item"], _promotion(row)) for row in rows]
 
     def delivered(self, key: int, now: datetime) -> bool:
-        """The item in this row is a crystal now; False: somebody else has said so, or it was withdrawn."""
+        """Mark the item in this row as delivered; False when it was delivered or withdrawn already."""
         statement = "UPDATE promotions SET delivered_at = ? WHERE item = ? AND delivered_at IS NULL"
         return bool(self._connection.execute(statement, (to_text(now), key)).rowcount)
 
@@ -75,7 +75,7 @@ class Outbox:
         return int(row[0]), int(row[1])
 
     def withdraw(self, keys: Iterable[int]) -> None:
-        """These are promotions no more, whatever became of them."""
+        """Delete the promotions of the items in these rows."""
         self._connection.executemany("DELETE FROM promotions WHERE item = ?", [(key,) for key in keys])
 
 
@@ -86,5 +86,5 @@ def _promotion(row: sqlite3.Row) -> Promotion:
         metadata=json.loads(row["record"])["metadata"],
         reason=row["reason"],
         at=from_text(row["at"]),
-        delivered_at=moment(row["delivered_at"]),
+        delivered_at=optional_moment(row["delivered_at"]),
     )

@@ -14,7 +14,7 @@ from state.stores.sessions.rows import SPAN, Session, key_of
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What an item is to something else."""
+    """A typed relation of an item to something else."""
 
     type: str
     target: str
@@ -30,7 +30,7 @@ class SessionRelations:
         self.events = SessionEvents(connection)
 
     def add(self, session: Session, item: Item, relation: Relation) -> None:
-        """It has this relation; said again with other metadata, it is changed."""
+        """Add this relation, or replace its metadata."""
         with transaction(self.connection) as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO item_relations (item, type, target, metadata, at) VALUES (?, ?, ?, ?, ?)",

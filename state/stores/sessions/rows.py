@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from state.sessions.item import Item, Priority, State
-from state.stores.database.connection import from_text, to_text
+from state.stores.database.connection import from_text, optional_moment
 
 # A session's items have the numbers from its key * SPAN on.
 SPAN = 1 << 32
 _PRIORITIES = {one.value: one for one in Priority}
 _STATES = {one.value: one for one in State}
-# The indexes of the set are asked for in these very words.
+# SQLite uses the indexes of the set only for conditions in exactly these words.
 IN_SET = "state IN ('live', 'hidden')"
 _NAMES = (
     "seq content priority importance token_count created_at last_accessed_at expires_at importance_score access_count"
@@ -63,11 +63,11 @@ def session_of(row: sqlite3.Row) -> Session:
         policy=row["policy"],
         config=json.loads(row["config"]),
         opened_at=from_text(row["opened_at"]),
-        closed_at=moment(row["closed_at"]),
+        closed_at=optional_moment(row["closed_at"]),
         step=row["step"],
         held=row["held"],
         tokens=row["tokens"],
-        due_at=moment(row["due_at"]),
+        due_at=optional_moment(row["due_at"]),
     )
 
 
@@ -85,7 +85,7 @@ def item_of(row: Sequence[Any]) -> Item:
         token_count=tokens,
         created_at=from_text(created),
         last_accessed_at=from_text(accessed),
-        expires_at=moment(expires),
+        expires_at=optional_moment(expires),
         importance_score=score,
         access_count=accesses,
         step_index=step,
@@ -96,17 +96,7 @@ def item_of(row: Sequence[Any]) -> Item:
         state=_STATES[state],
         state_reason=why,
         promoted_to=promoted_to,
-        promoted_at=moment(promoted_at),
+        promoted_at=optional_moment(promoted_at),
         promotion_reason=how,
         rescue=bool(rescue),
     )
-
-
-def moment(text: str | None) -> datetime | None:
-    """A moment as it is kept, or none."""
-    return from_text(text) if text is not None else None
-
-
-def text_of(at: datetime | None) -> str | None:
-    """The inverse of `moment`."""
-    return to_text(at) if at is not None else None

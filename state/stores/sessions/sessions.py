@@ -1,4 +1,4 @@
-"""Sessions of working memory in state.db: how each was opened, how full it is, and when it is looked at next."""
+"""Sessions of working memory in state.db: how each was opened, how full it is, and when it is due next."""
 
 import json
 import sqlite3
@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from state.sessions.item import Item
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import optional_moment, optional_text, to_text, transaction
 from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.items import SessionItems
 from state.stores.sessions.relations import SessionRelations
-from state.stores.sessions.rows import Session, moment, session_of, text_of
+from state.stores.sessions.rows import Session, session_of
 from state.stores.sessions.view import SqlItemView
 
 
@@ -30,7 +30,7 @@ class Sessions:
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Everything that is read in here is of one moment."""
+        """A context in which everything is read as of one moment."""
         if self.connection.in_transaction:
             yield
             return
@@ -79,7 +79,7 @@ class Sessions:
             return session
 
     def close(self, session: Session, now: datetime) -> None:
-        """It is over."""
+        """Close the session."""
         with transaction(self.connection) as connection:
             connection.execute(
                 "UPDATE sessions SET closed_at = ?, due_at = NULL WHERE key = ?", (to_text(now), session.key)
@@ -87,7 +87,7 @@ class Sessions:
             self.events.add(session, EventKind.CLOSED, now)
 
     def due(self, now: datetime, horizon: timedelta) -> list[Session]:
-        """The sessions whose moment has come; one that is further away than any can be was set by a wrong clock."""
+        """The sessions that are due; also those due beyond `horizon`, which were set by a wrong clock."""
         rows = self.connection.execute(
             "SELECT * FROM sessions WHERE due_at IS NOT NULL AND (due_at <= ? OR due_at > ?) ORDER BY key",
             (to_text(now), to_text(now + horizon)),
@@ -96,7 +96,7 @@ class Sessions:
 
     def next_due(self) -> datetime | None:
         """When the first session is due; None when none is."""
-        return moment(self.connection.execute("SELECT min(due_at) FROM sessions").fetchone()[0])
+        return optional_moment(self.connection.execute("SELECT min(due_at) FROM sessions").fetchone()[0])
 
     def in_row(self, key: int) -> tuple[Session, Item]:
         """The item in this row, and its session."""
@@ -104,11 +104,11 @@ class Sessions:
         return self._found(item.session), item
 
     def set_due(self, session: Session, at: datetime | None) -> None:
-        """When maintenance looks at it next."""
-        self.connection.execute("UPDATE sessions SET due_at = ? WHERE key = ?", (text_of(at), session.key))
+        """Set when maintenance looks at the session next."""
+        self.connection.execute("UPDATE sessions SET due_at = ? WHERE key = ?", (optional_text(at), session.key))
 
     def view(self, session: Session) -> SqlItemView:
-        """Its set, as it is now."""
+        """A view of the session's set, as it is now."""
         return SqlItemView(self.connection, self._found(session.id))
 
     def _found(self, id_: str) -> Session:

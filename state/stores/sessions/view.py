@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from state.sessions.item import Item
 from state.sessions.policies.policy import EVERYTHING, Order, Range
-from state.stores.database.connection import to_text
+from state.stores.database.connection import optional_text
 from state.stores.sessions.rows import COLUMNS, IN_SET, Session, item_of
 
 # Rows of the first look; each further one is twice as long. All are fetched at once: an open cursor would keep its
@@ -37,7 +37,7 @@ class SqlItemView:
 
     @property
     def tokens(self) -> int:
-        """Their tokens together."""
+        """The tokens of all items in the set."""
         return self._session.tokens
 
     @property
@@ -46,7 +46,7 @@ class SqlItemView:
         return self._session.step
 
     def items(self, order: Order, only: Range = EVERYTHING) -> Iterator[Item]:
-        """Those that are asked for, in this order; see `ItemView.items`."""
+        """The items in this range, in this order; see `ItemView.items`."""
         condition, values = _condition(only)
         if order is Order.EXPIRES_FIRST:
             condition += " AND expires_at IS NOT NULL"
@@ -74,7 +74,7 @@ class EmptyItemView:
     count = tokens = step = 0
 
     def items(self, order: Order, only: Range = EVERYTHING) -> Iterator[Item]:  # noqa: ARG002
-        """None."""
+        """No items."""
         return iter(())
 
 
@@ -83,8 +83,8 @@ def _condition(only: Range) -> tuple[str, list[object]]:
         ("state = ?", only.state.value if only.state else None),
         ("importance >= ?", only.importance_from),
         ("importance < ?", only.importance_below),
-        ("created_at >= ?", to_text(only.created_from) if only.created_from else None),
-        ("created_at < ?", to_text(only.created_before) if only.created_before else None),
+        ("created_at >= ?", optional_text(only.created_from)),
+        ("created_at < ?", optional_text(only.created_before)),
         ("step_index >= ?", only.step_from),
         ("step_index < ?", only.step_before),
     )

@@ -45,17 +45,17 @@ class Truth(Protocol):
     """The vectors that the index should hold."""
 
     def vector_count(self) -> int:
-        """How many there are."""
+        """How many vectors there are."""
 
     def vector_sample(self, n: int) -> "list[tuple[str, NDArray[np.float32]]]":
-        """Up to n of them, spread over all."""
+        """Up to n vectors with their ids, spread over all."""
 
     def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
-        """All of them, at most `size` at once: ids and a matrix of as many rows."""
+        """All vectors, at most `size` at once: ids and a matrix of as many rows."""
 
 
 class Found(StrEnum):
-    """What `open_index` met."""
+    """The state of an index before it was opened."""
 
     NOTHING = "nothing"  # no index at all
     WHOLE = "whole"  # sealed, and not touched since
@@ -152,10 +152,12 @@ class VectorIndex:
         Each that it holds must be found by its own vector. That some are missing is no fault; that all are is one.
         """
         with self._watched():
-            held = set(self._collection.get(ids=[name for name, _ in sample], include=[])["ids"]) if sample else set()
-        if sample and not held:
+            indexed = (
+                set(self._collection.get(ids=[name for name, _ in sample], include=[])["ids"]) if sample else set()
+            )
+        if sample and not indexed:
             return f"holds none of {len(sample)} records that it should hold"
-        known = [(name, vector) for name, vector in sample if name in held]
+        known = [(name, vector) for name, vector in sample if name in indexed]
         found = self._search([vector for _, vector in known], _NEIGHBOURS)
         missed = [name for (name, _), near in zip(known, found, strict=True) if not _finds(name, near)]
         if len(missed) > len(known) // _MISS_ONE_IN:
@@ -182,8 +184,8 @@ class VectorIndex:
         import numpy as np
 
         with self._watched():
-            held = self._collection.get(ids=list(ids), include=["embeddings"])
-        stored = dict(zip(held["ids"], held["embeddings"], strict=True))
+            indexed = self._collection.get(ids=list(ids), include=["embeddings"])
+        stored = dict(zip(indexed["ids"], indexed["embeddings"], strict=True))
         missing, changed = [], []
         for row, name in enumerate(ids):
             if name not in stored:
@@ -231,7 +233,7 @@ def open_index(
 def open_whole(
     folder: Path, collection: str, truth: Truth, check: Check = unfenced
 ) -> tuple[VectorIndex | None, IndexReport]:
-    """The index if it is whole; else None, and what was found instead: it has to be built, which may take minutes."""
+    """The index if it is whole; else None and a report: it has to be built, which may take minutes."""
     home = IndexFolder(folder)
     build = home.build()
     if build is None:
@@ -258,7 +260,7 @@ def open_whole(
 
 
 def is_whole(folder: Path) -> bool:
-    """Are the files those that were sealed, so that `open_whole` opens them? Nothing is opened or written."""
+    """Whether the files are those that were sealed, so that `open_whole` opens them. Nothing is written."""
     home = IndexFolder(folder)
     build = home.build()
     return build is not None and home.sealed(build)
@@ -267,7 +269,7 @@ def is_whole(folder: Path) -> bool:
 def build_index(
     folder: Path, collection: str, truth: Truth, instead_of: IndexReport, check: Check = unfenced
 ) -> tuple[VectorIndex, IndexReport]:
-    """An index built of the truth alone, in the place of what `open_whole` has found there."""
+    """An index built from the truth alone, in place of what `open_whole` has found."""
     home = IndexFolder(folder)
     check()
     index = VectorIndex(home, home.new_build(), collection, check)
@@ -312,7 +314,7 @@ def _finds(name: str, near: list[tuple[str, float]]) -> bool:
 
 
 def _client(folder: Path) -> Any:  # noqa: ANN401 - ChromaDB's own annotation lacks close()
-    """It reports to nobody, and no .env file in the working directory changes it."""
+    """A client without telemetry, which no .env file in the working directory changes."""
     import chromadb
     from chromadb.config import Settings
 

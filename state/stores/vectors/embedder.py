@@ -32,7 +32,6 @@ ARCHIVE = "onnx.tar.gz"
 
 DEFAULT_THREADS = 2
 _NAME = "all-MiniLM-L6-v2"
-_CHUNK = 1 << 20
 
 
 class Embedder(Protocol):
@@ -178,12 +177,10 @@ class _Cache:
         known = self._read().get(str(path))
         if isinstance(known, list) and known[:-1] == state:
             return str(known[-1])
-        hasher = hashlib.sha256()
         with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                hasher.update(chunk)
-        self._note(str(path), [*state, hasher.hexdigest()])
-        return hasher.hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self._note(str(path), [*state, digest])
+        return digest
 
     def _read(self) -> dict[str, Any]:
         try:

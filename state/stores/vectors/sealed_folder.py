@@ -51,7 +51,7 @@ class IndexFolder:
             return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self.path))
 
     def sealed(self, build: Path) -> bool:
-        """Are these the very files that were sealed, not touched since?"""
+        """Whether these files are the sealed ones, unchanged since."""
         try:
             seal = json.loads(self._disk.read_bytes(self._seal))
         except (DreamdError, ValueError, RecursionError):
@@ -61,7 +61,7 @@ class IndexFolder:
             return plain and bool(seal == {"build": build.name, "files": _state(build)})
 
     def seal(self, build: Path) -> None:
-        """Make these files, which nobody is writing, durable, and say that they are the index."""
+        """Sync these files, which nobody is writing, and write their seal."""
         with storage_errors(build):
             blank_rest(build)
             for file in [*_files(build), *(path for path in below(build) if path.is_dir()), build]:
@@ -70,7 +70,7 @@ class IndexFolder:
         self._disk.write_atomic(self._seal, content.encode())
 
     def unseal(self) -> None:
-        """From here on the files may change."""
+        """Remove the seal: the files may change from now on."""
         if self._seal.exists():
             self._disk.remove(self._seal)
 

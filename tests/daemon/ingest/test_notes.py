@@ -34,9 +34,9 @@ class Watched(Disk):
         super().__init__(root, System())
         self.read: list[str] = []
 
-    def read_if_there(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
+    def read_optional(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
         self.read.append(path.name)
-        return super().read_if_there(path, longest)
+        return super().read_optional(path, longest)
 
 
 @pytest.fixture

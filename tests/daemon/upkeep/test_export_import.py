@@ -56,7 +56,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def archive(origin: Path) -> Path:
-    return exported(origin, origin.parent / "honest.zip")
+    return exported(origin, origin.parent / "honest.tar.gz")
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def rows(root: Path) -> dict[str, list[tuple[object, ...]]]:
 def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     assert dreamd("import", archive, there, "--no-daemon").status == 0
-    assert members(exported(there, tmp_path / "again.zip")) == members(archive)
-    assert manifest(tmp_path / "again.zip")["members"] == manifest(archive)["members"]
+    assert members(exported(there, tmp_path / "again.tar.gz")) == members(archive)
+    assert manifest(tmp_path / "again.tar.gz")["members"] == manifest(archive)["members"]
     assert rows(there) == rows(origin)
     for name in ("MEMORY.md", "GENOME.md", "memory/scratch.md", "memory/economics.json"):
         assert (there / name).read_bytes() == (origin / name).read_bytes()
@@ -119,7 +119,7 @@ def _lines(root: Path) -> str:
 
 
 def test_two_exports_differ_in_the_manifests_time_alone(here: Path, tmp_path: Path) -> None:
-    one, other = exported(here, tmp_path / "1.zip"), exported(here, tmp_path / "2.zip")
+    one, other = exported(here, tmp_path / "1.tar.gz"), exported(here, tmp_path / "2.tar.gz")
     assert members(one) == members(other)
     first, second = manifest(one), manifest(other)
     assert first.pop("at") < second.pop("at")
@@ -128,7 +128,7 @@ def test_two_exports_differ_in_the_manifests_time_alone(here: Path, tmp_path: Pa
 
 def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     before = everything(here)
-    target = tmp_path / "backup.zip"
+    target = tmp_path / "backup.tar.gz"
     target.write_text("an older one")
     target.chmod(0o644)
     ended = dreamd("export", here, "--output", target, "--json")
@@ -138,7 +138,7 @@ def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_
     assert target.stat().st_mode & 0o777 == 0o600
     assert everything(here) == before
     assert dreamd("export", here, "-o", tmp_path).status == 0
-    (named,) = tmp_path.glob("here-*.dreamd.zip")
+    (named,) = tmp_path.glob("here-*.dreamd.tar.gz")
     assert members(named) == members(target)
 
 
@@ -147,11 +147,11 @@ def test_it_may_go_to_stdout_and_to_another_disk(dreamd: Caller, here: Path, tmp
     other = Path("/dev/shm")  # noqa: S108 - a file system of its own, mostly
     if not os.access(other, os.W_OK) or other.stat().st_dev == here.stat().st_dev:
         pytest.skip("there is no other file system")
-    target = other / f"dreamd-test-{os.getpid()}.zip"
+    target = other / f"dreamd-test-{os.getpid()}.tar.gz"
     try:
         assert dreamd("export", here, "-o", target).status == 0
         assert target.stat().st_mode & 0o777 == 0o600
-        assert members(target) == members(exported(here, tmp_path / "x.zip"))
+        assert members(target) == members(exported(here, tmp_path / "x.tar.gz"))
         assert list(other.glob(".dreamd-export-*")) == []
     finally:
         target.unlink(missing_ok=True)
@@ -160,7 +160,7 @@ def test_it_may_go_to_stdout_and_to_another_disk(dreamd: Caller, here: Path, tmp
 def test_what_cannot_be_written_to_is_told(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     before = everything(here)
     os.mkfifo(tmp_path / "pipe")
-    for target in (tmp_path / "pipe", "/dev/null", tmp_path / "no" / "such" / "x.zip"):
+    for target in (tmp_path / "pipe", "/dev/null", tmp_path / "no" / "such" / "x.tar.gz"):
         ended = dreamd("export", here, "-o", target)
         assert (ended.status, ended.out) == (2, "")
     assert everything(here) == before
@@ -169,25 +169,25 @@ def test_what_cannot_be_written_to_is_told(dreamd: Caller, here: Path, tmp_path:
 
 def test_a_damaged_record_is_left_out_and_named(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     (here / ".dreamd" / "history" / "000002.json").write_text("{")
-    ended = dreamd("export", here, "-o", tmp_path / "x.zip")
+    ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
     assert ended.status == 0
     assert "notice: history/000002.json is not in the archive" in ended.err
     with working(here) as store:
         store.crystals.connection.execute("INSERT INTO watermarks VALUES ('/talks/one.jsonl', 1, 1, '{}')")
-    assert dreamd("export", here, "-o", tmp_path / "x.zip").status == 0
-    ended = dreamd("import", tmp_path / "x.zip", tmp_path / "there", "--no-daemon")
+    assert dreamd("export", here, "-o", tmp_path / "x.tar.gz").status == 0
+    ended = dreamd("import", tmp_path / "x.tar.gz", tmp_path / "there", "--no-daemon")
     assert ended.status == 0
     assert "1 version had no record" in ended.err
     assert "1 transcript outside the workspace had been read" in ended.err
-    assert "history/000002.json" not in members(tmp_path / "x.zip")
+    assert "history/000002.json" not in members(tmp_path / "x.tar.gz")
 
 
 def test_a_dream_under_way_begins_anew(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     with working(here) as store:
         store.ledger.begin("20260312T143000000000Z", "manual", store.feelings.levels(_now()).at)
-    ended = dreamd("export", here, "-o", tmp_path / "x.zip")
+    ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
     assert "begins anew" in ended.err
-    assert dreamd("import", tmp_path / "x.zip", tmp_path / "there", "--no-daemon").status == 0
+    assert dreamd("import", tmp_path / "x.tar.gz", tmp_path / "there", "--no-daemon").status == 0
     assert dreamd("dream", tmp_path / "there").status == 0
     assert "it is pending" in _lines(tmp_path / "there")
 
@@ -202,27 +202,29 @@ def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: 
     with closing(sqlite3.connect(here / ".dreamd" / "state.db")) as connection:
         connection.execute("UPDATE crystals SET created_at = 'yesterday' WHERE key = 1")
         connection.commit()
-    one_line(dreamd("export", here, "-o", tmp_path / "x.zip"), 1, "no moment in created_at", "dreamd doctor")
-    assert not (tmp_path / "x.zip").exists()
+    ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
+    one_line(ended, 1, "of crystals hold what they cannot hold", "dreamd doctor")
+    assert not (tmp_path / "x.tar.gz").exists()
     assert list((here / ".dreamd").glob(".export*")) == []
 
 
 def test_what_is_half_forgotten_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     with working(here) as store:
         intend(store.crystals.connection, Erasure((Target(("tea",)),), Cut.SENTENCES))
-    one_line(dreamd("export", here, "-o", tmp_path / "x.zip"), 1, "forgetting has not ended", "run 'dreamd forget'")
-    assert not (tmp_path / "x.zip").exists()
+    ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
+    one_line(ended, 1, "forgetting has not ended", "run 'dreamd forget'")
+    assert not (tmp_path / "x.tar.gz").exists()
     assert dreamd("forget", "-w", here, "--yes").status == 0
-    assert dreamd("export", here, "-o", tmp_path / "x.zip").status == 0
-    assert b"tea over" not in b"".join(members(tmp_path / "x.zip").values())
+    assert dreamd("export", here, "-o", tmp_path / "x.tar.gz").status == 0
+    assert b"tea over" not in b"".join(members(tmp_path / "x.tar.gz").values())
 
 
 def test_what_a_killed_export_left_goes_when_the_next_owner_comes(here: Path) -> None:
     gone = subprocess.Popen(["/bin/true"])
     gone.wait()
-    left = here / ".dreamd" / f".export-{gone.pid}-aa.zip.dreamd-tmp"
-    beside = here / ".dreamd" / f".export-{gone.pid}-aa.zip.db.dreamd-tmp"
-    alive = here / ".dreamd" / f".export-{os.getpid()}-aa.zip.dreamd-tmp"
+    left = here / ".dreamd" / f".export-{gone.pid}-aa.tar.gz.dreamd-tmp"
+    beside = here / ".dreamd" / f".export-{gone.pid}-aa.tar.gz.db.dreamd-tmp"
+    alive = here / ".dreamd" / f".export-{os.getpid()}-aa.tar.gz.dreamd-tmp"
     with working(here) as store:
         for act in (
             lambda: export(store, _now()),
@@ -270,11 +272,11 @@ def test_a_dream_is_waited_for(dreamd: Caller, here: Path, tmp_path: Path, monke
     monkeypatch.setattr(command, "_PATIENCE_SECONDS", 0.3)
     with acquire(Workspace(here), "dreamd dream"):
         began = utc_now()
-        ended = dreamd("export", here, "-o", tmp_path / "x.zip")
+        ended = dreamd("export", here, "-o", tmp_path / "x.tar.gz")
         assert (utc_now() - began).total_seconds() > 0.3
         assert ended.status == 5
         assert ended.err.count("waiting: ") == 1
-    assert not (tmp_path / "x.zip").exists()
+    assert not (tmp_path / "x.tar.gz").exists()
 
 
 def test_only_a_new_or_empty_folder_is_imported_into(
@@ -287,7 +289,7 @@ def test_only_a_new_or_empty_folder_is_imported_into(
     assert everything(here) == before
     assert "is a file" in dreamd("import", archive, archive).err
     assert "make it first" in dreamd("import", archive, tmp_path / "no" / "such").err
-    assert dreamd("import", tmp_path / "none.zip", tmp_path / "there").status == 1
+    assert dreamd("import", tmp_path / "none.tar.gz", tmp_path / "there").status == 1
     assert not (tmp_path / "there").exists()
     empty = tmp_path / "empty"
     empty.mkdir(mode=0o750)
@@ -305,7 +307,7 @@ def test_the_daemon_learns_of_it_and_an_agent_can_be_connected(
     monkeypatch.chdir(tmp_path)
     ended = dreamd("import", archive)
     assert ended.status == 0, ended
-    root = tmp_path / archive.stem
+    root = tmp_path / "honest"
     assert known(registry_path(os.environ)) == (root,)
     assert '"mcpServers"' in ended.out
     assert str(root) in ended.out
@@ -349,8 +351,8 @@ def young(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_a_workspace_that_has_never_dreamt_comes_back_too(dreamd: Caller, young: Path, tmp_path: Path) -> None:
-    assert dreamd("export", young, "-o", tmp_path / "x.zip").status == 0
-    done = asdict(import_archive(tmp_path / "x.zip", tmp_path / "there"))
+    assert dreamd("export", young, "-o", tmp_path / "x.tar.gz").status == 0
+    done = asdict(import_archive(tmp_path / "x.tar.gz", tmp_path / "there"))
     assert (done["version"], done["crystals"], done["missing"]) == (0, 0, ())
     assert json.loads(dreamd("status", tmp_path / "there", "--json").out)["version"] == 0
     assert Segments(Workspace(tmp_path / "there")).pending_notes() == Segments(Workspace(young)).pending_notes()

@@ -165,7 +165,7 @@ def test_an_archive_that_was_being_written_is_deleted(workspace: Workspace) -> N
         note(store, "Ada likes tea in Oslo", SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         export(store, utc_now())
-        left = workspace.state / ".export-1-abc.zip.dreamd-tmp"
+        left = workspace.state / ".export-1-abc.tar.gz.dreamd-tmp"
         left.write_bytes(b"PK\3\4 packed")
         assert forgotten(store).clean
     assert list(workspace.state.glob(".export-*")) == []
@@ -202,14 +202,14 @@ def test_a_hook_s_file_that_has_it_in_its_name_is_not_listed_any_more(
 
 
 def test_an_export_in_the_workspace_is_named_with_what_removes_it(workspace: Workspace) -> None:
-    archive = workspace.root / "backup.zip"
+    archive = workspace.root / "backup.tar.gz"
     with quick(workspace) as store:
         note(store, SECRET)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         Path(export(store, utc_now()).path).rename(archive)
         (workspace.root / "photos.zip").write_bytes(b"PK\3\4 of the owner's")
         receipt = forgotten(store)
-    assert [(one.place, one.owners) for one in receipt.left] == [("backup.zip", True)]
+    assert [(one.place, one.owners) for one in receipt.left] == [("backup.tar.gz", True)]
     assert f"rm '{archive}'" in receipt.left[0].why
     assert archive.exists()
 

@@ -41,7 +41,7 @@ def forget_quickly(workspace: Workspace, text: str, *, derived: bool = False) ->
 
 def remembered(store: Store, crystal: Crystal, line: str, pointer: PointerLine | None = None) -> None:
     """A version with this line, resting on the crystal, and with this pointer."""
-    before = store.disk.read_if_there(store.workspace.document) or b""
+    before = store.disk.read_optional(store.workspace.document) or b""
     edits = [Edit(SectionName.CONTEXT, (), line)]
     number = store.lineage.next_line()
     births = [Birth(f"L{number}", SectionName.CONTEXT, line, 0.5, Trust.AGENT, (crystal.id,))]
@@ -82,7 +82,7 @@ def test_a_pointer_to_what_is_gone_goes_and_one_to_what_is_left_stays(tmp_path: 
     for trace in ("zebulon", gone.id, left.id, "Night things"):
         assert bytes_with(workspace, trace) == [], trace
     with quick(workspace) as store:
-        (pointer,) = store.lineage.pointers(standing=True)
+        (pointer,) = store.lineage.pointers(current=True)
         (now,) = store.crystals.get([pointer.crystal])
         assert now.text == "Quentin polishes brass."
         assert [one for one in check_stores(store) if one.level is not Level.OK and one.about == "pointers"] == []
@@ -113,7 +113,7 @@ def test_what_was_made_of_it_in_other_words_is_listed_and_erased_when_asked(tmp_
 def test_an_id_stands_for_its_text(plain_one: Workspace, tmp_path: Path) -> None:
     workspace = copied(plain_one, tmp_path / "w")
     with quick(workspace) as store:
-        line = next(one for one in store.lineage.standing() if KEPT[1] in one.text)
+        line = next(one for one in store.lineage.current_lines() if KEPT[1] in one.text)
         id_ = next(
             hit.crystal for hit in store.searcher().search(KEPT[2], utc_now()).hits if hit.crystal.text == KEPT[2]
         ).id

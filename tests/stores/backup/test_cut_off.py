@@ -18,7 +18,7 @@ from tests.support.long_variants import variants
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("origin")
-    return exported(lived(folder / "here"), folder / "honest.zip")
+    return exported(lived(folder / "here"), folder / "honest.tar.gz")
 
 
 class Moving(FaultySystem):

@@ -4,15 +4,16 @@ from contextlib import closing
 
 import pytest
 
-from state.stores.database.columns import COLUMNS, Kind, kind_of
+from state.stores.database.columns import COLUMNS, Kind, content_of, tables_of
 from state.stores.database.connection import memory_database
-from state.stores.erasing.tables import tables
 
 
-def test_every_text_of_the_schema_is_told_and_nothing_else() -> None:
+def test_every_text_of_the_schema_is_described_and_nothing_else() -> None:
     with closing(memory_database()) as connection:
-        asked = "SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'"
-        found = {table: {row["name"] for row in connection.execute(asked, (table,))} for table in tables(connection)}
+        found = {
+            name: {column.name for column in table.columns if column.type in ("TEXT", "BLOB")}
+            for name, table in tables_of(connection).items()
+        }
     assert {table: set(columns) for table, columns in COLUMNS.items()} == {
         table: columns for table, columns in found.items() if columns
     }
@@ -20,10 +21,10 @@ def test_every_text_of_the_schema_is_told_and_nothing_else() -> None:
 
 def test_the_name_of_a_moment_says_that_it_is_one() -> None:
     for table, columns in COLUMNS.items():
-        for column, kind in columns.items():
-            assert (kind is Kind.MOMENT) is (column == "at" or column.endswith("_at")), (table, column)
+        for column, content in columns.items():
+            assert (content.kind is Kind.MOMENT) is (column == "at" or column.endswith("_at")), (table, column)
 
 
 @pytest.mark.parametrize(("table", "column"), [("crystals", "of_tomorrow"), ("unheard_of", "text")])
 def test_what_nobody_has_told_is_looked_at_as_prose(table: str, column: str) -> None:
-    assert kind_of(table, column) is Kind.PROSE
+    assert content_of(table, column).kind is Kind.PROSE

@@ -105,7 +105,7 @@ def test_a_new_file_is_there_and_whole_at_any_loss_of_power_after_it_was_written
         except PowerCut:
             pass
         for image in images(system, tmp_path / f"{fault.name}{fail_at}-images"):
-            assert Disk(image).read_if_there(image / "1.json") in ((NEW,) if done else (None, NEW))
+            assert Disk(image).read_optional(image / "1.json") in ((NEW,) if done else (None, NEW))
         return system
 
     assert every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario) > 2 * 5

@@ -49,4 +49,4 @@ def test_a_folder_where_a_file_should_be_is_named(tmp_path: Path) -> None:
 def test_a_missing_file_is_not_found_or_none(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no such file"):
         Disk(tmp_path).read_bytes(tmp_path / "a")
-    assert Disk(tmp_path).read_if_there(tmp_path / "a") is None
+    assert Disk(tmp_path).read_optional(tmp_path / "a") is None

@@ -23,7 +23,7 @@ from state.stores.repair.rows import catalogue
 from tests.support.long_variants import examples
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
-NOTHING_ELSE = Known((), every=False, consumed=(), pending=(), standing=(), unread="{}")
+NOTHING_ELSE = Known((), every=False, consumed=(), pending=(), lines=(), unread="{}")
 
 
 def crystal(text: str) -> Crystal:

@@ -1,0 +1,31 @@
+"""Meta: single values of a workspace in state.db, each a text with a name."""
+
+import sqlite3
+
+
+class Meta:
+    """The rows of `meta`. Writing is a part of the caller's transaction, if there is one."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def get(self, name: str) -> str | None:
+        """The value of this name; None without one."""
+        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return str(row[0]) if row else None
+
+    def put(self, name: str, value: str) -> None:
+        """Write the value of this name in place of any other."""
+        self._connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (name, value))
+
+    def count(self, name: str, more: int = 1) -> None:
+        """Add to the number of this name, which is 0 at first."""
+        self._connection.execute(
+            "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name)"
+            " DO UPDATE SET value = CAST(CAST(value AS INTEGER) + CAST(excluded.value AS INTEGER) AS TEXT)",
+            (name, str(more)),
+        )
+
+    def remove(self, name: str) -> None:
+        """Delete the value of this name, if there is one."""
+        self._connection.execute("DELETE FROM meta WHERE name = ?", (name,))
