@@ -1,6 +1,6 @@
 """Operation: one thing that can be asked of a workspace, as the command line, HTTP and MCP all call it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
@@ -91,3 +91,8 @@ def operation(
         return Operation(name, method, path, summary, request, reply, run, remote=remote, long=long, reads=reads)
 
     return decorate
+
+
+def operations_in(names: Mapping[str, object]) -> tuple[AnyOperation, ...]:
+    """The operations among the names of a module, in its order."""
+    return tuple(one for one in names.values() if isinstance(one, Operation))
