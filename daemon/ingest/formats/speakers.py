@@ -21,7 +21,7 @@ _TOOLS_IN_CHATS = {
 }
 _BETWEEN = {"call", "content", "from", "the", "of", "output", "read", "text", "article"}
 _PART = re.compile(r"[^\W_]+")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LABEL = re.compile(
     r"(?:(#{1,6})\s+)?(?:[-*+]\s+(?=[*_]))?[*_]{0,3}([^\W\d][\w .-]{0,40}?)[*_]{0,3}"
     r"(?:\s?\([^)\n]{0,60}\))?\s?(?:(:)[*_]{0,3}(?=\s|$)|$)"
@@ -78,7 +78,7 @@ class Floor:
 
     def is_open(self, text: str) -> bool:
         """Whether a label on this line would be one; the line is read, call it once for each."""
-        marks = _FENCE.match(text)
+        marks = FENCE.match(text)
         if self.fence:
             if marks and marks[1].startswith(self.fence) and text.strip() == marks[1]:
                 self.fence = ""
