@@ -67,7 +67,7 @@ def _request(kind: "type[RequestT]", **fields: object) -> "RequestT":
     """The request. Raises UsageError that names the invalid argument."""
     from pydantic import ValidationError
 
-    from daemon.api.operations.operation import problems_of
+    from state.codec import problems_of
 
     try:
         return kind(**fields)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.api.daemon import DaemonInfo, DaemonStatus
 from daemon.api.operations import OPERATIONS, AnyOperation
+from daemon.api.operations.operation import FieldsError
 from daemon.http.calls import NOTICE_HEADER
-from daemon.http.errors import DISK_FULL, OF_HTTP, RETRY_SECONDS, FieldsError
+from daemon.http.errors import DISK_FULL, OF_HTTP, RETRY_SECONDS
 from state.errors import KINDS, CeilingError, DreamdError, ModelError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ JSON is strict, as the OpenAPI document says: "5" is no number. A query has only
 from typing import TYPE_CHECKING, TypeVar, get_origin
 from urllib.parse import parse_qsl
 
-from daemon.api.operations.operation import problems_of
-from daemon.http.errors import FieldsError
+from daemon.api.operations.operation import FieldsError
+from state.codec import problems_of
 from state.errors import UsageError
 
 if TYPE_CHECKING:

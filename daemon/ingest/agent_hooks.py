@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daemon.workspace.adoption import vouch, vouched
 from daemon.workspace.scan import files
+from state.codec import first_problem
 from state.errors import UsageError
 from state.stores.disk.disk import Disk, leads_elsewhere
 from state.stores.disk.syscalls import storage_errors
@@ -49,10 +50,8 @@ def parse_hook(message: bytes) -> Hook:
     try:
         parsed = _Message.model_validate_json(message)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "stdin"
         raise UsageError(
-            "--hook reads the JSON that an agent gives its hooks on stdin", f"{where}: {first['msg'].lower()}"
+            "--hook reads the JSON that an agent gives its hooks on stdin", first_problem(error, "stdin")
         ) from None  # the error holds the message
     path = parsed.transcript_path
     return Hook(parsed.hook_event_name, Path(path).expanduser().absolute() if path else None)
