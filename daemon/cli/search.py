@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 Name = TypeVar("Name", bound=StrEnum)
 
-MAX_LIMIT = 1_000
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """What for, and among which crystals."""
@@ -39,13 +37,13 @@ def run(arguments: argparse.Namespace) -> int:
     Pending notes are searched as well. While another process holds the workspace it is only read: a note of this
     minute may then be missed, and the search leaves no trace.
     """
-    if not 1 <= arguments.limit <= MAX_LIMIT:
-        raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     caller = caller_of(arguments, "search")
-    from daemon.api.operations.search import Search, memory_search
+    from daemon.api.operations.search import MAX_LIMIT, Search, memory_search
     from state.crystals.crystal import Kind, Origin
     from state.trust import Trust
 
+    if not 1 <= arguments.limit <= MAX_LIMIT:
+        raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     request = Search(
         query=" ".join(arguments.query),
         limit=arguments.limit,

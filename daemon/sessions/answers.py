@@ -1,7 +1,7 @@
 """Replies: the frozen values that the session tools return, with the field names that they have always had."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -332,29 +332,19 @@ def departure(step: Step) -> Departure:
     )
 
 
+# The fields of a memory, and the attributes of an item that they are.
+_ATTRIBUTES = {one.name: one.name for one in fields(Memory) if one.name != "relations"} | {
+    "session_id": "session",
+    "agent_id": "agent",
+    "promoted_to_id": "promoted_to",
+}
+
+
 def _fields(item: Item) -> dict[str, Any]:
     return {
-        "id": item.id,
-        "session_id": item.session,
-        "content": item.content,
+        **{name: getattr(item, attribute) for name, attribute in _ATTRIBUTES.items()},
         "priority": item.priority.value,
-        "expires_at": item.expires_at,
-        "created_at": item.created_at,
-        "access_count": item.access_count,
-        "importance_score": item.importance_score,
-        "tags": item.tags,
-        "metadata": item.metadata,
-        "agent_id": item.agent,
-        "source": item.source,
-        "seq": item.seq,
-        "importance": item.importance,
-        "token_count": item.token_count,
-        "step_index": item.step_index,
-        "last_accessed_at": item.last_accessed_at,
-        "content_hash": item.content_hash,
         "state": item.state.value,
-        "state_reason": item.state_reason,
         "promoted_to_id": item.promoted_to or None,
-        "promoted_at": item.promoted_at,
         "promotion_reason": item.promotion_reason or None,
     }
