@@ -25,7 +25,7 @@ from state.sessions.importance import assigned, score
 from state.sessions.item import Item, Priority
 from state.sessions.moments import after
 from state.sessions.policies.bounded import Bounded
-from state.sessions.policies.settings import MAX_COUNT, shown
+from state.sessions.policies.settings import Number, NumberOrNone, checked_value, shown
 from state.stores.database.connection import transaction
 from state.stores.history.originals import Originals
 from state.stores.sessions.apply import Applied
@@ -132,7 +132,7 @@ def _item(session_id: str, draft: Draft, now: datetime) -> Item:
     """The draft, checked, as an item that has no number yet."""
     content = checked(draft.content)
     priority = priority_of(draft.priority)
-    count = tokens_of(content) if draft.token_count is None else _whole("token_count", draft.token_count, 1)
+    count, step = draft.token_count, draft.step_index
     return Item(
         id="",
         session=session_id,
@@ -140,10 +140,10 @@ def _item(session_id: str, draft: Draft, now: datetime) -> Item:
         content=content,
         priority=priority,
         importance=assigned(priority, draft.importance),
-        token_count=count,
+        token_count=tokens_of(content) if count is None else checked_value("token_count", Number, count),
         created_at=now,
         last_accessed_at=now,
-        step_index=0 if draft.step_index is None else _whole("step_index", draft.step_index, 0),
+        step_index=0 if step is None else checked_value("step_index", NumberOrNone, step),
         agent=checked_text("agent_id", draft.agent_id),
         source=checked_text("source", draft.source),
         tags=tags_of(draft.tags),
@@ -157,9 +157,3 @@ def priority_of(name: str) -> Priority:
     if name not in names:
         raise UsageError(f"priority: {shown(name)} is none of {', '.join(names)}")
     return Priority(name)
-
-
-def _whole(key: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
-        raise UsageError(f"{key}: {shown(value)} is not a whole number between {least} and {MAX_COUNT}")
-    return value

@@ -27,7 +27,7 @@ from state.sessions.policies.policy import (
     Usage,
     meet,
 )
-from state.sessions.policies.settings import MAX_COUNT, MAX_SECONDS, Setting, read, real, whole
+from state.sessions.policies.settings import Number, NumberOrNone, Seconds, Share, settings_in
 
 TTL_EXCEEDED = "ttl_exceeded"
 CAPACITY_EXPIRED = "capacity_exceeded_expired"
@@ -53,30 +53,21 @@ class _Class:
 class Bounded:
     """The limits, the two ages, and where the bands of importance begin. `wall_ttl` is in seconds."""
 
-    max_items: int = 64
-    max_tokens: int = 4_000
-    step_ttl: int = 20
-    wall_ttl: float = 3_600.0
-    importance_threshold_low: float = 0.3
-    importance_threshold_high: float = 0.7
-    recent_window: int = 5
+    max_items: Number = 64
+    max_tokens: Number = 4_000
+    step_ttl: NumberOrNone = 20
+    wall_ttl: Seconds = 3_600.0
+    importance_threshold_low: Share = 0.3
+    importance_threshold_high: Share = 0.7
+    recent_window: NumberOrNone = 5
 
     name: ClassVar[str] = "bounded"
     tick_seconds: ClassVar[float | None] = None
-    settings: ClassVar[Mapping[str, Setting]] = {
-        "max_items": whole(1, MAX_COUNT),
-        "max_tokens": whole(1, MAX_COUNT),
-        "step_ttl": whole(0, MAX_COUNT),
-        "wall_ttl": real(0, MAX_SECONDS),
-        "importance_threshold_low": real(0, 1),
-        "importance_threshold_high": real(0, 1),
-        "recent_window": whole(0, MAX_COUNT),
-    }
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
         """With these settings. Raises UsageError."""
-        policy = cls(**read(cls.name, cls.settings, config))
+        policy = cls(**settings_in(cls, config))
         if policy.importance_threshold_low > policy.importance_threshold_high:
             raise UsageError(
                 f"importance_threshold_low: {policy.importance_threshold_low:g} is above importance_threshold_high, "

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field
 
 from state.errors import UsageError
 from state.sessions.item import Item
 from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Step, Usage
-from state.sessions.policies.settings import Setting, read, shown, switch, texts, whole
+from state.sessions.policies.settings import Texts, settings_in, shown
 
 SOFT_LIMIT = "soft_limit"
 HARD_LIMIT = "hard_limit"
@@ -24,7 +26,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "research": {"soft_limit": 50, "hard_limit": 75},
 }
 
-_MAX_ITEMS = 1_000_000
+_Items = Annotated[int, Field(ge=1, le=1_000_000)]
 _CHECK_SECONDS = 30.0
 
 
@@ -33,22 +35,14 @@ class Budget:
     """The two limits, and which tags keep an item from the first."""
 
     enabled: bool = True
-    soft_limit: int = 35
-    hard_limit: int = 50
-    batch_size: int = 10
+    soft_limit: _Items = 35
+    hard_limit: _Items = 50
+    batch_size: _Items = 10
     tag_aware_archival: bool = True
-    protected_tags: tuple[str, ...] = PROTECTED_TAGS
+    protected_tags: Texts = PROTECTED_TAGS
 
     name: ClassVar[str] = "budget"
     tick_seconds: ClassVar[float | None] = _CHECK_SECONDS
-    settings: ClassVar[Mapping[str, Setting]] = {
-        "enabled": switch,
-        "soft_limit": whole(1, _MAX_ITEMS),
-        "hard_limit": whole(1, _MAX_ITEMS),
-        "batch_size": whole(1, _MAX_ITEMS),
-        "tag_aware_archival": switch,
-        "protected_tags": texts,
-    }
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
@@ -57,10 +51,10 @@ class Budget:
         if not isinstance(preset, str) or preset not in PRESETS:
             raise UsageError(f"preset: {shown(preset)} is none of {', '.join(PRESETS)}")
         given = {key: value for key, value in config.items() if key != "preset"}
-        found = read(cls.name, cls.settings, {**PRESETS[preset], **given})
-        if found["soft_limit"] > found["hard_limit"]:
-            raise UsageError(f"soft_limit: {found['soft_limit']} is above hard_limit, {found['hard_limit']}")
-        return cls(**found)
+        values = settings_in(cls, {**PRESETS[preset], **given})
+        if values["soft_limit"] > values["hard_limit"]:
+            raise UsageError(f"soft_limit: {values['soft_limit']} is above hard_limit, {values['hard_limit']}")
+        return cls(**values)
 
     def protects(self, item: Item) -> bool:
         """Whether a tag keeps it from the soft limit. Tags are compared exactly."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from state.sessions.item import Item
 from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Step, Usage
-from state.sessions.policies.settings import MAX_COUNT, Setting, read, whole
+from state.sessions.policies.settings import Number, settings_in
 
 TOKEN_LIMIT = "token_limit"  # noqa: S105
 
@@ -19,16 +19,15 @@ TOKEN_LIMIT = "token_limit"  # noqa: S105
 class Hybrid:
     """How many tokens fit."""
 
-    max_tokens: int = 128_000
+    max_tokens: Number = 128_000
 
     name: ClassVar[str] = "hybrid"
     tick_seconds: ClassVar[float | None] = None
-    settings: ClassVar[Mapping[str, Setting]] = {"max_tokens": whole(1, MAX_COUNT)}
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
         """With these settings. Raises UsageError."""
-        return cls(**read(cls.name, cls.settings, config))
+        return cls(**settings_in(cls, config))
 
     def lifetime(self, item: Item) -> float | None:  # noqa: ARG002
         """No item expires."""
