@@ -25,11 +25,11 @@ def run(arguments: argparse.Namespace) -> int:
     from daemon.api.operations.versions import Compare, diff
 
     *old, new = arguments.versions or [None]
-    found = caller.ask(diff, Compare(old=old[0] if old else None, new=new, file=arguments.file))
+    difference = caller.ask(diff, Compare(old=old[0] if old else None, new=new, file=arguments.file))
     if arguments.json:
-        show_json({"from": found.old, "to": found.new, "diff": found.diff})
-    elif found.diff:
-        show_unified(found.diff)
+        show_json({"from": difference.old, "to": difference.new, "diff": difference.diff})
+    elif difference.diff:
+        show_unified(difference.diff)
     else:
-        say(f"no difference between {found.old} and {found.new}")
+        say(f"no difference between {difference.old} and {difference.new}")
     return 0

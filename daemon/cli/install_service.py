@@ -129,12 +129,12 @@ def _may_install_for_the_system(account: str) -> None:
 
 
 def _systemctl() -> str:
-    found = shutil.which("systemctl")
-    if found is None:
+    path = shutil.which("systemctl")
+    if path is None:
         raise UsageError(
             "there is no systemctl on this machine", "leave out --now, or run 'dreamd serve' another way"
         )
-    return found
+    return path
 
 
 def _start(systemctl: list[str], outcome: Placed) -> None:

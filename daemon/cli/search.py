@@ -60,21 +60,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(found: "SearchReply", *, as_json: bool) -> None:
+def _show(reply: "SearchReply", *, as_json: bool) -> None:
     if as_json:
-        show_json(found)
+        show_json(reply)
         return
-    if "dense" not in found.arms:
+    if "dense" not in reply.arms:
         say("notice: searched by words only")
-    if not found.good:
-        say("nothing answers this well; what follows is the nearest" if found.hits else "nothing was found")
-    for number, hit in enumerate(found.hits, 1):
+    if not reply.good:
+        say("nothing answers this well; what follows is the nearest" if reply.hits else "nothing was found")
+    for number, hit in enumerate(reply.hits, 1):
         first, *more = hit.text.split("\n")
         out(f"{number}. {first}")
         for row in more:  # a text that goes on cannot be taken for the next hit
             out(f"   | {row}")
         out(f"   {_about(hit)}", "dim")
-    for left in found.archived:
+    for left in reply.archived:
         first, *more = left.text.split("\n")
         out("\n".join([f"-  {first}", *(f"   | {row}" for row in more)]))
         about = f"left session {left.session}, trust {left.trust}, {duration(left.age_days * 86_400)} old"

@@ -82,8 +82,8 @@ def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str
         yield "workspaces", "serialization", TypeAdapter(DaemonInfo)
         yield "daemon_status", "serialization", TypeAdapter(DaemonStatus)
 
-    schemas, found = TypeAdapter.json_schemas(list(every()), ref_template=_SCHEMAS + "{model}")
-    components: dict[str, Json] = {**found["$defs"], "Error": _ERROR}
+    schemas, shared = TypeAdapter.json_schemas(list(every()), ref_template=_SCHEMAS + "{model}")
+    components: dict[str, Json] = {**shared["$defs"], "Error": _ERROR}
     return {(name, mode): schema for (name, mode), schema in schemas.items()}, components
 
 

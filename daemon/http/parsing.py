@@ -34,10 +34,12 @@ def from_query(model: type[RequestT], query: bytes) -> RequestT:
     for name, text in pairs:
         texts.setdefault(name, []).append(text)
     several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
-    if repeated := [name for name, found in texts.items() if len(found) > 1 and name not in several]:
+    if repeated := [name for name, values in texts.items() if len(values) > 1 and name not in several]:
         raise FieldsError({name[:_LONGEST_NAME]: "give it once" for name in repeated})
     try:
-        return model.model_validate({name: found if name in several else found[0] for name, found in texts.items()})
+        return model.model_validate(
+            {name: values if name in several else values[0] for name, values in texts.items()}
+        )
     except ValidationError as error:
         raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
 

@@ -312,11 +312,11 @@ def related(relations: Sequence[Relation]) -> tuple[Related, ...]:
 
 
 def memories_of(
-    session_id: str, found: Page[Item], relations: Mapping[int, Sequence[Relation]] = _NO_RELATIONS
+    session_id: str, part: Page[Item], relations: Mapping[int, Sequence[Relation]] = _NO_RELATIONS
 ) -> Memories:
     """A page of items as a caller sees it."""
-    memories = tuple(memory_of(item, relations.get(item.seq, ())) for item in found.items)
-    return Memories(memories, len(memories), session_id, found.next_cursor)
+    memories = tuple(memory_of(item, relations.get(item.seq, ())) for item in part.items)
+    return Memories(memories, len(memories), session_id, part.next_cursor)
 
 
 def page_of(items: Iterable[Item], wanted: Wanted) -> Page[Item]:

@@ -168,9 +168,9 @@ def metadata_of(metadata: Mapping[str, str]) -> dict[str, str]:
     """The metadata as a table of texts. Raises UsageError for anything else."""
     if not isinstance(metadata, Mapping):
         raise UsageError(f"metadata: {shown(metadata)} is not a table of texts")
-    found = {checked_text("metadata", key): checked_text(f"metadata.{key}", value) for key, value in metadata.items()}
-    _small("metadata", (*found, *found.values()))
-    return found
+    texts = {checked_text("metadata", key): checked_text(f"metadata.{key}", value) for key, value in metadata.items()}
+    _small("metadata", (*texts, *texts.values()))
+    return texts
 
 
 def _small(key: str, texts: tuple[str, ...]) -> tuple[str, ...]:

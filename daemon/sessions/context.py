@@ -50,8 +50,8 @@ def summarize(
     with sessions.steady():
         decides, shelf = policy_and_items(sessions, session_id)
         bounded = decides if isinstance(decides, Bounded) else Bounded()
-        found = summarized(shelf, scope_of(scope, shelf.step, bounded), token_limit, now)
-    return Summary(found.text, found.tokens, tuple(item.id for item in found.sources), scope)
+        summary = summarized(shelf, scope_of(scope, shelf.step, bounded), token_limit, now)
+    return Summary(summary.text, summary.tokens, tuple(item.id for item in summary.sources), scope)
 
 
 @call
@@ -65,8 +65,8 @@ def context(
     sessions, chosen = sessions_of(store), strategy_of(strategy)
     with sessions.steady():
         _, shelf = policy_and_items(sessions, session_id)
-        found = assemble(shelf, chosen, max(1, shelf.tokens) if max_tokens is None else max_tokens, now)
-    return WorkingContext(found.text, found.tokens, tuple(item.id for item in found.items), strategy)
+        text = assemble(shelf, chosen, max(1, shelf.tokens) if max_tokens is None else max_tokens, now)
+    return WorkingContext(text.text, text.tokens, tuple(item.id for item in text.items), strategy)
 
 
 @call

@@ -118,9 +118,9 @@ def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = 
     def pending(item: Item) -> bool:
         return any(step.action is Action.PROMOTE for step in decides.on_access(item, now).steps)
 
-    found, relations = _sorted(store, session_id, pending, wanted)
-    memories = tuple(eligible(item, relations.get(item.seq, ())) for item in found.items)
-    return Pending(memories, len(memories), session_id, found.next_cursor)
+    part, relations = _sorted(store, session_id, pending, wanted)
+    memories = tuple(eligible(item, relations.get(item.seq, ())) for item in part.items)
+    return Pending(memories, len(memories), session_id, part.next_cursor)
 
 
 @call
@@ -144,8 +144,8 @@ def search(
         items = sessions.items.holding(session, checked_text("query", query), any_of, priority) if session else []
     seen = [item for item in items if _is_included(item, now, include_expired, include_promoted)]
     part = page(matching(seen, query, filters), wanted, lambda one: one.item.id, lambda one: len(one.item.content))
-    found = tuple(relevant(one.item, one.relevance) for one in part.items)
-    return SearchResult(found, len(found), query, part.next_cursor)
+    memories = tuple(relevant(one.item, one.relevance) for one in part.items)
+    return SearchResult(memories, len(memories), query, part.next_cursor)
 
 
 @call
@@ -169,8 +169,8 @@ def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT
 
 
 def _listed(store: Store, session_id: str, wants: Callable[[Item], bool], wanted: Wanted) -> Memories:
-    found, relations = _sorted(store, session_id, wants, wanted)
-    return memories_of(session_id, found, relations)
+    part, relations = _sorted(store, session_id, wants, wanted)
+    return memories_of(session_id, part, relations)
 
 
 def _sorted(
@@ -182,8 +182,8 @@ def _sorted(
         session = find_session(sessions, session_id)
         items = [item for item in sessions.items.kept(session) if wants(item)] if session else []
         items.sort(key=lambda item: (item.created_at, item.id))
-        found = page_of(items, wanted)
-        return found, sessions.relations.of(session, found.items) if session else {}
+        part = page_of(items, wanted)
+        return part, sessions.relations.of(session, part.items) if session else {}
 
 
 def _is_included(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001

@@ -39,13 +39,13 @@ def recall(store: Store, session_id: str, query: str, now: datetime, wanted: Wan
     if session is None:
         return Recalled(query, (), 0)
     with sessions.steady(), closing(sessions.archive.search(text, session)) as matches:
-        found = page_of(matches, wanted)
-        relations = sessions.relations.of(session, found.items)
-    memories = memories_of(session_id, found, relations).memories
+        part = page_of(matches, wanted)
+        relations = sessions.relations.of(session, part.items)
+    memories = memories_of(session_id, part, relations).memories
     back = None
     if memories and query.strip() and not wanted.cursor and isinstance(policy(session), Hybrid):
         back = restore(store, session_id, memories[0].id, now)
-    return Recalled(query, memories, len(memories), back, found.next_cursor)
+    return Recalled(query, memories, len(memories), back, part.next_cursor)
 
 
 def left_behind(store: Store, query: str, limit: int, filters: Filters, now: datetime) -> tuple[Item, ...]:

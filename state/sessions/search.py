@@ -63,12 +63,12 @@ def filters_of(config: Mapping[str, object]) -> ItemFilters:
 def search(items: Iterable[Item], query: str, filters: ItemFilters) -> tuple[ItemMatch, ...]:
     """Those that hold the query, in any case, by relevance; the oldest first of equals. Empty: all of them."""
     wanted = folded(query)
-    found = [
+    matches = [
         ItemMatch(item, relevance)
         for item in items
         if filters.let(item) and (relevance := _relevance(item, wanted)) is not None
     ]
-    return tuple(sorted(found, key=lambda one: (-one.relevance, one.item.created_at, one.item.id)))
+    return tuple(sorted(matches, key=lambda one: (-one.relevance, one.item.created_at, one.item.id)))
 
 
 def folded(text: str) -> str:

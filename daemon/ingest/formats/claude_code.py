@@ -43,8 +43,8 @@ class ClaudeCode:
         session = str(record.get("sessionId") or self._name)
         if side:
             session += f"/{record.get('agentId') or 'subagent'}"
-        said = self._asked(record, message, side=side) if kind == "user" else self._answered(message)
-        for turn in said:
+        turns = self._asked(record, message, side=side) if kind == "user" else self._answered(message)
+        for turn in turns:
             at = moment(record.get("timestamp"))
             yield replace(turn, at=at, session=session)
 

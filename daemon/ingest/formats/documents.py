@@ -48,18 +48,18 @@ def read(place: Place) -> Reading:
     numbers = count()
     turns = tuple(
         Turn(
-            said.text,
-            said.speaker,
-            said.trust,
-            said.at or place.file_time,
-            said.session,
+            turn.text,
+            turn.speaker,
+            turn.trust,
+            turn.at or place.file_time,
+            turn.session,
             next(numbers),
             Source(str(place.path), *line, digest),
-            call=said.call,
+            call=turn.call,
         )
         for group, line in zip(groups, lines, strict=False)
-        for said in group
-        if said.text
+        for turn in group
+        if turn.text
     )
     return Reading(turns, Watermark(size, size, digest=place.digest(size)), tuple(problems))
 
@@ -91,7 +91,7 @@ def _parsed(place: Place, text: str) -> object:
 def _groups(place: Place, document: object, problems: list[Problem]) -> tuple[list[list[RawTurn]], str]:
     """What was said, message by message, and the key that stands once in each message."""
     if _is_locomo(document):
-        return [[said] for said in _locomo_turns(document)], _TURN_KEY
+        return [[turn] for turn in _locomo_turns(document)], _TURN_KEY
     entries = document if isinstance(document, list) else [document]
     records = [entry for entry in entries if isinstance(entry, dict)]
     if any(openai.recognises(record) for record in records):
@@ -119,9 +119,9 @@ def _messages(place: Place, records: list[Record], problems: list[Problem]) -> l
 def _lines(text: str, key: str, turns: int) -> Iterator[tuple[int, int]]:
     """First and last line of each turn: from its key to the next one's; the whole document when they do not match."""
     starts, line, at = [], 1, 0
-    for found in re.finditer(rf'(?<!\\)"{key}"\s*:', text):
-        line += text.count("\n", at, found.start())
-        at = found.start()
+    for key_match in re.finditer(rf'(?<!\\)"{key}"\s*:', text):
+        line += text.count("\n", at, key_match.start())
+        at = key_match.start()
         starts.append(line)
     last = line + text.count("\n", at)
     if not turns or len(starts) != turns:
@@ -156,13 +156,13 @@ def _locomo_turns(document: object) -> Iterator[RawTurn]:
 
 def session_time(value: object) -> datetime | None:
     """The time in "1:56 pm on 8 May, 2023", taken as UTC, or None."""
-    found = _TIME.search(value) if isinstance(value, str) else None
-    if not found or found[5].lower() not in _MONTHS:
+    match = _TIME.search(value) if isinstance(value, str) else None
+    if not match or match[5].lower() not in _MONTHS:
         return None
-    hour = int(found[1]) % 12 + (12 if found[3].lower() == "p" else 0)
+    hour = int(match[1]) % 12 + (12 if match[3].lower() == "p" else 0)
     try:
         return datetime(
-            int(found[6]), _MONTHS.index(found[5].lower()) + 1, int(found[4]), hour, int(found[2]), tzinfo=UTC
+            int(match[6]), _MONTHS.index(match[5].lower()) + 1, int(match[4]), hour, int(match[2]), tzinfo=UTC
         )
     except ValueError:
         return None

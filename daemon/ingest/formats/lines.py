@@ -62,10 +62,10 @@ def digest_before(file: BinaryIO, end: int, span: int) -> str:
     """SHA-256 of the last `span` bytes before offset `end`, in hexadecimal."""
     start = max(0, end - span)
     file.seek(start)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while (left := end - file.tell()) > 0 and (block := file.read(min(left, _STEP))):
-        found.update(block)
-    return found.hexdigest()
+        digest.update(block)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,8 +177,8 @@ def markdown(file: str, lines: Iterator[Line], memory: Record) -> Iterator[Block
                 level = len(heading[1])
                 path = [*(above for above in path if above[0] < level), (level, heading[2])]
                 gathered.forget(known())
-            elif said := _without_mark(text):
-                gathered.add(line, said)
+            elif first_text := _without_mark(text):
+                gathered.add(line, first_text)
         else:
             gathered.add(line, text)
         trust = floor.trust
@@ -189,8 +189,8 @@ def markdown(file: str, lines: Iterator[Line], memory: Record) -> Iterator[Block
 
 def _begins(text: str) -> bool:
     """Whether a line ends the block before it: a fence, a heading, a blank line, a rule or an item."""
-    found = FENCE.match(text) or _HEADING.match(text[:400]) or _RULE.match(text[:80]) or _ITEM.match(text)
-    return bool(found) or not text.strip()
+    match = FENCE.match(text) or _HEADING.match(text[:400]) or _RULE.match(text[:80]) or _ITEM.match(text)
+    return bool(match) or not text.strip()
 
 
 def _without_mark(text: str) -> str:
@@ -214,7 +214,7 @@ def _pairs(carried: object) -> Iterator[tuple[int, str]]:
 def is_conversation(lines: Sequence[str]) -> bool:
     """Whether at least six in ten lines begin with a name, and names come back: "Host: …" in a list does not."""
     texts = [line for line in lines if line.strip()]
-    names = Counter(found[1] for line in texts if (found := _SPEECH.match(line[:120])))
+    names = Counter(label[1] for line in texts if (label := _SPEECH.match(line[:120])))
     named = names.total()
     return named >= 4 and named >= 0.6 * len(texts) and named >= 2 * len(names)
 
@@ -242,11 +242,11 @@ def speeches(file: str, lines: Iterator[Line], memory: Record) -> Iterator[Block
     gathered = Gathering({"speaker": speaker, **floor.memory()})
     for line in lines:
         before, text = floor.memory(), decoded(file, line)
-        found = _SPEECH.match(text) if floor.is_open(text) else None
+        label = _SPEECH.match(text) if floor.is_open(text) else None
         text = text.strip()
-        if found:
+        if label:
             yield from gathered.take({"speaker": speaker, **before}, speaker=speaker, trust=floor.trust)
-            speaker, text = found[1], text[found.end() :]
+            speaker, text = label[1], text[label.end() :]
             floor.given_to(speaker)
         gathered.add(line, text)
         if gathered.full:

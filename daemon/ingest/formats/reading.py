@@ -110,9 +110,9 @@ def _format_of(file: BinaryIO, path: Path) -> Format:
         return Format.NOTHING_YET
     json_lines = path.suffix.lower() in _JSON_LINES
     if json_lines or begins.startswith(b"{"):
-        found = _format_of_records(file, path, must_be=json_lines)
-        if found:
-            return found
+        known_format = _format_of_records(file, path, must_be=json_lines)
+        if known_format:
+            return known_format
     if b"\0" in head:
         line = head[: head.index(b"\0")].count(b"\n") + 1
         raise DocumentError(
@@ -135,13 +135,13 @@ def _format_of_records(file: BinaryIO, path: Path, *, must_be: bool) -> Format |
             unfinished += not line.ended
             continue
         whole += 1
-        for found, adapter in (
+        for known_format, adapter in (
             (Format.CODEX, codex),
             (Format.CLAUDE_CODE, claude_code),
             (Format.OPENAI, openai),
         ):
             if adapter.recognises(record):
-                return found
+                return known_format
     if not must_be:
         return None
     if not whole and unfinished:

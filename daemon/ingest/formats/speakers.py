@@ -90,10 +90,10 @@ class Floor:
 
     def heard(self, text: str) -> bool:
         """Take in a line of a document; True when a role's label on it gives the floor to somebody."""
-        found = _LABEL.match(text[:200]) if self.is_open(text) else None
-        if found is None or not (found[1] or found[3]):
+        label = _LABEL.match(text[:200]) if self.is_open(text) else None
+        if label is None or not (label[1] or label[3]):
             return False
-        name = found[2].strip()
+        name = label[2].strip()
         if name.casefold() in _USERS | _AGENTS:
             # An agent's name alone may be a field of a document.
             given = self.chat or name.casefold() in _USERS
