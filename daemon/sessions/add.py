@@ -28,7 +28,6 @@ from state.sessions.policies.bounded import Bounded
 from state.sessions.policies.settings import Number, NumberOrNone, checked_value, shown
 from state.stores.database.connection import transaction
 from state.stores.history.originals import Originals
-from state.stores.sessions.apply import Applied
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 
@@ -52,36 +51,38 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class Admission:
+    """An item and its session after the policy has made room; `kept` is false when it was its own victim."""
+
     item: Item
-    stored: bool
+    kept: bool
     evicted: tuple[Departure, ...]
-    position: int | None
     session: Session
+    promoted: bool
 
 
 @call
 def add(store: Store, session_id: str, draft: Draft, now: datetime) -> Added:
     """Store a new item, durable when this returns, and say what left to make room for it. Raises UsageError."""
-    taken = _take_in(store, session_id, draft, now)
-    return added(taken.item, stored=taken.stored, evicted=taken.evicted)
+    done = _take_in(store, session_id, draft, now)
+    return added(done.item, stored=done.kept, evicted=done.evicted)
 
 
 @call
 def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> Memorized:
     """Like `add`, but the reply also has the item's position and how full the session is."""
-    taken = _take_in(store, session_id, draft, now)
+    done = _take_in(store, session_id, draft, now)
     return Memorized(
-        stored=taken.stored,
-        memory=memory_of(taken.item),
-        position=taken.position,
-        evicted=taken.evicted,
-        count=taken.session.held,
-        token_count=taken.session.tokens,
+        stored=done.kept,
+        memory=memory_of(done.item),
+        position=done.session.held - 1 if done.kept else None,  # every other item is older
+        evicted=done.evicted,
+        count=done.session.held,
+        token_count=done.session.tokens,
     )
 
 
-def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Taken:
+def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> Admission:
     new = _item(session_id, _clean(store, draft, now), now)
     sessions = sessions_of(store)
     refuse_secret(store, sessions, session_id)
@@ -97,13 +98,26 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
             new = replace(new, step_index=session.step + isinstance(decides, Bounded))
         new = replace(new, importance_score=score(new, now, lifetime))
         new = sessions.items.add(session, new, lambda used: working_id(session.id, new.content, now, used))
-        done = apply_logged(store, sessions, session, decides.admit(new, sessions.view(session), now), now)
-        if session.due_at is None and decides.tick_seconds is not None:
-            sessions.set_due(session, after(now, decides.tick_seconds))
-        taken = _taken(sessions, session, new, done)
+        done = admit(store, sessions, session, new, now)
     if done.promoted:
         deliver_soon(store, now)
-    return taken
+    return done
+
+
+def admit(store: Store, sessions: Sessions, session: Session, item: Item, now: datetime) -> Admission:
+    """Have the policy make room for an item that is in the set now, in the caller's transaction."""
+    decides = policy(session)
+    done = apply_logged(store, sessions, session, decides.admit(item, sessions.view(session), now), now)
+    if session.due_at is None and decides.tick_seconds is not None:
+        sessions.set_due(session, after(now, decides.tick_seconds))
+    gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
+    return Admission(
+        item=sessions.items.find(session, item.id) or item,
+        kept=all(step.item.id != item.id for step in gone),
+        evicted=tuple(map(departure, gone)),
+        session=sessions.find(session.id) or session,
+        promoted=bool(done.promoted),
+    )
 
 
 def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
@@ -117,15 +131,6 @@ def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
         agent_id=secrets.of(checked_text("agent_id", draft.agent_id)),
         source=secrets.of(checked_text("source", draft.source)),
     )
-
-
-def _taken(sessions: Sessions, session: Session, new: Item, done: Applied) -> _Taken:
-    gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
-    kept = all(step.item.id != new.id for step in gone)
-    current = sessions.find(session.id) or session
-    item = sessions.items.find(session, new.id) or new
-    position = current.held - 1 if kept else None  # every other item is older
-    return _Taken(item, kept, tuple(map(departure, gone)), position, current)
 
 
 def _item(session_id: str, draft: Draft, now: datetime) -> Item:

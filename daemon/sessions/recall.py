@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from daemon.sessions.answers import Recalled, Restored, departure, memories_of, memory_of, page_of
+from daemon.sessions.add import admit
+from daemon.sessions.answers import Recalled, Restored, memories_of, memory_of, page_of
 from daemon.sessions.call import (
-    apply_logged,
     call,
     checked_text,
     find_anywhere,
@@ -76,22 +76,13 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Res
                 restored=True, memory=memory_of(item), evicted=(), count=session.held, token_count=session.tokens
             )
         session = open_session(sessions, session_id, now)
-        decides = policy(session)
-        lifetime = decides.lifetime(item)
+        lifetime = policy(session).lifetime(item)
         item = replace(
             item,
             expires_at=after(now, lifetime) if lifetime is not None else None,
             step_index=max(item.step_index, session.step),
         )
-        item = sessions.items.restore(session, item, now)
-        done = apply_logged(store, sessions, session, decides.admit(item, sessions.view(session), now), now)
-        if session.due_at is None and decides.tick_seconds is not None:
-            sessions.set_due(session, after(now, decides.tick_seconds))
-        gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
-        kept = all(step.item.id != item.id for step in gone)
-        back = sessions.items.find(session, item.id) or item
-        shelf = sessions.view(session)
-        answer = Restored(kept, memory_of(back), tuple(map(departure, gone)), shelf.count, shelf.tokens)
+        done = admit(store, sessions, session, sessions.items.restore(session, item, now), now)
     if done.promoted:
         deliver_soon(store, now)
-    return answer
+    return Restored(done.kept, memory_of(done.item), done.evicted, done.session.held, done.session.tokens)

@@ -22,6 +22,7 @@ from state.sessions.policies.policy import (
     ItemView,
     Order,
     Plan,
+    Policy,
     Range,
     Step,
     Usage,
@@ -50,7 +51,7 @@ class _Class:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(Policy):
     """The limits, the two ages, and where the bands of importance begin. `wall_ttl` is in seconds."""
 
     max_items: Number = 64
@@ -62,7 +63,6 @@ class Bounded:
     recent_window: NumberOrNone = 5
 
     name: ClassVar[str] = "bounded"
-    tick_seconds: ClassVar[float | None] = None
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
@@ -86,10 +86,6 @@ class Bounded:
     def outlived(self, item: Item, step: int, now: datetime) -> bool:
         """Whether it is older than the steps or the time that it has."""
         return item.step_index < step - self.step_ttl or item.created_at < after(now, -self.wall_ttl)
-
-    def lifetime(self, item: Item) -> float | None:  # noqa: ARG002
-        """No item expires by itself: its age ranks it."""
-        return None
 
     def fits(self, tokens: int) -> str:
         """Refuses an item that is larger than the whole session may be."""
@@ -119,10 +115,6 @@ class Bounded:
             if part.expired:
                 steps += (Step(item, Action.ARCHIVE, TTL_EXCEEDED) for item in part.items(view))
         return Plan(tuple(steps), f"Working memory swept - {len(steps)} expired", "info" if steps else "debug")
-
-    def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
-        """No plan: access changes nothing here."""
-        return Plan()
 
     def usage(self, count: int, tokens: int) -> Usage:
         """In per cent of the limit that is nearer."""

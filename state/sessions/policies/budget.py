@@ -14,7 +14,7 @@ from pydantic import Field
 
 from state.errors import UsageError
 from state.sessions.item import Item
-from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Step, Usage
+from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Policy, Step, Usage
 from state.sessions.policies.settings import Texts, settings_in, shown
 
 SOFT_LIMIT = "soft_limit"
@@ -31,7 +31,7 @@ _CHECK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Policy):
     """The two limits, and which tags keep an item from the first."""
 
     enabled: bool = True
@@ -60,14 +60,6 @@ class Budget:
         """Whether a tag keeps it from the soft limit. Tags are compared exactly."""
         return self.tag_aware_archival and not set(self.protected_tags).isdisjoint(item.tags)
 
-    def lifetime(self, item: Item) -> float | None:  # noqa: ARG002
-        """No item expires."""
-        return None
-
-    def fits(self, tokens: int) -> str:  # noqa: ARG002
-        """Every item fits: items are counted, whatever their size."""
-        return ""
-
     def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """One check."""
         return self._check(view, now)
@@ -75,10 +67,6 @@ class Budget:
     def tick(self, view: ItemView, now: datetime) -> Plan:
         """One check."""
         return self._check(view, now)
-
-    def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
-        """No plan: access changes nothing here."""
-        return Plan()
 
     def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
         """In per cent of the soft limit: at the hard one it is above a hundred."""

@@ -12,8 +12,7 @@ from state.sessions.policies.policy import Policy
 from state.sessions.policies.settings import adapter, kinds_of, shown
 from state.sessions.policies.ttl import Ttl
 
-_CLASSES: tuple[type[Ttl | Budget | Hybrid | Bounded], ...] = (Ttl, Budget, Hybrid, Bounded)
-POLICIES = {policy.name: policy for policy in _CLASSES}
+POLICIES: Mapping[str, type[Policy]] = {policy.name: policy for policy in (Ttl, Budget, Hybrid, Bounded)}
 # What a session has that was never opened.
 DEFAULT = "ttl"
 

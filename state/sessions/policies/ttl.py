@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from state.sessions.importance import BASE_TTL_SECONDS, HOUR_SECONDS, PLACES, score
 from state.sessions.item import Item, Priority, State
 from state.sessions.moments import after, seconds_between
-from state.sessions.policies.policy import Action, ItemView, Order, Plan, Step, Usage
+from state.sessions.policies.policy import Action, ItemView, Order, Plan, Policy, Step
 from state.sessions.policies.settings import Lifetimes, Number, Numbers, Seconds, Share, settings_in
 
 EXPIRED = "expired"
@@ -26,7 +26,7 @@ _CLEANUP_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ttl:
+class Ttl(Policy):
     """How long items live, and from when on they are worth keeping for good."""
 
     ttl_seconds: Lifetimes = field(default_factory=lambda: {**BASE_TTL_SECONDS})
@@ -66,14 +66,6 @@ class Ttl:
         aged = seconds_between(item.created_at, now) > self.promote_age_seconds
         return AGED_AND_ACTIVE if aged and item.access_count >= self.promote_age_accesses else ""
 
-    def fits(self, tokens: int) -> str:  # noqa: ARG002
-        """Every item fits: this policy has no limit of size."""
-        return ""
-
-    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
-        """Nothing has to go."""
-        return Plan()
-
     def tick(self, view: ItemView, now: datetime) -> Plan:
         """What is eligible is promoted, and stays until it expires; what is expired leaves, promoted or not."""
         steps = tuple(
@@ -88,10 +80,6 @@ class Ttl:
         """Promotes it when it is eligible; it remains accessible until it expires."""
         why = self._promotable(item, now)
         return Plan((Step(item, Action.PROMOTE, why, leaves=False),)) if why else Plan()
-
-    def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
-        """There is no limit to fill."""
-        return Usage()
 
     def order(self, view: ItemView, now: datetime) -> Iterator[Step]:
         """By expiry; an eligible one is promoted first, and leaves only when it is expired."""
