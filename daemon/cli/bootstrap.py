@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 
-from daemon.cli.parsing import takes_folder, workspace_of
+from daemon.cli.parsing import names_folder, workspace_of
 from daemon.config.layers import context_window, redaction
 from daemon.observability.printable import safe
 from state.bootstrap import Bootstrap, bootstrap
@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="hook: what a session-start hook of Claude Code answers; default %(default)s",
     )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="--format json")
-    takes_folder(parser)
+    names_folder(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

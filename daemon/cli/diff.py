@@ -2,7 +2,7 @@
 
 import argparse
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import say, show_json, show_unified
 from state.errors import UsageError
 
@@ -14,7 +14,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--file", action="store_true", help="between the last version and the file as it is")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

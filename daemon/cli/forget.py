@@ -9,7 +9,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json
 from state.errors import UsageError
 
@@ -39,7 +39,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lift", action="store_true", help="let it be learnt again; nothing comes back")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

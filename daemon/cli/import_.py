@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from daemon.cli.init import keep, show_next_steps
-from daemon.cli.parsing import config_of, named_folder, takes_json, takes_workspace
+from daemon.cli.parsing import config_of, named_folder, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, working
 from daemon.workspace.adoption import adopt
 from state.errors import DreamdError
@@ -26,7 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-daemon", action="store_true", help="the daemon shall not look after it")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json
+from daemon.cli.parsing import config_of, named_folder, takes_folder
 from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json, show_notices
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.status import present_holder
@@ -27,7 +27,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--no-daemon", action="store_true", help="no daemon shall look after it; one that does lets it go"
     )
     takes_folder(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

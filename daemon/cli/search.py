@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import duration, out, say, show_json
 from state.errors import UsageError
 
@@ -28,7 +28,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trust", metavar="NAME", help="at least: owner, agent, tool or web")
     parser.add_argument("--archived", action="store_true", help="also what left sessions and was not kept")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, show_table
 from state.errors import UsageError
 from state.sessions.page import MOST
@@ -46,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("memory", nargs="?", metavar="MEMORY", help="the id of a memory")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="of events; default %(default)s")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

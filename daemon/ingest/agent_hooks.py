@@ -73,7 +73,8 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     other = f"{transcript.stem}-{digest}{transcript.suffix}"
     vouch(workspace, transcript)
     linked = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
-    if not any(_finds(workspace.root, glob, linked) for glob in globs):
+    # An invalid glob finds nothing; the next dream reports it.
+    if not any(linked in files(workspace.root, glob) for glob in globs):
         raise UsageError(f"sources.transcripts does not find {linked}", f"add '{FOLDER}/**/*' to it")
     return linked
 
@@ -85,11 +86,6 @@ def is_trusted(workspace: Workspace, path: Path) -> bool:
     real = Path(os.path.realpath(path))
     inside = real.is_relative_to(workspace.root) and not leads_elsewhere(path, workspace.root)
     return inside or str(real) in vouched(workspace)
-
-
-def _finds(root: Path, glob: str, path: Path) -> bool:
-    """Whether the glob finds the path; an invalid glob finds nothing (the next dream reports it)."""
-    return path in files(root, glob)
 
 
 def _linked(path: Path, transcript: Path) -> Path | None:

@@ -69,7 +69,10 @@ def server(call: CallOperation, config: Config, workers: Workers, workspace: str
     tools = {tool.name: tool for toolset in toolsets for tool in TOOLSETS[toolset]}
     pages = {page.uri: page for page in PAGES}
     listed = [_listed(tool) for tool in tools.values()]
-    resources = [_resource(page) for page in PAGES]
+    resources = [
+        types.Resource(uri=one.uri, name=one.name, description=one.description, mime_type="text/markdown")
+        for one in PAGES
+    ]
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=listed)
@@ -120,10 +123,6 @@ def _listed(tool: Tool) -> types.Tool:
             open_world_hint=False,
         ),
     )
-
-
-def _resource(page: Page) -> types.Resource:
-    return types.Resource(uri=page.uri, name=page.name, description=page.description, mime_type="text/markdown")
 
 
 def _tool_named(tools: Mapping[str, Tool], name: str) -> Tool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from daemon.sessions.answers import Added, Departure, Memorized, added, departure, memory_of
+from daemon.sessions.answers import Added, Departure, Memorized, departure, fields_of, memory_of
 from daemon.sessions.call import (
     apply_logged,
     call,
@@ -65,7 +65,7 @@ class Admission:
 def add(store: Store, session_id: str, draft: Draft, now: datetime) -> Added:
     """Store a new item, durable when this returns, and say what left to make room for it. Raises UsageError."""
     done = _take_in(store, session_id, draft, now)
-    return added(done.item, stored=done.kept, evicted=done.evicted)
+    return Added(**fields_of(done.item), stored=done.kept, evicted=done.evicted)
 
 
 @call

@@ -288,22 +288,7 @@ class Recalled:
 
 def memory_of(item: Item, relations: Sequence[Relation] = ()) -> Memory:
     """An item as a caller sees it."""
-    return Memory(**_fields(item), relations=related(relations))
-
-
-def relevant(item: Item, relevance: float) -> Relevant:
-    """An item that a search found."""
-    return Relevant(**_fields(item), relevance_score=relevance)
-
-
-def eligible(item: Item, relations: Sequence[Relation] = ()) -> Eligible:
-    """An item that has earned promotion."""
-    return Eligible(**_fields(item), relations=related(relations))
-
-
-def added(item: Item, *, stored: bool, evicted: tuple[Departure, ...]) -> Added:
-    """A new item."""
-    return Added(**_fields(item), stored=stored, evicted=evicted)
+    return Memory(**fields_of(item), relations=related(relations))
 
 
 def related(relations: Sequence[Relation]) -> tuple[Related, ...]:
@@ -340,7 +325,8 @@ _ATTRIBUTES = {one.name: one.name for one in fields(Memory) if one.name != "rela
 }
 
 
-def _fields(item: Item) -> dict[str, Any]:
+def fields_of(item: Item) -> dict[str, Any]:
+    """The fields of a memory that are the item's own."""
     return {
         **{name: getattr(item, attribute) for name, attribute in _ATTRIBUTES.items()},
         "priority": item.priority.value,

@@ -90,8 +90,7 @@ def policy_and_items(sessions: Sessions, session_id: str) -> tuple[Policy, ItemV
 
 def find_in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that is in this session's set. Raises NotFoundError."""
-    session = find_session(sessions, session_id)
-    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
+    session, item = _find(sessions, session_id, memory_id)
     if item is not None and item.state is State.ARCHIVED:
         raise NotFoundError(
             f"memory {shown(memory_id)} left the session ({item.state_reason})",
@@ -102,8 +101,7 @@ def find_in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Se
 
 def find_kept(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that is in this session's set, or left it as a long-term record. Raises NotFoundError."""
-    session = find_session(sessions, session_id)
-    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
+    session, item = _find(sessions, session_id, memory_id)
     if session is not None and item is not None and sessions.outbox.of(session, item) is not None:
         return session, item
     return find_in_set(sessions, session_id, memory_id)
@@ -111,9 +109,12 @@ def find_kept(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Sess
 
 def find_anywhere(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that this session has or had, wherever it is now. Raises NotFoundError, also for a purged one."""
+    return _require_item(*_find(sessions, session_id, memory_id), session_id, memory_id)
+
+
+def _find(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session | None, Item | None]:
     session = find_session(sessions, session_id)
-    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
-    return _require_item(session, item, session_id, memory_id)
+    return session, sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
 
 
 def _require_item(

@@ -6,17 +6,19 @@ from datetime import datetime
 
 from daemon.sessions.add import priority_of
 from daemon.sessions.answers import (
+    Eligible,
     Memories,
     Memory,
     Pending,
     Preview,
+    Relevant,
     SearchResult,
     departure,
-    eligible,
+    fields_of,
     memories_of,
     memory_of,
     page_of,
-    relevant,
+    related,
 )
 from daemon.sessions.call import (
     apply_logged,
@@ -119,7 +121,9 @@ def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = 
         return any(step.action is Action.PROMOTE for step in decides.on_access(item, now).steps)
 
     part, relations = _sorted(store, session_id, pending, wanted)
-    memories = tuple(eligible(item, relations.get(item.seq, ())) for item in part.items)
+    memories = tuple(
+        Eligible(**fields_of(item), relations=related(relations.get(item.seq, ()))) for item in part.items
+    )
     return Pending(memories, len(memories), session_id, part.next_cursor)
 
 
@@ -144,7 +148,7 @@ def search(
         items = sessions.items.holding(session, checked_text("query", query), any_of, priority) if session else []
     seen = [item for item in items if _is_included(item, now, include_expired, include_promoted)]
     part = page(matching(seen, query, filters), wanted, lambda one: one.item.id, lambda one: len(one.item.content))
-    memories = tuple(relevant(one.item, one.relevance) for one in part.items)
+    memories = tuple(Relevant(**fields_of(one.item), relevance_score=one.relevance) for one in part.items)
     return SearchResult(memories, len(memories), query, part.next_cursor)
 
 

@@ -13,7 +13,7 @@ from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
-from state.bootstrap import Bootstrap, bootstrap
+from state.bootstrap import bootstrap
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, ForeignError
 from state.search.ranking import Filters, Findings, Hit
@@ -179,10 +179,7 @@ def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> Boot
     window = request.context_window or access.config.dream.context_window
     notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
     unforgotten = tombstones_in(access.workspace.database).without
-    return _bootstrap_reply(bootstrap(_document(access), notes, window, redaction=redaction, shown_of=unforgotten))
-
-
-def _bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
+    ready = bootstrap(_document(access), notes, window, redaction=redaction, shown_of=unforgotten)
     return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
 
 
