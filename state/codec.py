@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-_MOST_PROBLEMS = 20
-_LONGEST_NAME = 100
+# Of invalid fields, and of the characters of a field's name, at most so many are told.
+MOST_PROBLEMS = 20
+LONGEST_NAME = 100
 
 
 def encode(value: object) -> str:
@@ -42,9 +43,9 @@ def decode(kind: type[Value], text: str | bytes, name: str = "record") -> Value:
 
 def problems_of(error: "ValidationError") -> list[tuple[str, str]]:
     """The path of each invalid field and what is wrong with it; values are left out, since they may be private."""
-    errors = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
+    errors = error.errors(include_url=False, include_context=False, include_input=False)[:MOST_PROBLEMS]
     return [
-        (".".join(map(str, one["loc"]))[:_LONGEST_NAME], one["msg"][:1].lower() + one["msg"][1:]) for one in errors
+        (".".join(map(str, one["loc"]))[:LONGEST_NAME], one["msg"][:1].lower() + one["msg"][1:]) for one in errors
     ]
 
 

@@ -75,10 +75,8 @@ def _show(outcome: "Outcome", config: "Config") -> None:
     if outcome.mode == "propose":
         out(f"proposal {dream.id} waits; 'dreamd review {dream.id} --approve' commits it", "bold")
     else:
-        out(
-            f"version {dream.number}, {len(dream.after if dream.merged is None else dream.merged):,} characters",
-            "bold",
-        )
+        text = dream.after if dream.merged is None else dream.merged
+        out(f"version {dream.number}, {len(text):,} characters", "bold")
     if dream.merged is not None:
         out("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     for row, style in changes(dream):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, get_origin
 from urllib.parse import parse_qsl
 
 from daemon.api.operations.operation import FieldsError
-from state.codec import problems_of
+from state.codec import LONGEST_NAME, problems_of
 from state.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 RequestT = TypeVar("RequestT", bound="Request")
 
 _MOST_FIELDS = 100
-_LONGEST_NAME = 100
 
 
 def from_query(model: type[RequestT], query: bytes) -> RequestT:
@@ -35,7 +34,7 @@ def from_query(model: type[RequestT], query: bytes) -> RequestT:
         texts.setdefault(name, []).append(text)
     several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
     if repeated := [name for name, values in texts.items() if len(values) > 1 and name not in several]:
-        raise FieldsError({name[:_LONGEST_NAME]: "give it once" for name in repeated})
+        raise FieldsError({name[:LONGEST_NAME]: "give it once" for name in repeated})
     try:
         return model.model_validate(
             {name: values if name in several else values[0] for name, values in texts.items()}

@@ -31,7 +31,7 @@ from daemon.mcp.tool import Tool, input_schema, output_schema
 from daemon.mcp.tools import PAGES, TOOLSETS, Page, instructions
 from daemon.observability import logs
 from daemon.observability.failures import debugging, failure
-from state.codec import problems_of
+from state.codec import LONGEST_NAME, MOST_PROBLEMS, problems_of
 from state.errors import DreamdError, NotFoundError
 
 # Runs an operation: its request, what to do at each step, and with each notice for a person. Called in a thread; it
@@ -41,8 +41,6 @@ CallOperation = Callable[[AnyOperation, Request, Callable[[Step], None], Callabl
 Context = ServerRequestContext[Any, Any]
 Made = TypeVar("Made")
 
-_LONGEST_NAME = 100
-_MOST_PROBLEMS = 20
 _log = logs.get()
 
 
@@ -190,9 +188,9 @@ async def _read(page: Page, runner: _Runner) -> str:
 def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
     """The request, as strict as its schema. Raises FieldsError that names the invalid arguments."""
     known = [name for name in tool.operation.request.model_fields if name not in tool.hidden]
-    if unknown := [name[:_LONGEST_NAME] for name in arguments if name not in known]:
+    if unknown := [name[:LONGEST_NAME] for name in arguments if name not in known]:
         names = f"there are {', '.join(known)}" if known else "there are none"
-        raise FieldsError(dict.fromkeys(unknown[:_MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
+        raise FieldsError(dict.fromkeys(unknown[:MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
     try:
         request: Request = tool.operation.request.model_validate_json(json.dumps(arguments), strict=True)
     except ValidationError as error:
