@@ -75,7 +75,7 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
     """What may be shown of a note: not what was forgotten for good. Without notes nothing is loaded."""
 
     @cache
-    def buried() -> Callable[[str], str]:
+    def unforgotten() -> Callable[[str], str]:
         if not workspace.database.exists():
             return str
         from state.stores.database.tombstones import tombstones_in
@@ -83,7 +83,7 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
         return tombstones_in(workspace.database).without
 
     def shown_of(text: str) -> str:
-        return buried()(text)
+        return unforgotten()(text)
 
     return shown_of
 

@@ -82,8 +82,8 @@ def _tick(store: Store, sessions: Sessions, session: Session, now: datetime) -> 
 
 def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -> Applied:
     decides = policy(session)
-    shelf = sessions.view(session)
-    done = apply_logged(store, sessions, session, decides.tick(shelf, now), now)
+    view = sessions.view(session)
+    done = apply_logged(store, sessions, session, decides.tick(view, now), now)
     every = decides.tick_seconds
     goes_on = every is not None and sessions.view(session).count > 0
     sessions.set_due(session, after(now, every) if goes_on and every is not None else None)

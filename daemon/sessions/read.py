@@ -157,8 +157,8 @@ def stats(store: Store, session_id: str, now: datetime) -> SessionStats:
     """How a session stands."""
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = policy_and_items(sessions, session_id)
-        return session_stats(session_id, decides, shelf, now)
+        decides, view = policy_and_items(sessions, session_id)
+        return session_stats(session_id, decides, view, now)
 
 
 @call
@@ -166,8 +166,8 @@ def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT
     """Who would leave next, in order, with why; nothing leaves."""
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = policy_and_items(sessions, session_id)
-        steps = decides.order(shelf, now)
+        decides, view = policy_and_items(sessions, session_id)
+        steps = decides.order(view, now)
         part = page(steps, wanted, lambda step: step.item.id, lambda step: len(step.item.content))
     return Preview(session_id, tuple(map(departure, part.items)), part.next_cursor)
 

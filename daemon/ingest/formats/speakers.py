@@ -46,11 +46,11 @@ def _is_tool(speaker: str, names: set[str]) -> bool:
 class Floor:
     """Who has the floor in a file that is read line by line: what its labels say, as far as they can be believed.
 
-    `told`: a tool or a page has spoken.
+    `tool_spoke`: a tool or a page has spoken.
     """
 
     speaker: Trust = Trust.OWNER
-    told: bool = False
+    tool_spoke: bool = False
     chat: bool = False
     fence: str = ""
 
@@ -59,22 +59,22 @@ class Floor:
         """As it was at the place where reading goes on."""
         known = str(memory.get("floor") or Trust.OWNER)
         speaker = Trust(known) if known in set(Trust) else Trust.OWNER
-        chat, told = memory.get("chat") is True, memory.get("told") is True
-        return cls(speaker, told, chat, str(memory.get("fenced") or ""))
+        chat, tool_spoke = memory.get("chat") is True, memory.get("told") is True
+        return cls(speaker, tool_spoke, chat, str(memory.get("fenced") or ""))
 
     def memory(self) -> Record:
         """What to remember of it."""
-        return {"floor": self.speaker.value, "told": self.told, "chat": self.chat, "fenced": self.fence}
+        return {"floor": self.speaker.value, "told": self.tool_spoke, "chat": self.chat, "fenced": self.fence}
 
     @property
     def trust(self) -> Trust:
         """Whose word the next line is."""
-        return least_trust([self.speaker, Trust.TOOL]) if self.told else self.speaker
+        return least_trust([self.speaker, Trust.TOOL]) if self.tool_spoke else self.speaker
 
     def given_to(self, speaker: str) -> None:
         """Somebody begins to speak."""
         self.speaker = trust_of(speaker)
-        self.told |= self.speaker.rank < Trust.AGENT.rank
+        self.tool_spoke |= self.speaker.rank < Trust.AGENT.rank
 
     def is_open(self, text: str) -> bool:
         """Whether a label on this line would be one; the line is read, call it once for each."""
