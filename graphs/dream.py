@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
-NODES = ("gather", "reflect", "synthesize", "guard", "evict", "commit")
-
 
 def build(
     ports: Ports, checkpointer: "BaseCheckpointSaver[Any] | None" = None

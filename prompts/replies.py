@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from state.codec import first_problem
 from state.document.document import Document, SectionName, parse
 from state.document.markdown import unfenced
 from state.document.operations import Action, Operation, Refusal
@@ -127,7 +128,7 @@ def _read_operations(said: dict[str, Any], sections: dict[str, SectionName], *, 
         try:
             operations.append(_operation(SaidOperation.model_validate(raw), sections))
         except (ValidationError, ValueError) as error:
-            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
             refused.append(Refusal("shape", "operation", f"{_shown(raw)}: {reason}"))
     if len(raw_operations) > MAX_OPERATIONS:
         figures = f"{len(raw_operations)} operations, the first {MAX_OPERATIONS} are read"

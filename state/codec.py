@@ -4,11 +4,18 @@ Reading checks everything: an unknown key, a missing one or a wrong type is a St
 """
 
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from state.errors import StorageError
 
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 Value = TypeVar("Value")
+
+# Of invalid fields, and of the characters of a field's name, at most so many are told.
+MOST_PROBLEMS = 20
+LONGEST_NAME = 100
 
 
 def encode(value: object) -> str:
@@ -29,12 +36,24 @@ def decode(kind: type[Value], text: str | bytes, name: str = "record") -> Value:
     try:
         value: Value = _adapter(cast("Any", kind)).validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(step) for step in first["loc"])
-        raise StorageError(
-            f"{name}: {place or 'it'} cannot be read ({first['msg']})", "run 'dreamd doctor'"
-        ) from error
+        place, problem = problems_of(error)[0]
+        raise StorageError(f"{name}: {place or 'it'} cannot be read ({problem})", "run 'dreamd doctor'") from error
     return value
+
+
+def problems_of(error: "ValidationError") -> list[tuple[str, str]]:
+    """The path of each invalid field and what is wrong with it; values are left out, since they may be private."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)[:MOST_PROBLEMS]
+    return [
+        (".".join(map(str, one["loc"]))[:LONGEST_NAME], one["msg"][:1].lower() + one["msg"][1:]) for one in errors
+    ]
+
+
+def first_problem(error: "ValidationError", whole: str = "") -> str:
+    """The first invalid field with what is wrong with it, in one line; `whole` names what is no field's fault."""
+    place, problem = problems_of(error)[0]
+    place = place or whole
+    return " ".join((f"{place}: {problem}" if place else problem).split())
 
 
 def _kind(value: object) -> Any:  # noqa: ANN401 - types are hashable, which mypy does not know of all

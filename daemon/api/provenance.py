@@ -178,17 +178,17 @@ def _removal(store: Store, life: LineLife) -> Removal | None:
 
 def _all_evidence(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
     """The crystals with these ids, then those that they were derived from."""
-    found: dict[str, Evidence] = {}
+    evidence: dict[str, Evidence] = {}
     wanted = list(dict.fromkeys(ids))
     for _ in range(_GENERATIONS):
         known = {crystal.id: crystal for crystal in store.crystals.get(wanted)}
         for id_ in wanted:
             crystal = known.get(id_)
-            found[id_] = _evidence(store, crystal) if crystal else Evidence(id_, "", "", "", None, (), ())
-        wanted = [parent for crystal in known.values() for parent in crystal.parents if parent not in found]
+            evidence[id_] = _evidence(store, crystal) if crystal else Evidence(id_, "", "", "", None, (), ())
+        wanted = [parent for crystal in known.values() for parent in crystal.parents if parent not in evidence]
         if not wanted:
             break
-    return tuple(found.values())
+    return tuple(evidence.values())
 
 
 def _evidence(store: Store, crystal: Crystal) -> Evidence:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 
-from daemon.cli.parsing import takes_folder, workspace_of
+from daemon.cli.parsing import names_folder, workspace_of
 from daemon.config.layers import context_window, redaction
 from daemon.observability.printable import safe
 from state.bootstrap import Bootstrap, bootstrap
@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="hook: what a session-start hook of Claude Code answers; default %(default)s",
     )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="--format json")
-    takes_folder(parser)
+    names_folder(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,7 +75,7 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
     """What may be shown of a note: not what was forgotten for good. Without notes nothing is loaded."""
 
     @cache
-    def buried() -> Callable[[str], str]:
+    def unforgotten() -> Callable[[str], str]:
         if not workspace.database.exists():
             return str
         from state.stores.database.tombstones import tombstones_in
@@ -83,7 +83,7 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
         return tombstones_in(workspace.database).without
 
     def shown_of(text: str) -> str:
-        return buried()(text)
+        return unforgotten()(text)
 
     return shown_of
 

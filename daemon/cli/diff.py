@@ -2,7 +2,7 @@
 
 import argparse
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import say, show_json, show_unified
 from state.errors import UsageError
 
@@ -14,7 +14,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--file", action="store_true", help="between the last version and the file as it is")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -25,11 +24,11 @@ def run(arguments: argparse.Namespace) -> int:
     from daemon.api.operations.versions import Compare, diff
 
     *old, new = arguments.versions or [None]
-    found = caller.ask(diff, Compare(old=old[0] if old else None, new=new, file=arguments.file))
+    difference = caller.ask(diff, Compare(old=old[0] if old else None, new=new, file=arguments.file))
     if arguments.json:
-        show_json({"from": found.old, "to": found.new, "diff": found.diff})
-    elif found.diff:
-        show_unified(found.diff)
+        show_json({"from": difference.old, "to": difference.new, "diff": difference.diff})
+    elif difference.diff:
+        show_unified(difference.diff)
     else:
-        say(f"no difference between {found.old} and {found.new}")
+        say(f"no difference between {difference.old} and {difference.new}")
     return 0

@@ -8,7 +8,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import named_folder, takes_folder, takes_json, workspace_of
+from daemon.cli.parsing import named_folder, takes_folder, workspace_of
 from daemon.cli.terminal import out, say, show_json
 from state.errors import NothingToDoError, UsageError
 
@@ -26,7 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     takes_folder(parser)
     parser.add_argument("--repair", action="store_true", help="mend what is broken; the originals are kept aside")
     parser.add_argument("--dry-run", action="store_true", help="with --repair: say what it would do, and do nothing")
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -68,13 +68,13 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
     if present_holder(workspace) is not None:
         return
     try:
-        found = survey(workspace, config, lambda: None, Embedding(download=False))
+        repair = survey(workspace, config, lambda: None, Embedding(download=False))
     except DreamdError as error:
         about = "state.db" if error.advice.endswith(SEE_DOCTOR) else "stores"
         yield Finding(about, Level.PROBLEM, error.what, advice_of(error))
         return
-    yield from [one for one in found.left if not one.what.startswith(_reported_elsewhere(workspace))]
-    for mend in found.mends:
+    yield from [one for one in repair.left if not one.what.startswith(_reported_elsewhere(workspace))]
+    for mend in repair.mends:
         if mend.about in _CHECKED_CLOSED:
             yield Finding(mend.about, Level.PROBLEM, mend.wrong, _rescue(mend))
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, config_of, takes_folder, takes_json, workspace_for_dream
+from daemon.cli.parsing import caller_of, config_of, takes_folder, workspace_for_dream
 from daemon.cli.terminal import counted, out, say, show_json, show_notices, show_unified, working
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--no-wait", action="store_true", help="leave it to the daemon and return at once (without one: dream here)"
     )
     takes_folder(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,7 +75,8 @@ def _show(outcome: "Outcome", config: "Config") -> None:
     if outcome.mode == "propose":
         out(f"proposal {dream.id} waits; 'dreamd review {dream.id} --approve' commits it", "bold")
     else:
-        out(f"version {dream.number}, {len(_text(dream)):,} characters", "bold")
+        text = dream.after if dream.merged is None else dream.merged
+        out(f"version {dream.number}, {len(text):,} characters", "bold")
     if dream.merged is not None:
         out("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     for row, style in changes(dream):
@@ -130,7 +130,3 @@ def _how(dream: "Dream", config: "Config") -> str:
     author = dream.author if dream.author == usage.model else f"{dream.author} after {usage.model}"
     paid = f"{counted(usage.calls, 'call')}, {usage.tokens:,} tokens, {price}"
     return f"{author}: {paid}, {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
-
-
-def _text(dream: "Dream") -> str:
-    return dream.after if dream.merged is None else dream.merged

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, takes_folder, takes_json
+from daemon.cli.parsing import caller_of, takes_folder
 from daemon.cli.terminal import counted, out, say, show_json, working
 from state.errors import BusyError, NotKeptError, StorageError, UsageError
 from state.stores.disk.syscalls import storage_errors
@@ -36,7 +36,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         " (else NAME-DATE-TIME.dreamd.tar.gz here)",
     )
     takes_folder(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 
 from daemon.cli.mood import show_levels
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -11,7 +11,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("event", choices=("reward", "error", "social", "achievement", "urgency"))
     parser.add_argument("--because", default="", metavar="TEXT", help="what raised it")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
-from daemon.cli.terminal import counted, out, say, show_json
+from daemon.cli.parsing import caller_of, takes_workspace
+from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json
 from state.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lift", action="store_true", help="let it be learnt again; nothing comes back")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,13 +62,13 @@ def run(arguments: argparse.Namespace) -> int:
         confirm=True,
     )
     if not (arguments.yes or arguments.dry_run or arguments.lift):
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not can_ask():
             raise UsageError(
                 "what is forgotten cannot be brought back", "say --yes, or --dry-run to see what would go"
             )
         for row, _ in _gone(caller.ask(forget_text, request.model_copy(update={"dry_run": True}))):
             say(row)  # stdout is for the result
-        if not _agreed():
+        if not agreed("Erase this? It cannot be brought back."):
             say("nothing was changed")
             return UsageError.exit_status
     receipt = caller.ask(forget_text, request)
@@ -85,12 +84,6 @@ def _text(arguments: argparse.Namespace) -> str:
     if arguments.text is not None and not arguments.text.strip():
         raise UsageError("the text is empty", "say what is to be forgotten")
     return arguments.text or ""
-
-
-def _agreed() -> bool:
-    sys.stderr.write("Erase this? It cannot be brought back. [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def _show_step(step: "Step") -> None:

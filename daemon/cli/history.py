@@ -2,7 +2,7 @@
 
 import argparse
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import say, show_json, show_table
 
 
@@ -10,7 +10,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     """How many."""
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="default %(default)s")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,8 +4,8 @@ import argparse
 import os
 from pathlib import Path
 
-from daemon.cli.init import how_to_connect, keep
-from daemon.cli.parsing import config_of, named_folder, takes_json, takes_workspace
+from daemon.cli.init import keep, show_next_steps
+from daemon.cli.parsing import config_of, named_folder, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, working
 from daemon.workspace.adoption import adopt
 from state.errors import DreamdError
@@ -26,7 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-daemon", action="store_true", help="the daemon shall not look after it")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     with working("importing…"):
         from daemon.upkeep.import_ import import_archive
 
-        here = _same(folder, Path.cwd())
+        here = os.path.realpath(folder) == os.path.realpath(Path.cwd())
         done = import_archive(arguments.file, folder)
     workspace = _adopted(Workspace(Path(done.workspace)))
     if done.missing:
@@ -54,12 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     what = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}"
     out(f"{workspace.root} is a workspace now: {what}, as of {done.at:%Y-%m-%d %H:%M:%S} UTC")
-    if kept:
-        out("the daemon dreams in it from now on")
-    elif not arguments.no_daemon:
-        out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
-    out("")
-    out(how_to_connect(workspace))
+    show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
     return 0
 
 
@@ -91,7 +85,3 @@ def _kept(workspace: Workspace, *, wanted: bool) -> bool:
     except DreamdError as error:
         say(f"notice: the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
         return False
-
-
-def _same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)

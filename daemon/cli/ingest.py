@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, config_of, takes_json, takes_workspace, workspace_of
+from daemon.cli.parsing import caller_of, config_of, takes_workspace, workspace_of
 from daemon.cli.terminal import counted, out, say, show_json, working
 from state.errors import BusyError, DreamdError, NothingToDoError, UsageError
 
@@ -30,7 +30,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         " workspace, where dreams and the daemon read it; at the end of a session ask for a dream",
     )
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

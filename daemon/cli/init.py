@@ -4,13 +4,12 @@ import argparse
 import json
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json
-from daemon.cli.terminal import counted, out, say, show_json, show_notices
+from daemon.cli.parsing import config_of, named_folder, takes_folder
+from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json, show_notices
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.errors import UnknownWorkspaceError
 from state.stores.disk.lock import present_holder
@@ -28,7 +27,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--no-daemon", action="store_true", help="no daemon shall look after it; one that does lets it go"
     )
     takes_folder(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,13 +62,18 @@ def run(arguments: argparse.Namespace) -> int:
     if seeded is not None:
         made, backup = counted(seeded, "crystal"), workspace.backup.name
         out(f"MEMORY.md: {made} made of it; the file is as it was, and {backup} is a copy of it")
+    show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
+    return 0
+
+
+def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
+    """Print who dreams in the workspace, and how to connect an agent."""
     if kept:
         out("the daemon dreams in it from now on")
-    elif not arguments.no_daemon:
+    elif wanted:
         out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
     out("")
-    out(how_to_connect(workspace))
-    return 0
+    out(_how_to_connect(workspace))
 
 
 def _adopt(foreign: Workspace, arguments: argparse.Namespace) -> None:
@@ -90,18 +93,10 @@ def _adopt(foreign: Workspace, arguments: argparse.Namespace) -> None:
             say(f"  {name}: {what}")
     for problem in found.problems:
         say(f"  problem: {problem}")
-    if not arguments.trust or not _confirmed(arguments):
+    # A person at a terminal is asked; a script has said so by `--trust`.
+    if not arguments.trust or not (arguments.json or not can_ask() or agreed("Is this memory yours?")):
         foreign.require_own()
     take_over_workspace(foreign)
-
-
-def _confirmed(arguments: argparse.Namespace) -> bool:
-    """Whether it shall be adopted: a person at a terminal is asked, a script has said so by `--trust`."""
-    if arguments.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return True
-    sys.stderr.write("Is this memory yours? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def keep(workspace: Workspace, *, wanted: bool) -> bool:
@@ -128,7 +123,7 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
     return False
 
 
-def how_to_connect(workspace: Workspace) -> str:
+def _how_to_connect(workspace: Workspace) -> str:
     """What to put where, so that an agent uses the workspace."""
     from daemon.process.systemd_unit import installation
 

@@ -62,7 +62,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="reduced: without what needs user namespaces; auto: as this machine allows",
     )
     parser.add_argument("--now", action="store_true", help="enable and start it as well")
-    parser.add_argument("--force", action="store_true", help="replace a unit that was changed by hand; it is kept")
     parser.add_argument("--print", dest="only_print", action="store_true", help="print the unit and write nothing")
     takes_json(parser)
 
@@ -79,12 +78,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.system:
         _may_install_for_the_system(arguments.account)
     systemctl = _systemctl() if arguments.now else ""
-    put = unit.replace_by_force if arguments.force else unit.place
-    outcome = put(plan.path, plan.text)
+    outcome = unit.place(plan.path, plan.text)
     if systemctl:
         _start([systemctl, *plan.scope], outcome)
     installed = Installed(
-        plan.path, outcome, plan.sandbox, bool(systemctl), _next(arguments, plan, outcome), _notices(arguments, plan)
+        plan.path,
+        outcome,
+        plan.sandbox,
+        bool(systemctl),
+        _next(arguments, plan, outcome),
+        _notices(arguments, plan, outcome),
     )
     if arguments.json:
         show_json(installed)
@@ -126,12 +129,12 @@ def _may_install_for_the_system(account: str) -> None:
 
 
 def _systemctl() -> str:
-    found = shutil.which("systemctl")
-    if found is None:
+    path = shutil.which("systemctl")
+    if path is None:
         raise UsageError(
             "there is no systemctl on this machine", "leave out --now, or run 'dreamd serve' another way"
         )
-    return found
+    return path
 
 
 def _start(systemctl: list[str], outcome: Placed) -> None:
@@ -180,8 +183,13 @@ def _lingers() -> bool:
         return False
 
 
-def _notices(arguments: argparse.Namespace, plan: _Plan) -> tuple[str, ...]:
+def _notices(arguments: argparse.Namespace, plan: _Plan, outcome: Placed) -> tuple[str, ...]:
     notices = []
+    if outcome is Placed.REPLACED:
+        edit = "systemctl edit dreamd" if arguments.system else "systemctl --user edit dreamd"
+        notices.append(
+            f"the unit before is {unit.previous(plan.path)}; changes of yours belong in a drop-in: '{edit}'"
+        )
     config = Path("/etc") if arguments.system else plan.path.parents[2]
     if not (config / "dreamd" / "environment").exists():
         notices.append(

@@ -4,12 +4,12 @@ import argparse
 import os
 from io import BufferedWriter
 
-from daemon.cli.parsing import config_of, takes_workspace, workspace_of
+from daemon.cli.parsing import config_of, names_workspace, workspace_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Which workspace."""
-    takes_workspace(parser)
+    names_workspace(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

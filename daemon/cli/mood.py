@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ _BAR = 20
 def add(parser: argparse.ArgumentParser) -> None:
     """Of which workspace."""
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import os
 import sys
 from datetime import UTC, datetime
 
-from daemon.cli.parsing import takes_json, takes_workspace, workspace_of
+from daemon.cli.parsing import takes_workspace, workspace_of
 from daemon.config.layers import redaction
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.stores.history.segments import Segments
@@ -19,7 +19,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--importance", type=float, default=DEFAULT_IMPORTANCE, metavar="0–1", help="default %(default)s"
     )
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

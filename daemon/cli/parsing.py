@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}", f"see '{self.prog} --help'")
 
 
-def takes_workspace(parser: argparse.ArgumentParser) -> None:
+def names_workspace(parser: argparse.ArgumentParser) -> None:
     """`--workspace` and `--config`."""
     parser.add_argument(
         "-w",
@@ -40,15 +40,27 @@ def takes_workspace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
 
 
-def takes_folder(parser: argparse.ArgumentParser) -> None:
+def names_folder(parser: argparse.ArgumentParser) -> None:
     """The workspace as the first argument, or as an option."""
     parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the workspace")
-    takes_workspace(parser)
+    names_workspace(parser)
 
 
 def takes_json(parser: argparse.ArgumentParser) -> None:
     """`--json`."""
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def takes_workspace(parser: argparse.ArgumentParser) -> None:
+    """`--workspace`, `--config` and `--json`."""
+    names_workspace(parser)
+    takes_json(parser)
+
+
+def takes_folder(parser: argparse.ArgumentParser) -> None:
+    """Like `takes_workspace`, and the workspace may be the first argument."""
+    names_folder(parser)
+    takes_json(parser)
 
 
 def named_folder(arguments: argparse.Namespace) -> Path | None:
@@ -70,7 +82,8 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
 def workspace_for_dream(arguments: argparse.Namespace) -> Workspace:
     """The workspace that is meant; a folder that has a memory and is no workspace yet becomes one."""
     folder = named_folder(arguments) or Path.cwd()
-    if folder.is_dir() and not Workspace(folder).state.exists() and _has_memory(Workspace(folder)):
+    new = Workspace(folder)
+    if folder.is_dir() and not new.state.exists() and (new.document.is_file() or new.scratch.is_file()):
         return init_workspace(folder)
     return workspace_of(arguments)
 
@@ -103,7 +116,3 @@ def caller_of(
 
 def _ignore(_: "Step") -> None:
     """For commands that show no progress."""
-
-
-def _has_memory(folder: Workspace) -> bool:
-    return folder.document.is_file() or folder.scratch.is_file()

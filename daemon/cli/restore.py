@@ -2,7 +2,7 @@
 
 import argparse
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, show_unified
 
 
@@ -10,7 +10,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Which version."""
     parser.add_argument("version", type=int, metavar="N", help="the version; 'dreamd history' lists them")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Literal
 
 from daemon.cli.dream import changes
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import out, show_json, show_unified
 from state.errors import NothingToDoError
 
@@ -19,7 +19,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     decision.add_argument("--approve", action="store_true", help="commit it")
     decision.add_argument("--reject", action="store_true", help="discard it; its notes stay pending")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import duration, out, say, show_json
 from state.errors import UsageError
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from daemon.api.operations.search import SearchHit, SearchReply
 
 Name = TypeVar("Name", bound=StrEnum)
-
-MAX_LIMIT = 1_000
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +28,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trust", metavar="NAME", help="at least: owner, agent, tool or web")
     parser.add_argument("--archived", action="store_true", help="also what left sessions and was not kept")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,13 +36,13 @@ def run(arguments: argparse.Namespace) -> int:
     Pending notes are searched as well. While another process holds the workspace it is only read: a note of this
     minute may then be missed, and the search leaves no trace.
     """
-    if not 1 <= arguments.limit <= MAX_LIMIT:
-        raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     caller = caller_of(arguments, "search")
-    from daemon.api.operations.search import Search, memory_search
+    from daemon.api.operations.search import MAX_LIMIT, Search, memory_search
     from state.crystals.crystal import Kind, Origin
     from state.trust import Trust
 
+    if not 1 <= arguments.limit <= MAX_LIMIT:
+        raise UsageError(f"a limit of {arguments.limit} is impossible", f"give a number from 1 to {MAX_LIMIT}")
     request = Search(
         query=" ".join(arguments.query),
         limit=arguments.limit,
@@ -62,21 +59,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(found: "SearchReply", *, as_json: bool) -> None:
+def _show(reply: "SearchReply", *, as_json: bool) -> None:
     if as_json:
-        show_json(found)
+        show_json(reply)
         return
-    if "dense" not in found.arms:
+    if "dense" not in reply.arms:
         say("notice: searched by words only")
-    if not found.good:
-        say("nothing answers this well; what follows is the nearest" if found.hits else "nothing was found")
-    for number, hit in enumerate(found.hits, 1):
+    if not reply.good:
+        say("nothing answers this well; what follows is the nearest" if reply.hits else "nothing was found")
+    for number, hit in enumerate(reply.hits, 1):
         first, *more = hit.text.split("\n")
         out(f"{number}. {first}")
         for row in more:  # a text that goes on cannot be taken for the next hit
             out(f"   | {row}")
         out(f"   {_about(hit)}", "dim")
-    for left in found.archived:
+    for left in reply.archived:
         first, *more = left.text.split("\n")
         out("\n".join([f"-  {first}", *(f"   | {row}" for row in more)]))
         about = f"left session {left.session}, trust {left.trust}, {duration(left.age_days * 86_400)} old"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from daemon.api.client import daemon
-from daemon.cli.parsing import takes_json, takes_workspace, workspace_of
+from daemon.cli.parsing import takes_workspace, workspace_of
 from daemon.cli.terminal import out, say, show_json
 from daemon.config.layers import redaction
 from daemon.config.paths import allow_path, allowed, make_private_folder
@@ -38,7 +38,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="?", metavar="ID|TEXT", help="of the list, or any text that is no secret")
     parser.add_argument("--show", action="store_true", help="the whole texts, on a terminal alone")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import counted, out, say, show_json, show_table
 from state.errors import UsageError
 from state.sessions.page import MOST
@@ -46,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("memory", nargs="?", metavar="MEMORY", help="the id of a memory")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="of events; default %(default)s")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,7 +66,7 @@ def _request(kind: "type[RequestT]", **fields: object) -> "RequestT":
     """The request. Raises UsageError that names the invalid argument."""
     from pydantic import ValidationError
 
-    from daemon.api.operations.operation import problems_of
+    from state.codec import problems_of
 
     try:
         return kind(**fields)
@@ -80,23 +79,23 @@ def _list(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import Part
     from daemon.api.operations.session_memory import list_
 
-    found = _all(lambda cursor: caller.ask(list_, Part(limit=MOST, cursor=cursor)), lambda part: part.sessions)
-    show_json(found) if arguments.json else _show_list(found)
+    sessions = _all(lambda cursor: caller.ask(list_, Part(limit=MOST, cursor=cursor)), lambda part: part.sessions)
+    show_json(sessions) if arguments.json else _show_list(sessions)
     return 0
 
 
 def _all(ask: "Callable[[str], PageT]", of: "Callable[[PageT], tuple[One, ...]]") -> "tuple[One, ...]":
     """A whole list, page by page."""
     part = ask("")
-    found = [*of(part)]
+    items = [*of(part)]
     while part.next_cursor is not None:
         part = ask(part.next_cursor)
-        found += of(part)
-    return tuple(found)
+        items += of(part)
+    return tuple(items)
 
 
-def _show_list(found: "tuple[SessionSummary, ...]") -> None:
-    if not found:
+def _show_list(sessions: "tuple[SessionSummary, ...]") -> None:
+    if not sessions:
         say("no session yet; an agent makes one with working_memory_add or session_open")
         return
     rows = [
@@ -109,7 +108,7 @@ def _show_list(found: "tuple[SessionSummary, ...]") -> None:
             one.opened_at.strftime("%Y-%m-%d %H:%M"),
             _line(one.session_id),
         )
-        for one in found
+        for one in sessions
     ]
     show_table(("policy", "status", "items", "tokens", "full", "opened", "session"), rows)
 
@@ -119,17 +118,17 @@ def _show(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.sessions.answers import Memories
 
     request = _request(Listed, session_id=arguments.session, limit=MOST)
-    found = _all(
+    memories = _all(
         lambda cursor: caller.ask(export, request.model_copy(update={"cursor": cursor})), lambda part: part.memories
     )
-    if not found:
+    if not memories:
         _require(caller, arguments.session)
-    show_json(Memories(found, len(found), arguments.session)) if arguments.json else _show_items(found)
+    show_json(Memories(memories, len(memories), arguments.session)) if arguments.json else _show_items(memories)
     return 0
 
 
-def _show_items(found: "tuple[Memory, ...]") -> None:
-    for one in found:
+def _show_items(memories: "tuple[Memory, ...]") -> None:
+    for one in memories:
         out(_line(one.id), "bold")
         out("\n".join(f"  {row}" for row in one.content.split("\n")))
         accesses = "1 access" if one.access_count == 1 else f"{one.access_count:,} accesses"
@@ -139,30 +138,30 @@ def _show_items(found: "tuple[Memory, ...]") -> None:
         parts += [f"long-term: {_line(one.promoted_to_id)}"] if one.promoted_to_id else []
         parts += [one.state] if one.state != "live" else []
         out(f"  {', '.join(parts)}", "dim")
-    say(counted(len(found), "item"))
+    say(counted(len(memories), "item"))
 
 
 def _stats(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_items import InSession, stats
 
-    found = caller.ask(stats, _request(InSession, session_id=arguments.session))
-    if not found.total_count:
+    reply = caller.ask(stats, _request(InSession, session_id=arguments.session))
+    if not reply.total_count:
         _require(caller, arguments.session)
-    show_json(found) if arguments.json else _show_stats(found)
+    show_json(reply) if arguments.json else _show_stats(reply)
     return 0
 
 
-def _show_stats(found: "SessionStats") -> None:
-    fill = found.capacity
-    counts = [f"{found.active_count} active", f"{found.expired_count} expired"]
-    counts += [f"{found.hidden_count} hidden"] if found.hidden_count else []
+def _show_stats(reply: "SessionStats") -> None:
+    fill = reply.capacity
+    counts = [f"{reply.active_count} active", f"{reply.expired_count} expired"]
+    counts += [f"{reply.hidden_count} hidden"] if reply.hidden_count else []
     rows = [
         ("policy", f"{fill.policy}, {fill.status}, {fill.utilisation:.0f} % full"),
-        ("items", f"{_of(found.total_count, fill.max_items)} ({', '.join(counts)})"),
+        ("items", f"{_of(reply.total_count, fill.max_items)} ({', '.join(counts)})"),
         ("tokens", _of(fill.tokens, fill.max_tokens)),
-        ("promoted", f"{found.promoted_count}, {found.pending_promotion} pending"),
-        ("priorities", ", ".join(f"{number} {name}" for name, number in found.by_priority.items())),
-        *(("next", f"{_line(one.id)}: {one.action}, {one.reason}") for one in found.next_to_leave),
+        ("promoted", f"{reply.promoted_count}, {reply.pending_promotion} pending"),
+        ("priorities", ", ".join(f"{number} {name}" for name, number in reply.by_priority.items())),
+        *(("next", f"{_line(one.id)}: {one.action}, {one.reason}") for one in reply.next_to_leave),
     ]
     for name, text in rows:
         out(f"{name:<12}{text}")
@@ -176,13 +175,13 @@ def _events(caller: "Caller", arguments: argparse.Namespace) -> int:
     from daemon.api.operations.session_memory import EventsRequest, events
 
     request = _request(EventsRequest, session_id=arguments.session, memory_id=arguments.memory, limit=arguments.limit)
-    found = caller.ask(events, request)
-    show_json(found.events) if arguments.json else _show_events(found)
+    reply = caller.ask(events, request)
+    show_json(reply.events) if arguments.json else _show_events(reply)
     return 0
 
 
-def _show_events(found: "Events") -> None:
-    for one in found.events:
+def _show_events(reply: "Events") -> None:
+    for one in reply.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
         parts = (one.item, one.reason and f"({one.reason})", figures)
         text = "  ".join(_line(part) for part in parts if part)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import config_of, named_folder, takes_folder, takes_json, workspace_of
+from daemon.cli.parsing import config_of, named_folder, takes_folder, workspace_of
 from daemon.cli.terminal import ago, counted, duration, out, show_json
 from state.errors import NotKeptError, UnknownWorkspaceError, UsageError
 from state.stores.disk.lock import is_stopped, present_holder
@@ -25,7 +25,6 @@ _STATUS_SECONDS = 2.0
 def add(parser: argparse.ArgumentParser) -> None:
     """Which workspace."""
     takes_folder(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

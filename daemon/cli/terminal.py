@@ -81,6 +81,18 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda line: console.print(Text(safe(line)), soft_wrap=True)
 
 
+def can_ask() -> bool:
+    """Whether a person is at the terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agreed(question: str) -> bool:
+    """Ask the person at the terminal; whether they said yes."""
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things: no notes, 1 note, 2 notes."""
     return f"1 {noun}" if number == 1 else f"{number:,} {noun}s" if number else f"no {noun}s"

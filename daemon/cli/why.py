@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, takes_json, takes_workspace
+from daemon.cli.parsing import caller_of, takes_workspace
 from daemon.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Which line."""
     parser.add_argument("text", nargs="+", metavar="TEXT", help="words of the line, or its id (L12)")
     takes_workspace(parser)
-    takes_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

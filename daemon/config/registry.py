@@ -224,7 +224,8 @@ def _configured(text: str, home: Path) -> EntryTarget:
     from glob import glob
 
     path = str(home) + text[1:] if text == "~" or text.startswith("~/") else text
-    wrong = UsageError(f"{_CONFIGURED}: {text!r} names no {_wanted(text)}", "mend or remove it")
+    wanted = "workspace" if _is_glob(text) else "folder by an absolute path"
+    wrong = UsageError(f"{_CONFIGURED}: {text!r} names no {wanted}", "mend or remove it")
     if not path.startswith("/") or "\0" in path:
         return EntryTarget(problem=wrong)
     if _is_glob(path):
@@ -236,7 +237,3 @@ def _configured(text: str, home: Path) -> EntryTarget:
 
 def _is_glob(text: str) -> bool:
     return any(sign in text for sign in "*?[")
-
-
-def _wanted(text: str) -> str:
-    return "workspace" if _is_glob(text) else "folder by an absolute path"

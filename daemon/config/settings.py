@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from daemon.config.layers import layers
 from daemon.config.paths import allowed
 from state.budget import DayLimits
+from state.codec import problems_of
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
 
@@ -174,12 +175,12 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
 
 def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
     first = error.errors()[0]
-    key = ".".join(str(step) for step in first["loc"])
+    key, problem = problems_of(error)[0]
     origin = origins.get(key) or origins.get(key.partition(".")[0]) or "the configuration"
     if first["type"] == "extra_forbidden":
         allowed = sorted(_fields(first["loc"][:-1]))
         return f"{origin}: there is no key '{key}'; here these are known: {', '.join(allowed)}"
-    return f"{origin}: {key} is {reprlib.repr(first['input'])}, but {_lowered(first['msg'])}"
+    return f"{origin}: {key} is {reprlib.repr(first['input'])}, but {problem}"
 
 
 def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:
@@ -187,10 +188,6 @@ def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:
     for step in path:
         section = section.model_fields[str(step)].annotation
     return tuple(section.model_fields)
-
-
-def _lowered(message: str) -> str:
-    return message[:1].lower() + message[1:]
 
 
 def day_start(now: datetime) -> datetime:

@@ -18,15 +18,15 @@ def without_secrets(answer: str, redaction: Redaction) -> str:
 
 def forget_answers(store: Store, dream: str) -> None:
     """Take what is forgotten out of the answers kept of this dream, which is over."""
-    buried = store.crystals.forgotten.tombstones()
-    if not buried:
+    tombstones = store.crystals.forgotten.tombstones()
+    if not tombstones:
         return
     connection = store.crystals.connection
     rows = connection.execute("SELECT key, reply FROM calls WHERE dream = ?", (dream,)).fetchall()
     with transaction(connection):
         for row in rows:
             answer = decode(Answer, row["reply"])
-            text = _each_text(answer.text, buried.masked)
+            text = _each_text(answer.text, tombstones.masked)
             if text != answer.text:
                 kept = encode(replace(answer, text=text))
                 connection.execute("UPDATE calls SET reply = ? WHERE key = ?", (kept, row["key"]))

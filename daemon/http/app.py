@@ -175,7 +175,7 @@ def _local_routes(handlers: _Handlers) -> "list[Route]":
 
 
 def _remote_routes(handlers: _Handlers) -> "list[Route]":
-    """The same addresses at the port, where the refusal says where they are answered."""
+    """The routes of the Unix socket at the port: listing is answered, the others are refused with where to ask."""
     from starlette.routing import Route
 
     refused = ErrorResponse(403, "FORBIDDEN", LOCAL_ONLY).response()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from daemon.observability import logs
-from state.errors import DreamdError, StorageError, UsageError
+from state.errors import DreamdError, StorageError
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -29,17 +29,6 @@ OF_HTTP: Mapping[int, str] = {
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _log = logs.get()
-
-
-class FieldsError(UsageError):
-    """Fields of a request are invalid: details.fields names each, and what is wrong with it."""
-
-    http_status = 422
-
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        first, *others = (f"{name}: {problem}" if name else problem for name, problem in fields.items())
-        super().__init__(first + (f" (and {len(others)} more)" if others else ""))
-        self.details = {"fields": dict(fields)}
 
 
 _INVALID_REQUEST = -32600  # JSON-RPC's

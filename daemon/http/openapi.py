@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.api.daemon import DaemonInfo, DaemonStatus
 from daemon.api.operations import OPERATIONS, AnyOperation
+from daemon.api.operations.operation import FieldsError
 from daemon.http.calls import NOTICE_HEADER
-from daemon.http.errors import DISK_FULL, OF_HTTP, RETRY_SECONDS, FieldsError
+from daemon.http.errors import DISK_FULL, OF_HTTP, RETRY_SECONDS
 from state.errors import KINDS, CeilingError, DreamdError, ModelError
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def _schemas(operations: Iterable[AnyOperation]) -> tuple[Mapping[tuple[str, str
         yield "workspaces", "serialization", TypeAdapter(DaemonInfo)
         yield "daemon_status", "serialization", TypeAdapter(DaemonStatus)
 
-    schemas, found = TypeAdapter.json_schemas(list(every()), ref_template=_SCHEMAS + "{model}")
-    components: dict[str, Json] = {**found["$defs"], "Error": _ERROR}
+    schemas, shared = TypeAdapter.json_schemas(list(every()), ref_template=_SCHEMAS + "{model}")
+    components: dict[str, Json] = {**shared["$defs"], "Error": _ERROR}
     return {(name, mode): schema for (name, mode), schema in schemas.items()}, components
 
 
@@ -167,75 +168,46 @@ def _query(operation: AnyOperation, components: dict[str, Json]) -> "Iterator[Js
 
 def _of_daemon(schemas: Mapping[tuple[str, str], Json], *, is_local: bool) -> dict[str, Json]:
     """The daemon's own routes, by path and method."""
-    statuses = (*_ALWAYS, *(() if is_local else _AT_THE_PORT))
-    unguarded = _errors((*_ALWAYS, *(() if is_local else (403, 421))))
-
-    def get(name: str, about: str, kind: str, schema: Json) -> Json:
-        answer = {"description": about, "content": {kind: {"schema": schema}}}
-        return {"operationId": name, "tags": ["daemon"], "summary": about, "responses": {"200": answer}}
-
-    def guarded(part: Json) -> Json:
-        return {"get": {**part, "responses": {**part["responses"], **_errors(statuses)}}}
-
-    def open_to_all(part: Json) -> Json:
-        return {"get": {**part, "security": [], "responses": {**part["responses"], **unguarded}}}
-
+    guarded = (*_ALWAYS, *(() if is_local else _AT_THE_PORT))
+    open_to_all = (*_ALWAYS, *(() if is_local else (403, 421)))
     state = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
-    every = {
-        "/v1/workspaces": guarded(
-            get(
-                "workspaces",
-                "The workspaces that the daemon knows, and the daemon itself",
-                "application/json",
-                schemas["workspaces", "serialization"],
-            )
+    info, status = schemas["workspaces", "serialization"], schemas["daemon_status", "serialization"]
+    routes = {
+        "/v1/workspaces": _route(
+            "workspaces", "The workspaces that the daemon knows, and the daemon itself", info, guarded
         ),
-        "/v1/status": guarded(
-            get(
-                "status",
-                "How the daemon and every workspace is",
-                "application/json",
-                schemas["daemon_status", "serialization"],
-            )
-        ),
-        "/v1/openapi.json": guarded(get("openapi", "This document", "application/json", {"type": "object"})),
-        "/metrics": guarded(get("metrics", "Figures for Prometheus", "text/plain", {"type": "string"})),
-        "/healthz": open_to_all(get("alive", "That the daemon answers", "application/json", state)),
-        "/readyz": open_to_all(get("ready", "That it serves; 503 NOT_READY says why not", "application/json", state)),
+        "/v1/status": _route("status", "How the daemon and every workspace is", status, guarded),
+        "/v1/openapi.json": _route("openapi", "This document", {"type": "object"}, guarded),
+        "/metrics": _route("metrics", "Figures for Prometheus", {"type": "string"}, guarded, kind="text/plain"),
+        "/healthz": _route("alive", "That the daemon answers", state, open_to_all) | {"security": []},
+        "/readyz": _route("ready", "That it serves; 503 NOT_READY says why not", state, open_to_all)
+        | {"security": []},
     }
+    every: dict[str, Json] = {path: {"get": route} for path, route in routes.items()}
     if is_local:
-        every["/v1/workspaces"]["post"] = _register()
-        every["/v1/workspaces/{workspace}"] = {**_of_workspace(is_local=True), "delete": _unregister()}
+        path = {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Its root, absolute"}
+        body = {"type": "object", "required": ["path"], "properties": {"path": path}, "additionalProperties": False}
+        named = {"type": "object", "required": ["name"], "properties": {"name": _NAME}}
+        statuses = (*_ALWAYS, *_OF_OPERATIONS)
+        adopt = _route("adopt", "Look after a workspace from now on", named, statuses, reply="Its name")
+        adopt["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+        about = "Look after a workspace no more; nothing in it is changed"
+        release = _route("release", about, named, statuses, reply="Its name")
+        every["/v1/workspaces"]["post"] = adopt
+        every["/v1/workspaces/{workspace}"] = {**_of_workspace(is_local=True), "delete": release}
     return every
 
 
-_NAMED: Json = {"type": "object", "required": ["name"], "properties": {"name": _NAME}}
-
-
-def _register() -> Json:
-    path = {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Its root, absolute"}
-    schema = {"type": "object", "required": ["path"], "properties": {"path": path}, "additionalProperties": False}
+def _route(
+    name: str, about: str, schema: Json, statuses: Iterable[int], *, reply: str = "", kind: str = "application/json"
+) -> Json:
+    """A route of the daemon itself; `reply` describes its reply, where `about` does not."""
+    answer = {"description": reply or about, "content": {kind: {"schema": schema}}}
     return {
-        "operationId": "adopt",
+        "operationId": name,
         "tags": ["daemon"],
-        "summary": "Look after a workspace from now on",
-        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
-        "responses": {
-            "200": {"description": "Its name", "content": {"application/json": {"schema": _NAMED}}},
-            **_errors((*_ALWAYS, *_OF_OPERATIONS)),
-        },
-    }
-
-
-def _unregister() -> Json:
-    return {
-        "operationId": "release",
-        "tags": ["daemon"],
-        "summary": "Look after a workspace no more; nothing in it is changed",
-        "responses": {
-            "200": {"description": "Its name", "content": {"application/json": {"schema": _NAMED}}},
-            **_errors((*_ALWAYS, *_OF_OPERATIONS)),
-        },
+        "summary": about,
+        "responses": {"200": answer, **_errors(statuses)},
     }
 
 
@@ -263,12 +235,8 @@ def _statuses() -> dict[int, str]:
     """Every error's status, with its codes as the classes of errors describe them."""
     part: dict[int, list[str]] = {status: [about] for status, about in OF_HTTP.items()}
     for kind in _KINDS:
-        part.setdefault(kind.http_status, []).append(f"{kind.code}: {_first_sentence(kind)}")
+        part.setdefault(kind.http_status, []).append(f"{kind.code}: {(kind.__doc__ or '').splitlines()[0]}")
     return {status: "\n\n".join(about) for status, about in sorted(part.items())}
-
-
-def _first_sentence(kind: type[DreamdError]) -> str:
-    return (kind.__doc__ or "").partition("\n")[0]
 
 
 def _error(status: int, about: str) -> Json:

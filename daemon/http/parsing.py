@@ -6,8 +6,8 @@ JSON is strict, as the OpenAPI document says: "5" is no number. A query has only
 from typing import TYPE_CHECKING, TypeVar, get_origin
 from urllib.parse import parse_qsl
 
-from daemon.api.operations.operation import problems_of
-from daemon.http.errors import FieldsError
+from daemon.api.operations.operation import FieldsError
+from state.codec import LONGEST_NAME, problems_of
 from state.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 RequestT = TypeVar("RequestT", bound="Request")
 
 _MOST_FIELDS = 100
-_LONGEST_NAME = 100
 
 
 def from_query(model: type[RequestT], query: bytes) -> RequestT:
@@ -34,10 +33,12 @@ def from_query(model: type[RequestT], query: bytes) -> RequestT:
     for name, text in pairs:
         texts.setdefault(name, []).append(text)
     several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
-    if repeated := [name for name, found in texts.items() if len(found) > 1 and name not in several]:
-        raise FieldsError({name[:_LONGEST_NAME]: "give it once" for name in repeated})
+    if repeated := [name for name, values in texts.items() if len(values) > 1 and name not in several]:
+        raise FieldsError({name[:LONGEST_NAME]: "give it once" for name in repeated})
     try:
-        return model.model_validate({name: found if name in several else found[0] for name, found in texts.items()})
+        return model.model_validate(
+            {name: values if name in several else values[0] for name, values in texts.items()}
+        )
     except ValidationError as error:
         raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
 

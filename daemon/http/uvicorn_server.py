@@ -159,7 +159,9 @@ class WaitingConnections:
         if not one.address:
             return
         waiting = {
-            address: [each for each in found if each.waits] for address, found in self._here.items() if address
+            address: [each for each in connections if each.waits]
+            for address, connections in self._here.items()
+            if address
         }
         fullest = max(waiting, key=lambda address: len(waiting[address]))
         if len(waiting[one.address]) > self._most_of_an_address:
@@ -172,7 +174,7 @@ class WaitingConnections:
 
     def leave(self, one: Connection) -> None:
         """Remove it."""
-        found = self._here.get(one.address, {})
-        found.pop(one, None)
-        if not found:
+        connections = self._here.get(one.address, {})
+        connections.pop(one, None)
+        if not connections:
             self._here.pop(one.address, None)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daemon.workspace.adoption import vouch, vouched
 from daemon.workspace.scan import files
+from state.codec import first_problem
 from state.errors import UsageError
 from state.stores.disk.disk import Disk, leads_elsewhere
 from state.stores.disk.syscalls import storage_errors
@@ -49,10 +50,8 @@ def parse_hook(message: bytes) -> Hook:
     try:
         parsed = _Message.model_validate_json(message)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "stdin"
         raise UsageError(
-            "--hook reads the JSON that an agent gives its hooks on stdin", f"{where}: {first['msg'].lower()}"
+            "--hook reads the JSON that an agent gives its hooks on stdin", first_problem(error, "stdin")
         ) from None  # the error holds the message
     path = parsed.transcript_path
     return Hook(parsed.hook_event_name, Path(path).expanduser().absolute() if path else None)
@@ -74,7 +73,8 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     other = f"{transcript.stem}-{digest}{transcript.suffix}"
     vouch(workspace, transcript)
     linked = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
-    if not any(_finds(workspace.root, glob, linked) for glob in globs):
+    # An invalid glob finds nothing; the next dream reports it.
+    if not any(linked in files(workspace.root, glob) for glob in globs):
         raise UsageError(f"sources.transcripts does not find {linked}", f"add '{FOLDER}/**/*' to it")
     return linked
 
@@ -86,11 +86,6 @@ def is_trusted(workspace: Workspace, path: Path) -> bool:
     real = Path(os.path.realpath(path))
     inside = real.is_relative_to(workspace.root) and not leads_elsewhere(path, workspace.root)
     return inside or str(real) in vouched(workspace)
-
-
-def _finds(root: Path, glob: str, path: Path) -> bool:
-    """Whether the glob finds the path; an invalid glob finds nothing (the next dream reports it)."""
-    return path in files(root, glob)
 
 
 def _linked(path: Path, transcript: Path) -> Path | None:

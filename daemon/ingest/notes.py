@@ -58,9 +58,9 @@ def absorb_notes(store: Store, now: datetime) -> int:
     made = [(note, note_crystal(store, note, "", now)) for note in notes]
     connection = store.crystals.connection
     with transaction(connection):
-        buried = store.crystals.forgotten.tombstones()
-        spared = [(note, left) for note, crystal in made if (left := buried.spared(crystal)) is not None]
-        crystals = {crystal.id: (note, crystal) for note, crystal in spared}
+        tombstones = store.crystals.forgotten.tombstones()
+        learnt = [(note, left) for note, crystal in made if (left := tombstones.spared(crystal)) is not None]
+        crystals = {crystal.id: (note, crystal) for note, crystal in learnt}
         # Read in here: another thread may have absorbed the same.
         for known in store.crystals.get(crystals):
             del crystals[known.id]
@@ -107,8 +107,8 @@ def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | Non
 
 def holds_forgotten(store: Store, notes: Iterable[Note]) -> bool:
     """Whether any of these notes holds what is forgotten."""
-    buried = store.crystals.forgotten.tombstones().anywhere
-    return bool(buried) and any(buried.found(note.text) for note in notes)
+    tombstones = store.crystals.forgotten.tombstones().anywhere
+    return bool(tombstones) and any(tombstones.found(note.text) for note in notes)
 
 
 def blank(store: Store, file: PendingFile) -> None:

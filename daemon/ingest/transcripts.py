@@ -130,10 +130,10 @@ def _require_ours(store: Store, path: Path) -> None:
 def _crystals_of(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
     """The crystals of these turns; a long turn loses what is forgotten before it is cut into chunks."""
     forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
-    buried, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
+    tombstones, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
     for turn in turns:
         made = crystals_of([turn], redaction)
-        if len(made) > 1 and (text := buried.without(turn.text)) != turn.text:
+        if len(made) > 1 and (text := tombstones.without(turn.text)) != turn.text:
             made = crystals_of([replace(turn, text=text)], redaction) if text else []
             withheld += 1
         crystals += made

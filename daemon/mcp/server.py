@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from daemon.api.operations import AnyOperation, Request
-from daemon.api.operations.operation import problems_of
+from daemon.api.operations.operation import FieldsError
 from daemon.api.workers import Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -31,7 +31,8 @@ from daemon.mcp.tool import Tool, input_schema, output_schema
 from daemon.mcp.tools import PAGES, TOOLSETS, Page, instructions
 from daemon.observability import logs
 from daemon.observability.failures import debugging, failure
-from state.errors import DreamdError, NotFoundError, UsageError
+from state.codec import LONGEST_NAME, MOST_PROBLEMS, problems_of
+from state.errors import DreamdError, NotFoundError
 
 # Runs an operation: its request, what to do at each step, and with each notice for a person. Called in a thread; it
 # blocks until the reply is there, and raises what the operation raises.
@@ -40,17 +41,7 @@ CallOperation = Callable[[AnyOperation, Request, Callable[[Step], None], Callabl
 Context = ServerRequestContext[Any, Any]
 Made = TypeVar("Made")
 
-_LONGEST_NAME = 100
-_MOST_PROBLEMS = 20
 _log = logs.get()
-
-
-class ArgumentError(UsageError):
-    """Invalid arguments: their names, and what is wrong with each."""
-
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        super().__init__("; ".join(f"{name}: {problem}" for name, problem in fields.items()))
-        self.details = {"fields": dict(fields)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,10 @@ def server(call: CallOperation, config: Config, workers: Workers, workspace: str
     tools = {tool.name: tool for toolset in toolsets for tool in TOOLSETS[toolset]}
     pages = {page.uri: page for page in PAGES}
     listed = [_listed(tool) for tool in tools.values()]
-    resources = [_resource(page) for page in PAGES]
+    resources = [
+        types.Resource(uri=one.uri, name=one.name, description=one.description, mime_type="text/markdown")
+        for one in PAGES
+    ]
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=listed)
@@ -127,10 +121,6 @@ def _listed(tool: Tool) -> types.Tool:
             open_world_hint=False,
         ),
     )
-
-
-def _resource(page: Page) -> types.Resource:
-    return types.Resource(uri=page.uri, name=page.name, description=page.description, mime_type="text/markdown")
 
 
 def _tool_named(tools: Mapping[str, Tool], name: str) -> Tool:
@@ -196,16 +186,16 @@ async def _read(page: Page, runner: _Runner) -> str:
 
 
 def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
-    """The request, as strict as its schema. Raises ArgumentError that names the invalid arguments."""
+    """The request, as strict as its schema. Raises FieldsError that names the invalid arguments."""
     known = [name for name in tool.operation.request.model_fields if name not in tool.hidden]
-    if unknown := [name[:_LONGEST_NAME] for name in arguments if name not in known]:
+    if unknown := [name[:LONGEST_NAME] for name in arguments if name not in known]:
         names = f"there are {', '.join(known)}" if known else "there are none"
-        raise ArgumentError(dict.fromkeys(unknown[:_MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
+        raise FieldsError(dict.fromkeys(unknown[:MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
     try:
         request: Request = tool.operation.request.model_validate_json(json.dumps(arguments), strict=True)
     except ValidationError as error:
         problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
-        raise ArgumentError(problems) from None  # the error holds what was sent
+        raise FieldsError(problems) from None  # the error holds what was sent
     return request
 
 

@@ -15,6 +15,8 @@ from state.codec import plain
 _OMITTED_KEYS = ("title", "$defs", "maxLength", "minLength", "maxItems", "maxProperties", "propertyNames")
 # Values that an agent can do without: a missing field is empty, and numbers have some limit.
 _OMITTED_VALUES: dict[str, tuple[object, ...]] = {"default": ("", [], {}), "maximum": (1_000, 10**7, 10**9, 2**53)}
+# Digits of the numbers in a reply that are more than an agent needs.
+_DIGITS = {"score": 3, "age_days": 2, "dopamine": 3, "cortisol": 3, "oxytocin": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,16 @@ def output_schema(tool: Tool) -> dict[str, Any]:
 
 
 def _without(value: Any, hidden: frozenset[str], at: str = "") -> Any:  # noqa: ANN401 - JSON has no better type
-    """The value without the fields of these paths; a list is passed through."""
+    """The value without the fields of these paths, its numbers rounded; a list is passed through."""
     if isinstance(value, list):
         return [_without(one, hidden, at) for one in value]
     if not isinstance(value, dict):
         return value
-    return {name: _without(one, hidden, f"{at}{name}.") for name, one in value.items() if f"{at}{name}" not in hidden}
+    return {
+        name: round(one, _DIGITS[name]) if name in _DIGITS else _without(one, hidden, f"{at}{name}.")
+        for name, one in value.items()
+        if f"{at}{name}" not in hidden
+    }
 
 
 def _shown(schema: dict[str, Any], hidden: frozenset[str], at: str = "") -> dict[str, Any]:

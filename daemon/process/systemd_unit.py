@@ -9,7 +9,6 @@ are forbidden (Ubuntu since 23.10, hardened kernels) the service would fail with
 the unit is written without these lines (`Sandbox.REDUCED`); what seccomp can do remains.
 """
 
-import hashlib
 import os
 import re
 import shlex
@@ -27,7 +26,6 @@ from state.stores.disk.syscalls import storage_errors
 NAME = "dreamd.service"
 SYSTEM_PATH = Path("/etc/systemd/system") / NAME
 _TEMPLATE = Path(__file__).with_name(NAME)
-_SEAL = "# dreamd install-service, seal: "
 _HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))  # what ProtectHome= covers
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp")))  # noqa: S108 - PrivateTmp= gives the service its own
 # Variables of the installing shell that the unit repeats: daemon and clients must agree on them.
@@ -136,7 +134,7 @@ def user_unit(
         paths="\n".join(paths),
         target="default.target",
     )
-    return _sealed(text if sandbox is Sandbox.FULL else _reduced(text))
+    return text if sandbox is Sandbox.FULL else _reduced(text)
 
 
 def system_unit(installed: Installation, account: str, workspaces: Iterable[Path]) -> str:
@@ -156,60 +154,49 @@ def system_unit(installed: Installation, account: str, workspaces: Iterable[Path
         *(f"BindReadOnlyPaths={_optional(one, ':')}" for one in _run_from(installed) if _in_home(one)),
         *(f"ReadWritePaths={_optional(one)}" for one in folders if not _in_home(one)),
     ]
-    return _sealed(
-        _filled(
-            scope="",
-            unit="After=network.target",
-            command=_command(installed.command),
-            folders=_folders(folders),
-            account=f"User={account}\nRemoveIPC=yes\nStateDirectory=dreamd\nStateDirectoryMode=0700",
-            environment="Environment=HOME=%S/dreamd XDG_STATE_HOME=%S XDG_CONFIG_HOME=%E"
-            " DREAMD_SOCKET=%t/dreamd/dreamd.sock",
-            paths="\n".join(paths),
-            target="multi-user.target",
-        )
+    return _filled(
+        scope="",
+        unit="After=network.target",
+        command=_command(installed.command),
+        folders=_folders(folders),
+        account=f"User={account}\nRemoveIPC=yes\nStateDirectory=dreamd\nStateDirectoryMode=0700",
+        environment="Environment=HOME=%S/dreamd XDG_STATE_HOME=%S XDG_CONFIG_HOME=%E"
+        " DREAMD_SOCKET=%t/dreamd/dreamd.sock",
+        paths="\n".join(paths),
+        target="multi-user.target",
     )
 
 
 def place(path: Path, text: str) -> Placed:
-    """Write the unit atomically and durably. Raises UsageError when the present one was changed by hand."""
+    """Write the unit atomically and durably; the text that it replaces is kept at `previous(path)`."""
     current = _installed_text(path)
-    if current is not None and current != text and not is_ours(current):
-        raise UsageError(
-            f"{path} was changed by hand",
-            "put the changes into a drop-in ('systemctl edit', with --user for a user's"
-            " unit) and run this again with --force, which keeps the old file beside the new one",
-        )
     if current == text:
         return Placed.UNCHANGED
+    if current is not None:
+        _write(previous(path), current)
     _write(path, text)
     return Placed.WRITTEN if current is None else Placed.REPLACED
 
 
-def replace_by_force(path: Path, text: str) -> Placed:
-    """Like `place`, but replaces a unit that was changed by hand too, and keeps it beside the new one."""
-    current = _installed_text(path)
-    if current is not None and current != text and not is_ours(current):
-        digest = hashlib.sha256(current.encode(errors="surrogateescape")).hexdigest()[:8]
-        _write(path.with_name(f"{path.name}.by-hand-{digest}"), current)
-        _write(path, text)
-        return Placed.REPLACED
-    return place(path, text)
+def previous(path: Path) -> Path:
+    """Where `place` keeps the unit that it replaced; systemd does not read it."""
+    return path.with_name(f"{path.name}.previous")
 
 
 def named_in(path: Path) -> tuple[Path, ...]:
-    """The workspaces that the installed unit names; none without a unit, or for one that was changed by hand."""
-    text = _installed_text(path) or ""
-    lines = text.splitlines() if is_ours(text) else []
+    """The workspaces that the installed unit names; none without a unit. Raises UsageError for an unreadable one."""
+    lines = (_installed_text(path) or "").splitlines()
     command = next((line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart=")), "")
-    _, _, named = command.partition(" serve ")
-    return tuple(Path(word.replace("$$", "$").replace("%%", "%")) for word in shlex.split(named))
-
-
-def is_ours(text: str) -> bool:
-    """Whether this is a unit as some version of dreamd wrote it."""
-    seal, _, rest = text.partition("\n")
-    return seal == _SEAL + _digest(rest)
+    _, _, folders = command.partition(" serve ")
+    try:
+        words = shlex.split(folders)
+    except ValueError:
+        words = [folders]
+    if not all(word.startswith("/") for word in words):
+        raise UsageError(
+            f"{path}: ExecStart= has more than workspaces: {folders}", "name them, or move the unit aside"
+        )
+    return tuple(Path(word.replace("$$", "$").replace("%%", "%")) for word in words)
 
 
 def sandbox_here() -> Sandbox:
@@ -277,14 +264,6 @@ def _reduced(text: str) -> str:
             kept += [comment, line]
             comment = ""
     return "".join(kept)
-
-
-def _sealed(text: str) -> str:
-    return f"{_SEAL}{_digest(text)}\n{text}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 def _visible(folder: Path) -> Path:

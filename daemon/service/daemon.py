@@ -42,7 +42,6 @@ from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, NotKeptError
 from state.stores.disk.workspace import Workspace
 
-_POLL_SECONDS = 0.05
 # How long a start or a reload waits for the folders of all entries to be looked up.
 _LOOK_UP_SECONDS = 5.0
 _STUCK_SECONDS = 30.0
@@ -213,9 +212,8 @@ class Daemon:
             if (keeper := managed.keeper) is None:
                 continue
             # A client's thread that is at work in it would keep the process from ending.
-            while keeper.busy and time.monotonic() < deadline:
-                time.sleep(_POLL_SECONDS)
-            if keeper.busy or managed.look_started is not None:
+            is_idle = keeper.wait_until_idle(max(0.0, deadline - time.monotonic()))
+            if not is_idle or managed.look_started is not None:
                 ended = False
             else:
                 keeper.release()

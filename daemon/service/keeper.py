@@ -3,12 +3,14 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from daemon.api.dispatch import KEEPER
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
 from daemon.observability.metrics import WorkspaceGauges
@@ -32,7 +34,6 @@ from state.stores.history.daily_spend import daily_spend
 if TYPE_CHECKING:
     from daemon.workspace.status import Problem
 
-COMMAND = "dreamd serve"
 # Open stores hold memory and descriptors; to open them again takes some 20 ms.
 IDLE_SECONDS = 120.0
 # The key in `meta`: when the session ended for which a dream is due.
@@ -113,7 +114,7 @@ class Keeper:
             raise BusyError(
                 f"{self.workspace.root}: what was under way when it was taken over has to end", "wait for it"
             )
-        lock, self._facts_current = acquire(self.workspace, COMMAND), False
+        lock, self._facts_current = acquire(self.workspace, KEEPER), False
         self._indexing = self._new_indexing(lock)
         self._lock = lock
         try:
@@ -213,6 +214,17 @@ class Keeper:
     def busy(self) -> bool:
         """Whether somebody uses the stores."""
         return any(lease.busy for lease in self._leases)
+
+    def wait_until_idle(self, seconds: float) -> bool:
+        """Wait until nobody uses the stores; whether nobody does."""
+        deadline = time.monotonic() + seconds
+        for lease in self._leases:
+            lease.wait_until_free(deadline - time.monotonic())
+        return not self.busy
+
+    def wait_for_pass(self, seconds: float) -> None:
+        """Wait until nobody uses the stores through `exclusive`, or until it is a dream that does."""
+        self._long_lease.wait_until_free(seconds, or_until=lambda: bool(self.dreaming))
 
     def store(self) -> AbstractContextManager[Store]:
         """The stores, for work that takes little time; runs beside a dream."""

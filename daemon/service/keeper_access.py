@@ -1,17 +1,17 @@
 """Daemon access: one client's call on a workspace that the daemon keeps."""
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from daemon.api.access import LockedWorkspace
+from daemon.api.dispatch import KEEPER
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
-from daemon.service.keeper import COMMAND, Keeper
+from daemon.service.keeper import Keeper
 from daemon.workspace.status import Problem, ServiceStatus
 from daemon.workspace.stores import Store, open_readonly
 from state.dream import Reason
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # A pass ends within seconds (`daemon.service.jobs`).
 _PASS_SECONDS = 10.0
-_POLL_SECONDS = 0.02
 _RELEASE_SECONDS = 5.0  # until the keeper's lock is free
 
 
@@ -67,13 +66,13 @@ class DaemonAccess:
         """
         keeper = self._kept()
         if not wait:
-            self._after_pass(keeper)
+            keeper.wait_for_pass(_PASS_SECONDS)
         return self._noticing(keeper.exclusive(wait=wait))
 
     def offline(self) -> AbstractContextManager[LockedWorkspace]:
         """The released workspace with a lock of this call's own; the keeper acquires it again afterwards."""
         keeper = self._kept()
-        self._after_pass(keeper)
+        keeper.wait_for_pass(_PASS_SECONDS)
         return self._released(keeper)
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
@@ -109,17 +108,11 @@ class DaemonAccess:
     @contextmanager
     def _released(self, keeper: Keeper) -> Iterator[LockedWorkspace]:
         try:
-            with keeper.offline(), acquire(self.workspace, COMMAND, _RELEASE_SECONDS) as lock:
+            with keeper.offline(), acquire(self.workspace, KEEPER, _RELEASE_SECONDS) as lock:
                 yield LockedWorkspace(lock.check, keeper.embedding)
         finally:
             with suppress(DreamdError, sqlite3.Error):  # the scheduler's next look tries again and reports it
                 keeper.acquire()
-
-    @staticmethod
-    def _after_pass(keeper: Keeper) -> None:
-        until = time.monotonic() + _PASS_SECONDS
-        while keeper.exclusive_busy and not keeper.dreaming and time.monotonic() < until:
-            time.sleep(_POLL_SECONDS)
 
     def _kept(self) -> Keeper:
         """The keeper, if it holds the lock. Raises BusyError while it is offline, else NotKeptError."""

@@ -18,6 +18,7 @@ class StoreLease:
         self._open_store = open_store
         self._key = key
         self._turn = threading.Lock()
+        self._released = threading.Condition()  # notified when a turn has ended
         self._store: Store | None = None
         self._opened_with: object = None
         self._used = 0.0
@@ -26,6 +27,11 @@ class StoreLease:
     def busy(self) -> bool:
         """Whether somebody uses the stores."""
         return self._turn.locked()
+
+    def wait_until_free(self, seconds: float, or_until: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until nobody uses the stores, or the next user has made this true; whether it came so far."""
+        with self._released:
+            return self._released.wait_for(lambda: not self.busy or or_until(), seconds)
 
     @contextmanager
     def use(self, *, wait: bool = True) -> Iterator[Store]:
@@ -47,7 +53,7 @@ class StoreLease:
                 raise
         finally:
             self._used = time.monotonic()
-            self._turn.release()
+            self._release()
 
     def close_idle(self, seconds: float = 0.0) -> bool:
         """Close the stores if nobody has used them for so long; whether they are closed."""
@@ -65,7 +71,12 @@ class StoreLease:
                 self._close()
             yield self._store is None
         finally:
-            self._turn.release()
+            self._release()
+
+    def _release(self) -> None:
+        self._turn.release()
+        with self._released:
+            self._released.notify_all()
 
     def _close(self) -> None:
         if self._store is not None:

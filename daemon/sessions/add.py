@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from daemon.sessions.answers import Added, Departure, Memorized, added, departure, memory_of
+from daemon.sessions.answers import Added, Departure, Memorized, departure, fields_of, memory_of
 from daemon.sessions.call import (
     apply_logged,
     call,
@@ -25,10 +25,9 @@ from state.sessions.importance import assigned, score
 from state.sessions.item import Item, Priority
 from state.sessions.moments import after
 from state.sessions.policies.bounded import Bounded
-from state.sessions.policies.settings import MAX_COUNT, shown
+from state.sessions.policies.settings import Number, NumberOrNone, checked_value, shown
 from state.stores.database.connection import transaction
 from state.stores.history.originals import Originals
-from state.stores.sessions.apply import Applied
 from state.stores.sessions.rows import Session
 from state.stores.sessions.sessions import Sessions
 
@@ -52,36 +51,38 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class Admission:
+    """An item and its session after the policy has made room; `kept` is false when it was its own victim."""
+
     item: Item
-    stored: bool
+    kept: bool
     evicted: tuple[Departure, ...]
-    position: int | None
     session: Session
+    promoted: bool
 
 
 @call
 def add(store: Store, session_id: str, draft: Draft, now: datetime) -> Added:
     """Store a new item, durable when this returns, and say what left to make room for it. Raises UsageError."""
-    taken = _take_in(store, session_id, draft, now)
-    return added(taken.item, stored=taken.stored, evicted=taken.evicted)
+    done = _take_in(store, session_id, draft, now)
+    return Added(**fields_of(done.item), stored=done.kept, evicted=done.evicted)
 
 
 @call
 def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> Memorized:
     """Like `add`, but the reply also has the item's position and how full the session is."""
-    taken = _take_in(store, session_id, draft, now)
+    done = _take_in(store, session_id, draft, now)
     return Memorized(
-        stored=taken.stored,
-        memory=memory_of(taken.item),
-        position=taken.position,
-        evicted=taken.evicted,
-        count=taken.session.held,
-        token_count=taken.session.tokens,
+        stored=done.kept,
+        memory=memory_of(done.item),
+        position=done.session.held - 1 if done.kept else None,  # every other item is older
+        evicted=done.evicted,
+        count=done.session.held,
+        token_count=done.session.tokens,
     )
 
 
-def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Taken:
+def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> Admission:
     new = _item(session_id, _clean(store, draft, now), now)
     sessions = sessions_of(store)
     refuse_secret(store, sessions, session_id)
@@ -97,13 +98,26 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> _Tak
             new = replace(new, step_index=session.step + isinstance(decides, Bounded))
         new = replace(new, importance_score=score(new, now, lifetime))
         new = sessions.items.add(session, new, lambda used: working_id(session.id, new.content, now, used))
-        done = apply_logged(store, sessions, session, decides.admit(new, sessions.view(session), now), now)
-        if session.due_at is None and decides.tick_seconds is not None:
-            sessions.set_due(session, after(now, decides.tick_seconds))
-        taken = _taken(sessions, session, new, done)
+        done = admit(store, sessions, session, new, now)
     if done.promoted:
         deliver_soon(store, now)
-    return taken
+    return done
+
+
+def admit(store: Store, sessions: Sessions, session: Session, item: Item, now: datetime) -> Admission:
+    """Have the policy make room for an item that is in the set now, in the caller's transaction."""
+    decides = policy(session)
+    done = apply_logged(store, sessions, session, decides.admit(item, sessions.view(session), now), now)
+    if session.due_at is None and decides.tick_seconds is not None:
+        sessions.set_due(session, after(now, decides.tick_seconds))
+    gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
+    return Admission(
+        item=sessions.items.find(session, item.id) or item,
+        kept=all(step.item.id != item.id for step in gone),
+        evicted=tuple(map(departure, gone)),
+        session=sessions.find(session.id) or session,
+        promoted=bool(done.promoted),
+    )
 
 
 def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
@@ -119,20 +133,11 @@ def _clean(store: Store, draft: Draft, now: datetime) -> Draft:
     )
 
 
-def _taken(sessions: Sessions, session: Session, new: Item, done: Applied) -> _Taken:
-    gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
-    kept = all(step.item.id != new.id for step in gone)
-    current = sessions.find(session.id) or session
-    item = sessions.items.find(session, new.id) or new
-    position = current.held - 1 if kept else None  # every other item is older
-    return _Taken(item, kept, tuple(map(departure, gone)), position, current)
-
-
 def _item(session_id: str, draft: Draft, now: datetime) -> Item:
     """The draft, checked, as an item that has no number yet."""
     content = checked(draft.content)
     priority = priority_of(draft.priority)
-    count = tokens_of(content) if draft.token_count is None else _whole("token_count", draft.token_count, 1)
+    count, step = draft.token_count, draft.step_index
     return Item(
         id="",
         session=session_id,
@@ -140,10 +145,10 @@ def _item(session_id: str, draft: Draft, now: datetime) -> Item:
         content=content,
         priority=priority,
         importance=assigned(priority, draft.importance),
-        token_count=count,
+        token_count=tokens_of(content) if count is None else checked_value("token_count", Number, count),
         created_at=now,
         last_accessed_at=now,
-        step_index=0 if draft.step_index is None else _whole("step_index", draft.step_index, 0),
+        step_index=0 if step is None else checked_value("step_index", NumberOrNone, step),
         agent=checked_text("agent_id", draft.agent_id),
         source=checked_text("source", draft.source),
         tags=tags_of(draft.tags),
@@ -157,9 +162,3 @@ def priority_of(name: str) -> Priority:
     if name not in names:
         raise UsageError(f"priority: {shown(name)} is none of {', '.join(names)}")
     return Priority(name)
-
-
-def _whole(key: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
-        raise UsageError(f"{key}: {shown(value)} is not a whole number between {least} and {MAX_COUNT}")
-    return value

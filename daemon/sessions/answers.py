@@ -1,7 +1,7 @@
 """Replies: the frozen values that the session tools return, with the field names that they have always had."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -288,22 +288,7 @@ class Recalled:
 
 def memory_of(item: Item, relations: Sequence[Relation] = ()) -> Memory:
     """An item as a caller sees it."""
-    return Memory(**_fields(item), relations=related(relations))
-
-
-def relevant(item: Item, relevance: float) -> Relevant:
-    """An item that a search found."""
-    return Relevant(**_fields(item), relevance_score=relevance)
-
-
-def eligible(item: Item, relations: Sequence[Relation] = ()) -> Eligible:
-    """An item that has earned promotion."""
-    return Eligible(**_fields(item), relations=related(relations))
-
-
-def added(item: Item, *, stored: bool, evicted: tuple[Departure, ...]) -> Added:
-    """A new item."""
-    return Added(**_fields(item), stored=stored, evicted=evicted)
+    return Memory(**fields_of(item), relations=related(relations))
 
 
 def related(relations: Sequence[Relation]) -> tuple[Related, ...]:
@@ -312,11 +297,11 @@ def related(relations: Sequence[Relation]) -> tuple[Related, ...]:
 
 
 def memories_of(
-    session_id: str, found: Page[Item], relations: Mapping[int, Sequence[Relation]] = _NO_RELATIONS
+    session_id: str, part: Page[Item], relations: Mapping[int, Sequence[Relation]] = _NO_RELATIONS
 ) -> Memories:
     """A page of items as a caller sees it."""
-    memories = tuple(memory_of(item, relations.get(item.seq, ())) for item in found.items)
-    return Memories(memories, len(memories), session_id, found.next_cursor)
+    memories = tuple(memory_of(item, relations.get(item.seq, ())) for item in part.items)
+    return Memories(memories, len(memories), session_id, part.next_cursor)
 
 
 def page_of(items: Iterable[Item], wanted: Wanted) -> Page[Item]:
@@ -332,29 +317,20 @@ def departure(step: Step) -> Departure:
     )
 
 
-def _fields(item: Item) -> dict[str, Any]:
+# The fields of a memory, and the attributes of an item that they are.
+_ATTRIBUTES = {one.name: one.name for one in fields(Memory) if one.name != "relations"} | {
+    "session_id": "session",
+    "agent_id": "agent",
+    "promoted_to_id": "promoted_to",
+}
+
+
+def fields_of(item: Item) -> dict[str, Any]:
+    """The fields of a memory that are the item's own."""
     return {
-        "id": item.id,
-        "session_id": item.session,
-        "content": item.content,
+        **{name: getattr(item, attribute) for name, attribute in _ATTRIBUTES.items()},
         "priority": item.priority.value,
-        "expires_at": item.expires_at,
-        "created_at": item.created_at,
-        "access_count": item.access_count,
-        "importance_score": item.importance_score,
-        "tags": item.tags,
-        "metadata": item.metadata,
-        "agent_id": item.agent,
-        "source": item.source,
-        "seq": item.seq,
-        "importance": item.importance,
-        "token_count": item.token_count,
-        "step_index": item.step_index,
-        "last_accessed_at": item.last_accessed_at,
-        "content_hash": item.content_hash,
         "state": item.state.value,
-        "state_reason": item.state_reason,
         "promoted_to_id": item.promoted_to or None,
-        "promoted_at": item.promoted_at,
         "promotion_reason": item.promotion_reason or None,
     }

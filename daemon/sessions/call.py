@@ -90,8 +90,7 @@ def policy_and_items(sessions: Sessions, session_id: str) -> tuple[Policy, ItemV
 
 def find_in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that is in this session's set. Raises NotFoundError."""
-    session = find_session(sessions, session_id)
-    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
+    session, item = _find(sessions, session_id, memory_id)
     if item is not None and item.state is State.ARCHIVED:
         raise NotFoundError(
             f"memory {shown(memory_id)} left the session ({item.state_reason})",
@@ -102,8 +101,7 @@ def find_in_set(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Se
 
 def find_kept(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that is in this session's set, or left it as a long-term record. Raises NotFoundError."""
-    session = find_session(sessions, session_id)
-    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
+    session, item = _find(sessions, session_id, memory_id)
     if session is not None and item is not None and sessions.outbox.of(session, item) is not None:
         return session, item
     return find_in_set(sessions, session_id, memory_id)
@@ -111,9 +109,12 @@ def find_kept(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Sess
 
 def find_anywhere(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session, Item]:
     """An item that this session has or had, wherever it is now. Raises NotFoundError, also for a purged one."""
+    return _require_item(*_find(sessions, session_id, memory_id), session_id, memory_id)
+
+
+def _find(sessions: Sessions, session_id: str, memory_id: str) -> tuple[Session | None, Item | None]:
     session = find_session(sessions, session_id)
-    item = sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
-    return _require_item(session, item, session_id, memory_id)
+    return session, sessions.items.find(session, checked_name("memory_id", memory_id)) if session else None
 
 
 def _require_item(
@@ -168,9 +169,9 @@ def metadata_of(metadata: Mapping[str, str]) -> dict[str, str]:
     """The metadata as a table of texts. Raises UsageError for anything else."""
     if not isinstance(metadata, Mapping):
         raise UsageError(f"metadata: {shown(metadata)} is not a table of texts")
-    found = {checked_text("metadata", key): checked_text(f"metadata.{key}", value) for key, value in metadata.items()}
-    _small("metadata", (*found, *found.values()))
-    return found
+    texts = {checked_text("metadata", key): checked_text(f"metadata.{key}", value) for key, value in metadata.items()}
+    _small("metadata", (*texts, *texts.values()))
+    return texts
 
 
 def _small(key: str, texts: tuple[str, ...]) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ from state.errors import UsageError
 from state.sessions.forgetting import Instruction, Mode, OfId, instruction_of, mode_of, selected_items
 from state.sessions.importance import assigned
 from state.sessions.item import Item
-from state.sessions.moments import after
 from state.sessions.policies.settings import shown
+from state.sessions.policies.ttl import Ttl
 from state.stores.database.connection import transaction
 from state.stores.sessions.events import EventKind
 from state.stores.sessions.relations import Relation
@@ -37,7 +37,7 @@ _NO_METADATA: Mapping[str, str] = {}
 Traces = Callable[[Store, str, datetime], Mapping[str, int]]
 
 
-def _not_looked(_: Store, __: str, ___: datetime) -> Mapping[str, int]:
+def _no_traces(_: Store, __: str, ___: datetime) -> Mapping[str, int]:
     return {}
 
 
@@ -50,7 +50,7 @@ def expire(store: Store, session_id: str, memory_id: str, now: datetime) -> Done
     sessions = sessions_of(store)
     with transaction(sessions.connection):
         session, item = find_in_set(sessions, session_id, memory_id)
-        _lifetime(session, item)
+        _ttl_policy(session)
         sessions.items.set_expiry(session, item, now, EventKind.EXPIRED, now)
     return Done(success=True, message=f"Memory expired: {memory_id}")
 
@@ -64,8 +64,7 @@ def extend_ttl(store: Store, session_id: str, memory_id: str, now: datetime) -> 
     sessions = sessions_of(store)
     with transaction(sessions.connection):
         session, item = find_in_set(sessions, session_id, memory_id)
-        lifetime = _lifetime(session, item)
-        expires_at = after(max(now, item.expires_at or now), lifetime)
+        expires_at = _ttl_policy(session).extended(item, now)
         sessions.items.set_expiry(session, item, expires_at, EventKind.EXTENDED, now)
     return Extended(success=True, message=f"TTL extended for memory: {memory_id}", new_expires_at=expires_at)
 
@@ -114,7 +113,7 @@ def forget(
     mode: str = Mode.SOFT.value,
     *,
     confirm: bool = False,
-    traces: Traces = _not_looked,
+    traces: Traces = _no_traces,
 ) -> Forgot:
     """Forget what the instruction means: softly (hidden, first to leave), or hard (purged, never learnt again).
 
@@ -126,12 +125,12 @@ def forget(
     wanted = instruction_of(instruction)
     sessions = sessions_of(store)
     with transaction(sessions.connection):
-        items = _meant(sessions, session_id, wanted, how)
+        items = _selected(sessions, session_id, wanted, how)
         session = find_session(sessions, session_id)
         assert session is not None  # it has items
         texts: tuple[str, ...] = ()
         if how is Mode.SOFT:
-            sessions.items.hide(session, items, _said(instruction), now)
+            sessions.items.hide(session, items, _recorded(instruction), now)
         else:
             texts = _purge(store, sessions, session, items, instruction, now)
         rest = sessions.view(session)
@@ -150,7 +149,7 @@ def forget(
     )
 
 
-def _meant(sessions: Sessions, session_id: str, wanted: Instruction, how: Mode) -> tuple[Item, ...]:
+def _selected(sessions: Sessions, session_id: str, wanted: Instruction, how: Mode) -> tuple[Item, ...]:
     if not isinstance(wanted, OfId):
         return selected_items(wanted, policy_and_items(sessions, session_id)[1], how)
     find = find_anywhere if how is Mode.HARD else find_in_set
@@ -166,7 +165,7 @@ def _purge(
     crystals = {crystal_id(Origin.WORKING, text) for text in texts} | {one.crystal for one in promotions if one}
     # What a note or a transcript says is compared without its secrets.
     sessions.forgotten.block_texts(texts, now)
-    sessions.items.purge(session, items, _said(instruction), now)
+    sessions.items.purge(session, items, _recorded(instruction), now)
     gone = store.crystals.remove(crystals)
     if (
         gone and (index := store.indexing.open_index) is not None
@@ -176,7 +175,7 @@ def _purge(
     return texts
 
 
-def _said(instruction: str) -> str:
+def _recorded(instruction: str) -> str:
     """As the event log may keep it: the id of an item begins with its text."""
     return "id" if isinstance(instruction_of(instruction), OfId) else instruction
 
@@ -188,11 +187,12 @@ def _advice(left: Mapping[str, int]) -> str:
     return f"; its words still stand in {places}: its owner erases them everywhere with 'dreamd forget TEXT'"
 
 
-def _lifetime(session: Session, item: Item) -> float:
-    lifetime = policy(session).lifetime(item)
-    if lifetime is None:
+def _ttl_policy(session: Session) -> Ttl:
+    """The policy of the session. Raises UsageError where no memory expires."""
+    decides = policy(session)
+    if not isinstance(decides, Ttl):
         raise UsageError(
             f"session {shown(session.id)} has the {session.policy} policy, in which no memory expires",
             "'memory_forget' lets one go",
         )
-    return lifetime
+    return decides

@@ -34,8 +34,8 @@ def remember(
     """
     sessions, passing = sessions_of(store), filters_of(filters)
     with sessions.steady():
-        _, shelf = policy_and_items(sessions, session_id)
-        return memories_of(session_id, page_of(matching_items(shelf, prompt, passing, now), wanted))
+        _, view = policy_and_items(sessions, session_id)
+        return memories_of(session_id, page_of(matching_items(view, prompt, passing, now), wanted))
 
 
 @call
@@ -48,10 +48,10 @@ def summarize(
     """
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = policy_and_items(sessions, session_id)
+        decides, view = policy_and_items(sessions, session_id)
         bounded = decides if isinstance(decides, Bounded) else Bounded()
-        found = summarized(shelf, scope_of(scope, shelf.step, bounded), token_limit, now)
-    return Summary(found.text, found.tokens, tuple(item.id for item in found.sources), scope)
+        summary = summarized(view, scope_of(scope, view.step, bounded), token_limit, now)
+    return Summary(summary.text, summary.tokens, tuple(item.id for item in summary.sources), scope)
 
 
 @call
@@ -64,9 +64,9 @@ def context(
     """
     sessions, chosen = sessions_of(store), strategy_of(strategy)
     with sessions.steady():
-        _, shelf = policy_and_items(sessions, session_id)
-        found = assemble(shelf, chosen, max(1, shelf.tokens) if max_tokens is None else max_tokens, now)
-    return WorkingContext(found.text, found.tokens, tuple(item.id for item in found.items), strategy)
+        _, view = policy_and_items(sessions, session_id)
+        text = assemble(view, chosen, max(1, view.tokens) if max_tokens is None else max_tokens, now)
+    return WorkingContext(text.text, text.tokens, tuple(item.id for item in text.items), strategy)
 
 
 @call
@@ -74,5 +74,5 @@ def capacity(store: Store, session_id: str) -> Capacity:
     """How full the session is, by its policy."""
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = policy_and_items(sessions, session_id)
-        return capacity_of(decides, shelf.count, shelf.tokens)
+        decides, view = policy_and_items(sessions, session_id)
+        return capacity_of(decides, view.count, view.tokens)

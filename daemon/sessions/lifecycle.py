@@ -77,8 +77,8 @@ def close_session(store: Store, session_id: str, now: datetime) -> Closed:
 @call
 def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
     """The sessions that were ever opened, the latest first."""
-    found = map(_summary, sessions_of(store).all())
-    return page(found, wanted, lambda one: one.session_id, lambda one: len(one.session_id))
+    summaries = map(_summary, sessions_of(store).all())
+    return page(summaries, wanted, lambda one: one.session_id, lambda one: len(one.session_id))
 
 
 @call

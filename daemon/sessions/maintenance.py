@@ -7,7 +7,7 @@ from daemon.sessions.call import apply_logged, call, find_session, policy, sessi
 from daemon.sessions.promotion import deliver
 from daemon.workspace.stores import Store
 from state.sessions.moments import after
-from state.sessions.policies.by_name import POLICIES, policy_of
+from state.sessions.policies.by_name import POLICIES
 from state.stores.database.connection import transaction
 from state.stores.sessions.apply import Applied
 from state.stores.sessions.rows import Session
@@ -82,8 +82,8 @@ def _tick(store: Store, sessions: Sessions, session: Session, now: datetime) -> 
 
 def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -> Applied:
     decides = policy(session)
-    shelf = sessions.view(session)
-    done = apply_logged(store, sessions, session, decides.tick(shelf, now), now)
+    view = sessions.view(session)
+    done = apply_logged(store, sessions, session, decides.tick(view, now), now)
     every = decides.tick_seconds
     goes_on = every is not None and sessions.view(session).count > 0
     sessions.set_due(session, after(now, every) if goes_on and every is not None else None)
@@ -92,5 +92,4 @@ def _ticked(store: Store, sessions: Sessions, session: Session, now: datetime) -
 
 def _horizon() -> timedelta:
     """The longest that any session waits."""
-    waits = [policy_of(name, {}).tick_seconds for name in POLICIES]
-    return timedelta(seconds=max(seconds for seconds in waits if seconds is not None))
+    return timedelta(seconds=max(one.tick_seconds for one in POLICIES.values() if one.tick_seconds is not None))

@@ -120,7 +120,7 @@ def deliver(store: Store, now: datetime) -> int:
 
 
 def deliver_soon(store: Store, now: datetime) -> None:
-    """The same for a call that was about something else: what fails waits for maintenance."""
+    """Like `deliver`, for a call that was about something else: a failure is logged, and maintenance tries again."""
     try:
         deliver(store, now)
     except StorageError as error:
@@ -149,7 +149,7 @@ def _deliver_now(
 
 
 def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now: datetime) -> bool:
-    """Write one crystal and say so, in the caller's transaction; False: it was done, or is not to be."""
+    """Write one crystal in the caller's transaction; False when it was written before, or was forgotten since."""
     if not sessions.outbox.delivered(key, now):
         return False
     session, item = sessions.in_row(key)

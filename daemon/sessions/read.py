@@ -6,17 +6,19 @@ from datetime import datetime
 
 from daemon.sessions.add import priority_of
 from daemon.sessions.answers import (
+    Eligible,
     Memories,
     Memory,
     Pending,
     Preview,
+    Relevant,
     SearchResult,
     departure,
-    eligible,
+    fields_of,
     memories_of,
     memory_of,
     page_of,
-    relevant,
+    related,
 )
 from daemon.sessions.call import (
     apply_logged,
@@ -118,9 +120,11 @@ def list_pending(store: Store, session_id: str, now: datetime, wanted: Wanted = 
     def pending(item: Item) -> bool:
         return any(step.action is Action.PROMOTE for step in decides.on_access(item, now).steps)
 
-    found, relations = _sorted(store, session_id, pending, wanted)
-    memories = tuple(eligible(item, relations.get(item.seq, ())) for item in found.items)
-    return Pending(memories, len(memories), session_id, found.next_cursor)
+    part, relations = _sorted(store, session_id, pending, wanted)
+    memories = tuple(
+        Eligible(**fields_of(item), relations=related(relations.get(item.seq, ()))) for item in part.items
+    )
+    return Pending(memories, len(memories), session_id, part.next_cursor)
 
 
 @call
@@ -144,8 +148,8 @@ def search(
         items = sessions.items.holding(session, checked_text("query", query), any_of, priority) if session else []
     seen = [item for item in items if _is_included(item, now, include_expired, include_promoted)]
     part = page(matching(seen, query, filters), wanted, lambda one: one.item.id, lambda one: len(one.item.content))
-    found = tuple(relevant(one.item, one.relevance) for one in part.items)
-    return SearchResult(found, len(found), query, part.next_cursor)
+    memories = tuple(Relevant(**fields_of(one.item), relevance_score=one.relevance) for one in part.items)
+    return SearchResult(memories, len(memories), query, part.next_cursor)
 
 
 @call
@@ -153,8 +157,8 @@ def stats(store: Store, session_id: str, now: datetime) -> SessionStats:
     """How a session stands."""
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = policy_and_items(sessions, session_id)
-        return session_stats(session_id, decides, shelf, now)
+        decides, view = policy_and_items(sessions, session_id)
+        return session_stats(session_id, decides, view, now)
 
 
 @call
@@ -162,15 +166,15 @@ def preview(store: Store, session_id: str, now: datetime, wanted: Wanted = _NEXT
     """Who would leave next, in order, with why; nothing leaves."""
     sessions = sessions_of(store)
     with sessions.steady():
-        decides, shelf = policy_and_items(sessions, session_id)
-        steps = decides.order(shelf, now)
+        decides, view = policy_and_items(sessions, session_id)
+        steps = decides.order(view, now)
         part = page(steps, wanted, lambda step: step.item.id, lambda step: len(step.item.content))
     return Preview(session_id, tuple(map(departure, part.items)), part.next_cursor)
 
 
 def _listed(store: Store, session_id: str, wants: Callable[[Item], bool], wanted: Wanted) -> Memories:
-    found, relations = _sorted(store, session_id, wants, wanted)
-    return memories_of(session_id, found, relations)
+    part, relations = _sorted(store, session_id, wants, wanted)
+    return memories_of(session_id, part, relations)
 
 
 def _sorted(
@@ -182,8 +186,8 @@ def _sorted(
         session = find_session(sessions, session_id)
         items = [item for item in sessions.items.kept(session) if wants(item)] if session else []
         items.sort(key=lambda item: (item.created_at, item.id))
-        found = page_of(items, wanted)
-        return found, sessions.relations.of(session, found.items) if session else {}
+        part = page_of(items, wanted)
+        return part, sessions.relations.of(session, part.items) if session else {}
 
 
 def _is_included(item: Item, now: datetime, include_expired: bool, include_promoted: bool) -> bool:  # noqa: FBT001

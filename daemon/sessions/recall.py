@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from daemon.sessions.answers import Recalled, Restored, departure, memories_of, memory_of, page_of
+from daemon.sessions.add import admit
+from daemon.sessions.answers import Recalled, Restored, memories_of, memory_of, page_of
 from daemon.sessions.call import (
-    apply_logged,
     call,
     checked_text,
     find_anywhere,
@@ -39,13 +39,13 @@ def recall(store: Store, session_id: str, query: str, now: datetime, wanted: Wan
     if session is None:
         return Recalled(query, (), 0)
     with sessions.steady(), closing(sessions.archive.search(text, session)) as matches:
-        found = page_of(matches, wanted)
-        relations = sessions.relations.of(session, found.items)
-    memories = memories_of(session_id, found, relations).memories
+        part = page_of(matches, wanted)
+        relations = sessions.relations.of(session, part.items)
+    memories = memories_of(session_id, part, relations).memories
     back = None
     if memories and query.strip() and not wanted.cursor and isinstance(policy(session), Hybrid):
         back = restore(store, session_id, memories[0].id, now)
-    return Recalled(query, memories, len(memories), back, found.next_cursor)
+    return Recalled(query, memories, len(memories), back, part.next_cursor)
 
 
 def left_behind(store: Store, query: str, limit: int, filters: Filters, now: datetime) -> tuple[Item, ...]:
@@ -76,22 +76,13 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> Res
                 restored=True, memory=memory_of(item), evicted=(), count=session.held, token_count=session.tokens
             )
         session = open_session(sessions, session_id, now)
-        decides = policy(session)
-        lifetime = decides.lifetime(item)
+        lifetime = policy(session).lifetime(item)
         item = replace(
             item,
             expires_at=after(now, lifetime) if lifetime is not None else None,
             step_index=max(item.step_index, session.step),
         )
-        item = sessions.items.restore(session, item, now)
-        done = apply_logged(store, sessions, session, decides.admit(item, sessions.view(session), now), now)
-        if session.due_at is None and decides.tick_seconds is not None:
-            sessions.set_due(session, after(now, decides.tick_seconds))
-        gone = [*done.archived, *(step for step in done.promoted if step.leaves)]
-        kept = all(step.item.id != item.id for step in gone)
-        back = sessions.items.find(session, item.id) or item
-        shelf = sessions.view(session)
-        answer = Restored(kept, memory_of(back), tuple(map(departure, gone)), shelf.count, shelf.tokens)
+        done = admit(store, sessions, session, sessions.items.restore(session, item, now), now)
     if done.promoted:
         deliver_soon(store, now)
-    return answer
+    return Restored(done.kept, memory_of(done.item), done.evicted, done.session.held, done.session.tokens)

@@ -23,7 +23,6 @@ _MATERIAL = late_pattern(r"[A-Za-z0-9+/=]{32}")
 _CHARACTERS = 16 * 1024
 # What stands before the end of a block whose head is missing: lines of base64, back from the end.
 _LAST = late_pattern(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_LINES = late_pattern(r"[A-Za-z0-9+/=\s\\>|.…-]{32,}")
 # -----BEGIN …, openssh-key-v1, and how DER of the usual lengths of RSA, EC and Ed25519 keys begins, as base64.
 _ENCODED = late_pattern(
     r"(?<![A-Za-z0-9+/])(?:LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]{40,}|b3BlbnNzaC1rZXktdjE[A-Za-z0-9+/=_-]{40,}"

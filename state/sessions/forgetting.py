@@ -98,16 +98,16 @@ def selected_items(instruction: InSet, view: ItemView, mode: Mode) -> tuple[Item
     only = LIVE if mode is Mode.SOFT else EVERYTHING
     match instruction:
         case Oldest():
-            found = tuple(islice(view.items(Order.FIRST_IN, only), 1))
+            items = tuple(islice(view.items(Order.FIRST_IN, only), 1))
         case LeastImportant():
-            found = tuple(islice(view.items(Order.LEAST_IMPORTANT, only), 1))
+            items = tuple(islice(view.items(Order.LEAST_IMPORTANT, only), 1))
         case Position(place):
-            found = tuple(islice(view.items(Order.FIRST_IN), place, place + 1)) if place >= 0 else ()
+            items = tuple(islice(view.items(Order.FIRST_IN), place, place + 1)) if place >= 0 else ()
         case BeforeStep(step):
-            found = tuple(view.items(Order.FIRST_IN, Range(only.state, step_before=step)))
-    if not found:
+            items = tuple(view.items(Order.FIRST_IN, Range(only.state, step_before=step)))
+    if not items:
         raise NotFoundError(f"there is nothing {_said(instruction)}", f"the session has {view.count} items")
-    return found
+    return items
 
 
 def _said(instruction: InSet) -> str:

@@ -6,10 +6,15 @@ from datetime import datetime
 from state.errors import UsageError
 from state.sessions.item import Item, Priority
 from state.sessions.moments import seconds_between
-from state.sessions.policies.settings import ByPriority, real, shown
+from state.sessions.policies.settings import Lifetimes, Share, checked_value, shown
 
 HOUR_SECONDS = 3_600.0
-BASE_TTL_SECONDS = ByPriority(1 * HOUR_SECONDS, 4 * HOUR_SECONDS, 12 * HOUR_SECONDS, 24 * HOUR_SECONDS)
+BASE_TTL_SECONDS: Lifetimes = {
+    "low": HOUR_SECONDS,
+    "medium": 4 * HOUR_SECONDS,
+    "high": 12 * HOUR_SECONDS,
+    "critical": 24 * HOUR_SECONDS,
+}
 # Scores are told and compared to so many places.
 PLACES = 6
 
@@ -19,7 +24,6 @@ RESCUE_ACCESSES = 5
 
 _FULL_ACCESSES = 10
 _FULL_CHARACTERS = 1_000
-_ONE = real(0, 1)
 _OF_TEN = re.compile(r"(10(\.0+)?|[0-9](\.[0-9]+)?)/10")
 _STARS = {"★": 0.3, "★★": 0.6, "★★★": 0.9}
 
@@ -34,7 +38,7 @@ def score(item: Item, now: datetime, ttl_seconds: float | None = None) -> float:
     .4·min(access/10, 1) + .3·max(0, 1 − age/ttl) + .2·weight + .1·min(characters/1000, 1). The time to live is the
     one that the priority gives, however often it was extended; None: the published one.
     """
-    ttl = BASE_TTL_SECONDS.of(item.priority) if ttl_seconds is None else ttl_seconds
+    ttl = BASE_TTL_SECONDS[item.priority.value] if ttl_seconds is None else ttl_seconds
     used = min(item.access_count / _FULL_ACCESSES, 1.0)
     fresh = max(0.0, 1.0 - seconds_between(item.created_at, now) / ttl)
     length = min(len(item.content) / _FULL_CHARACTERS, 1.0)
@@ -43,7 +47,9 @@ def score(item: Item, now: datetime, ttl_seconds: float | None = None) -> float:
 
 def assigned(priority: Priority, importance: float | str | None) -> float:
     """The importance of a new item: as given, in whatever scale, else what its priority says. Raises UsageError."""
-    return priority.weight if importance is None else float(_ONE("importance", from_scale(importance)))
+    return (
+        priority.weight if importance is None else float(checked_value("importance", Share, from_scale(importance)))
+    )
 
 
 def from_scale(importance: object) -> object:

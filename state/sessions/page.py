@@ -35,12 +35,12 @@ class Page(Generic[Listed]):
 
 
 def page(
-    found: Iterable[Listed], wanted: Wanted, id_of: Callable[[Listed], str], length_of: Callable[[Listed], int]
+    items: Iterable[Listed], wanted: Wanted, id_of: Callable[[Listed], str], length_of: Callable[[Listed], int]
 ) -> Page[Listed]:
     """The wanted part. Raises UsageError for a limit below 1, and a cursor whose item is not in the list any more."""
     if wanted.limit is not None and wanted.limit < 1:
         raise UsageError(f"limit: {shown(wanted.limit)} is below 1")
-    rest = iter(found)
+    rest = iter(items)
     if wanted.cursor and all(id_of(one) != wanted.cursor for one in rest):  # reads up to it
         raise UsageError(f"cursor: {shown(wanted.cursor)} is not in this list any more", "begin without a cursor")
     if wanted.limit is None:

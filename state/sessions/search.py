@@ -3,15 +3,23 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, Any
 
-from state.errors import UsageError
+from pydantic import Field
+
 from state.sessions.importance import PLACES
 from state.sessions.item import Item, Priority
 from state.sessions.policies.policy import LIVE, ItemView, Order
-from state.sessions.policies.settings import Reader, read, shown, texts
+from state.sessions.policies.settings import Texts, read
 from state.text.words import content_terms
 
 _FULL_ACCESSES = 10
+_FILTERS: Mapping[str, Any] = {
+    "tags": Texts,
+    "priority": Annotated[Priority, Field(strict=False)],
+    "agent_id": str,
+    "source": str,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ class ItemMatch:
 
 def filters_of(config: Mapping[str, object]) -> ItemFilters:
     """From `tags`, `priority`, `agent_id` and `source`. Raises UsageError, which names the key."""
-    values = read("remember", _FILTERS, config)
+    values = read("memory_remember", _FILTERS, config)
     return ItemFilters(
         tags=values.get("tags", ()),
         priority=values.get("priority"),
@@ -55,12 +63,12 @@ def filters_of(config: Mapping[str, object]) -> ItemFilters:
 def search(items: Iterable[Item], query: str, filters: ItemFilters) -> tuple[ItemMatch, ...]:
     """Those that hold the query, in any case, by relevance; the oldest first of equals. Empty: all of them."""
     wanted = folded(query)
-    found = [
+    matches = [
         ItemMatch(item, relevance)
         for item in items
         if filters.let(item) and (relevance := _relevance(item, wanted)) is not None
     ]
-    return tuple(sorted(found, key=lambda one: (-one.relevance, one.item.created_at, one.item.id)))
+    return tuple(sorted(matches, key=lambda one: (-one.relevance, one.item.created_at, one.item.id)))
 
 
 def folded(text: str) -> str:
@@ -101,19 +109,3 @@ def _relevance(item: Item, wanted: str) -> float | None:
     early = 1 - place / len(content) if wanted else 1.0
     used = min(item.access_count / _FULL_ACCESSES, 1.0)
     return round(0.6 * early + 0.2 * used + 0.2 * item.importance_score, PLACES)
-
-
-def _text(key: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{key}: {shown(value)} is not a text")
-    return value
-
-
-def _priority(key: str, value: object) -> Priority:
-    names = [priority.value for priority in Priority]
-    if not isinstance(value, str) or value not in names:
-        raise UsageError(f"{key}: {shown(value)} is none of {', '.join(names)}")
-    return Priority(value)
-
-
-_FILTERS: Mapping[str, Reader] = {"tags": texts, "priority": _priority, "agent_id": _text, "source": _text}

@@ -128,21 +128,6 @@ def question_key(question: str) -> str:
     return normalise(question).rstrip("?？؟!. ")
 
 
-def merged(gaps: Sequence[Gap]) -> tuple[Gap, ...]:
-    """Each question once, in the order of their first appearance: times added, weightiest cause, whole span."""
-    found: dict[str, Gap] = {}
-    for gap in gaps:
-        key = question_key(gap.question)
-        known = found.get(key)
-        if known is None:
-            found[key] = gap
-            continue
-        cause = max(known.cause, gap.cause, key=_weight)
-        first_at, last_at = min(known.first_at, gap.first_at), max(known.last_at, gap.last_at)
-        found[key] = Gap(known.question, cause, known.times + gap.times, first_at, last_at)
-    return tuple(found.values())
-
-
 def rank_questions(questions: Sequence[Question], now: datetime) -> list[Question]:
     """The questions that matter most first, each once (the weightiest of equals stays).
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from state.codec import first_problem
 from state.document.document import NO_FEED
 from state.errors import DocumentError
 from state.injection.defang import defang, quote, reads_as_instruction
@@ -60,7 +61,7 @@ def parse_feed(text: str) -> Economics:
         return Economics.model_validate_json(text.removeprefix("\ufeff"))
     except ValidationError as error:
         raise DocumentError(
-            f"memory/economics.json: {_first_problem(error)}", "correct the feed or remove it."
+            f"memory/economics.json: {first_problem(error)}", "correct the feed or remove it."
         ) from None
 
 
@@ -105,10 +106,3 @@ def _usdc(amount: float) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    message = " ".join(first["msg"].split())
-    return f"{place}: {message}" if place else message

@@ -143,13 +143,13 @@ def felt(
 
 def mood(hormones: Hormones) -> str:
     """The levels in words, joined by commas; "calm" when none is above .3. Pass levels that are decayed to now."""
-    found = []
+    words = []
     for level, (high, raised) in zip(hormones.levels, _MOODS, strict=True):
         if level > 0.6:
-            found.append(high)
+            words.append(high)
         elif level > 0.3:
-            found.append(raised)
-    return ", ".join(found) or "calm"
+            words.append(raised)
+    return ", ".join(words) or "calm"
 
 
 def valence(hormones: Hormones) -> float:

@@ -152,5 +152,5 @@ def _files(path: Path) -> list[Path]:
     """The file, or those below the folder without the hidden ones."""
     if not path.is_dir():
         return [path]
-    found = (file for file in sorted(below(path)) if file.is_file())
-    return [file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    visible_files = (file for file in sorted(below(path)) if file.is_file())
+    return [file for file in visible_files if not any(part.startswith(".") for part in file.relative_to(path).parts)]

@@ -1,15 +1,13 @@
 """Operation: one thing that can be asked of a workspace, as the command line, HTTP and MCP all call it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from daemon.api.access import WorkspaceAccess
-
-_MOST_PROBLEMS = 20
-_LONGEST_NAME = 100
+from state.errors import UsageError
 
 
 class Request(BaseModel):
@@ -21,15 +19,6 @@ class Request(BaseModel):
     def given(self) -> dict[str, Any]:
         """The arguments by name."""
         return {name: getattr(self, name) for name in type(self).model_fields}
-
-
-def problems_of(error: ValidationError) -> list[tuple[str, str]]:
-    """The path of each invalid argument and what is wrong with it; values are left out, since they may be private."""
-    errors = error.errors(include_url=False, include_context=False, include_input=False)[:_MOST_PROBLEMS]
-    return [
-        (".".join(str(step) for step in one["loc"])[:_LONGEST_NAME], one["msg"][:1].lower() + one["msg"][1:])
-        for one in errors
-    ]
 
 
 class Nothing(Request):
@@ -74,6 +63,16 @@ class Operation(Generic[RequestT, ReplyT]):
 AnyOperation = Operation[Any, Any]
 
 
+class FieldsError(UsageError):
+    """Fields of a request are invalid: details.fields names each, and what is wrong with it."""
+
+    http_status = 422
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {problem}" if name else problem for name, problem in fields.items()))
+        self.details = {"fields": dict(fields)}
+
+
 def operation(
     name: str,
     path: str,
@@ -91,3 +90,8 @@ def operation(
         return Operation(name, method, path, summary, request, reply, run, remote=remote, long=long, reads=reads)
 
     return decorate
+
+
+def operations_in(names: Mapping[str, object]) -> tuple[AnyOperation, ...]:
+    """The operations among the names of a module, in its order."""
+    return tuple(one for one in names.values() if isinstance(one, Operation))

@@ -13,7 +13,7 @@ from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
-from state.bootstrap import Bootstrap, bootstrap
+from state.bootstrap import bootstrap
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, ForeignError
 from state.search.ranking import Filters, Findings, Hit
@@ -101,22 +101,24 @@ def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
         with access.write() as store:
-            found = recall(store, request.query, request.limit, request.filters)
-            left = _archived(access, store, request, found)
+            findings = recall(store, request.query, request.limit, request.filters)
+            left = _archived(access, store, request, findings)
     except (BusyError, ForeignError) as why:
         with access.read() as store:
             store.notice(f"searched as it stands: {why}")
-            found = search(store, request.query, request.limit, request.filters)
-            left = _archived(access, store, request, found)
+            findings = search(store, request.query, request.limit, request.filters)
+            left = _archived(access, store, request, findings)
     if access.workspace.foreign:  # it says of itself what it likes
-        hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in found.hits]
-        found = replace(found, hits=tuple(hits))
-    return SearchReply(request.query, found.good, found.arms, tuple(_recalled(hit) for hit in found.hits), left)
+        hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in findings.hits]
+        findings = replace(findings, hits=tuple(hits))
+    return SearchReply(
+        request.query, findings.good, findings.arms, tuple(_recalled(hit) for hit in findings.hits), left
+    )
 
 
-def _archived(access: WorkspaceAccess, store: Store, request: Search, found: Findings) -> tuple[Archived, ...]:
+def _archived(access: WorkspaceAccess, store: Store, request: Search, findings: Findings) -> tuple[Archived, ...]:
     """Of the archive, what is not among the crystals that were found."""
-    now, known = utc_now(), {hit.crystal.text for hit in found.hits}
+    now, known = utc_now(), {hit.crystal.text for hit in findings.hits}
     left = left_behind(store, request.query, request.limit, request.filters, now) if request.archived else ()
     return tuple(
         Archived(
@@ -177,10 +179,7 @@ def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> Boot
     window = request.context_window or access.config.dream.context_window
     notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
     unforgotten = tombstones_in(access.workspace.database).without
-    return _bootstrap_reply(bootstrap(_document(access), notes, window, redaction=redaction, shown_of=unforgotten))
-
-
-def _bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
+    ready = bootstrap(_document(access), notes, window, redaction=redaction, shown_of=unforgotten)
     return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
 
 

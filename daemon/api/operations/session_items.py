@@ -1,29 +1,17 @@
 """The fifteen operations on the working memory of a session, `working_memory_…`."""
 
 from collections.abc import Callable
-from typing import Annotated, Literal, TypeVar
+from inspect import signature
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from daemon import sessions
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Operation, Request, operation
-from daemon.sessions.answers import (
-    Added,
-    BulkPromoted,
-    Cleared,
-    Done,
-    Extended,
-    LongTerm,
-    Memories,
-    Memory,
-    Pending,
-    SearchResult,
-)
+from daemon.api.operations.operation import Operation, Request, operations_in
 from daemon.workspace.stores import utc_now
 from state.sessions.importance import from_scale
 from state.sessions.page import LIMIT, MOST, Wanted
-from state.sessions.stats import SessionStats
 
 # No descriptions: an agent reads these with every tool, and their names say it. An id has some 300 characters.
 SESSION = Field(min_length=1, max_length=10_000)
@@ -40,10 +28,26 @@ ReplyT = TypeVar("ReplyT")
 
 
 def tool(
-    name: str, *, reads: bool = False, long: bool = False
-) -> Callable[[Callable[[WorkspaceAccess, RequestT], ReplyT]], Operation[RequestT, ReplyT]]:
-    """An operation at /sessions/NAME."""
-    return operation(name, f"/sessions/{name}", reads=reads, long=long)
+    name: str,
+    request: type[RequestT],
+    function: Callable[..., ReplyT],
+    summary: str,
+    *,
+    reads: bool = False,
+    long: bool = False,
+) -> Operation[RequestT, ReplyT]:
+    """An operation at /sessions/NAME: calls the function with the stores, the request's arguments, and the moment.
+
+    One that `reads` has the stores for reading alone.
+    """
+    tells_time = "now" in signature(function).parameters
+
+    def run(access: WorkspaceAccess, request: RequestT) -> ReplyT:
+        with access.read() if reads else access.write() as store:
+            return function(store, **request.given, **({"now": utc_now()} if tells_time else {}))
+
+    reply = get_type_hints(function)["return"]
+    return Operation(name, "POST", f"/sessions/{name}", summary, request, reply, run, long=long, reads=reads)
 
 
 class InSession(Request):
@@ -63,6 +67,12 @@ class Part(Request):
         """The part."""
         return Wanted(self.limit, self.cursor)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments by name; the part is one of them."""
+        rest = {name: value for name, value in super().given.items() if name not in ("limit", "cursor")}
+        return {**rest, "wanted": self.wanted}
+
 
 class Listed(Part, InSession):
     """Which part of a session's list."""
@@ -74,7 +84,17 @@ class OfMemory(InSession):
     memory_id: str = MEMORY
 
 
-class Add(InSession):
+class Drafted(InSession):
+    """A new memory in a session: all other arguments are its draft."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The session, and the draft."""
+        fields = super().given
+        return {"session_id": fields.pop("session_id"), "draft": sessions.Draft(**fields)}
+
+
+class Add(Drafted):
     """A new memory."""
 
     content: str = Field(min_length=1, max_length=102_400, description="100 KiB at most")
@@ -87,107 +107,11 @@ class Add(InSession):
     step_index: int | None = Field(default=None, ge=0, le=2**53, description="The turn; else the current one")
 
 
-def draft_of(request: InSession) -> sessions.Draft:
-    """The new memory of a request."""
-    return sessions.Draft(**{name: value for name, value in request.given.items() if name != "session_id"})
-
-
-@tool("working_memory_add")
-def add(access: WorkspaceAccess, request: Add) -> Added:
-    """Keep something in mind for this session."""
-    with access.write() as store:
-        return sessions.add(store, request.session_id, draft_of(request), utc_now())
-
-
-@tool("working_memory_get")
-def get(access: WorkspaceAccess, request: OfMemory) -> Memory:
-    """One memory by its id; counts as an access, and may promote it."""
-    with access.write() as store:
-        return sessions.get(store, request.session_id, request.memory_id, utc_now())
-
-
 class Choice(Listed):
     """Which of its memories."""
 
     include_expired: bool = False
     include_promoted: bool = False
-
-
-@tool("working_memory_list", reads=True)
-def list_(access: WorkspaceAccess, request: Choice) -> Memories:
-    """What this session has in mind, the oldest first."""
-    with access.read() as store:
-        return sessions.list_memories(
-            store,
-            request.session_id,
-            utc_now(),
-            include_expired=request.include_expired,
-            include_promoted=request.include_promoted,
-            wanted=request.wanted,
-        )
-
-
-@tool("working_memory_promote")
-def promote(access: WorkspaceAccess, request: OfMemory) -> LongTerm:
-    """Make a memory long-term now; memory_search finds it from then on."""
-    with access.write() as store:
-        return sessions.promote(store, request.session_id, request.memory_id, utc_now())
-
-
-@tool("working_memory_clear_session")
-def clear(access: WorkspaceAccess, request: InSession) -> Cleared:
-    """Clear the session's mind; what was in it can be recalled."""
-    with access.write() as store:
-        return sessions.clear_session(store, request.session_id, utc_now())
-
-
-@tool("working_memory_stats", reads=True)
-def stats(access: WorkspaceAccess, request: InSession) -> SessionStats:
-    """Counts, limits, utilisation, and who leaves next and why."""
-    with access.read() as store:
-        return sessions.stats(store, request.session_id, utc_now())
-
-
-@tool("working_memory_expire")
-def expire(access: WorkspaceAccess, request: OfMemory) -> Done:
-    """Let a memory's time be over now."""
-    with access.write() as store:
-        return sessions.expire(store, request.session_id, request.memory_id, utc_now())
-
-
-@tool("working_memory_extend_ttl")
-def extend_ttl(access: WorkspaceAccess, request: OfMemory) -> Extended:
-    """Let a memory live as long again as its priority says."""
-    with access.write() as store:
-        return sessions.extend_ttl(store, request.session_id, request.memory_id, utc_now())
-
-
-@tool("working_memory_export", reads=True)
-def export(access: WorkspaceAccess, request: Listed) -> Memories:
-    """All memories of the session, and those that left it as long-term records."""
-    with access.read() as store:
-        return sessions.export(store, request.session_id, request.wanted)
-
-
-@tool("working_memory_list_pending", reads=True)
-def list_pending(access: WorkspaceAccess, request: Listed) -> Pending:
-    """Memories that have earned promotion."""
-    with access.read() as store:
-        return sessions.list_pending(store, request.session_id, utc_now(), request.wanted)
-
-
-@tool("working_memory_list_expired", reads=True)
-def list_expired(access: WorkspaceAccess, request: Listed) -> Memories:
-    """Memories whose time is over and that the next cleanup takes."""
-    with access.read() as store:
-        return sessions.list_expired(store, request.session_id, utc_now(), request.wanted)
-
-
-@tool("working_memory_list_promoted", reads=True)
-def list_promoted(access: WorkspaceAccess, request: Listed) -> Memories:
-    """Memories that are long-term records too."""
-    with access.read() as store:
-        return sessions.list_promoted(store, request.session_id, request.wanted)
 
 
 class Bulk(InSession):
@@ -198,26 +122,12 @@ class Bulk(InSession):
     )
 
 
-@tool("working_memory_bulk_promote", long=True)
-def bulk_promote(access: WorkspaceAccess, request: Bulk) -> BulkPromoted:
-    """Promote several memories; one that fails does not keep the others."""
-    with access.write() as store:
-        return sessions.bulk_promote(store, request.session_id, request.memory_ids, utc_now())
-
-
 class Relate(OfMemory):
     """A memory, and what it is to something else."""
 
     relation_type: str = Field(min_length=1, max_length=1_000, description="such as references, depends_on")
     target_element_id: str = Field(min_length=1, max_length=1_000, description="What it is related to")
     metadata: Table = Field(default_factory=dict)
-
-
-@tool("working_memory_relation_add")
-def relation_add(access: WorkspaceAccess, request: Relate) -> Done:
-    """Relate a memory to something else; promotion keeps it."""
-    with access.write() as store:
-        return sessions.relation_add(store, now=utc_now(), **request.given)
 
 
 class Find(Choice):
@@ -228,37 +138,80 @@ class Find(Choice):
     priority: Literal["low", "medium", "high", "critical"] | None = None
 
 
-@tool("working_memory_search", reads=True)
-def search(access: WorkspaceAccess, request: Find) -> SearchResult:
-    """Search what this session has in mind."""
-    with access.read() as store:
-        return sessions.search(
-            store,
-            request.session_id,
-            utc_now(),
-            request.query,
-            request.tags,
-            request.priority,
-            include_expired=request.include_expired,
-            include_promoted=request.include_promoted,
-            wanted=request.wanted,
-        )
-
-
-SESSION_ITEMS = (
-    add,
-    get,
-    list_,
-    promote,
-    clear,
-    stats,
-    expire,
-    extend_ttl,
-    export,
-    list_pending,
-    list_expired,
-    list_promoted,
-    bulk_promote,
-    relation_add,
-    search,
+add = tool("working_memory_add", Add, sessions.add, "Keep something in mind for this session.")
+get = tool(
+    "working_memory_get", OfMemory, sessions.get, "One memory by its id; counts as an access, and may promote it."
 )
+list_ = tool(
+    "working_memory_list",
+    Choice,
+    sessions.list_memories,
+    "What this session has in mind, the oldest first.",
+    reads=True,
+)
+promote = tool(
+    "working_memory_promote",
+    OfMemory,
+    sessions.promote,
+    "Make a memory long-term now; memory_search finds it from then on.",
+)
+clear = tool(
+    "working_memory_clear_session",
+    InSession,
+    sessions.clear_session,
+    "Clear the session's mind; what was in it can be recalled.",
+)
+stats = tool(
+    "working_memory_stats",
+    InSession,
+    sessions.stats,
+    "Counts, limits, utilisation, and who leaves next and why.",
+    reads=True,
+)
+expire = tool("working_memory_expire", OfMemory, sessions.expire, "Let a memory's time be over now.")
+extend_ttl = tool(
+    "working_memory_extend_ttl",
+    OfMemory,
+    sessions.extend_ttl,
+    "Let a memory live as long again as its priority says.",
+)
+export = tool(
+    "working_memory_export",
+    Listed,
+    sessions.export,
+    "All memories of the session, and those that left it as long-term records.",
+    reads=True,
+)
+list_pending = tool(
+    "working_memory_list_pending", Listed, sessions.list_pending, "Memories that have earned promotion.", reads=True
+)
+list_expired = tool(
+    "working_memory_list_expired",
+    Listed,
+    sessions.list_expired,
+    "Memories whose time is over and that the next cleanup takes.",
+    reads=True,
+)
+list_promoted = tool(
+    "working_memory_list_promoted",
+    Listed,
+    sessions.list_promoted,
+    "Memories that are long-term records too.",
+    reads=True,
+)
+bulk_promote = tool(
+    "working_memory_bulk_promote",
+    Bulk,
+    sessions.bulk_promote,
+    "Promote several memories; one that fails does not keep the others.",
+    long=True,
+)
+relation_add = tool(
+    "working_memory_relation_add",
+    Relate,
+    sessions.relation_add,
+    "Relate a memory to something else; promotion keeps it.",
+)
+search = tool("working_memory_search", Find, sessions.search, "Search what this session has in mind.", reads=True)
+
+SESSION_ITEMS = operations_in(globals())

@@ -1,5 +1,5 @@
-"""Formats: transcripts of agents and people, read incrementally into turns: one file a format.
+"""Formats: reads transcripts of agents and people incrementally into turns.
 
-The format is told by the content. Each adapter sees one record (claude_code, codex, openai), one document (locomo) or
-lines (markdown, plain); files of records and prose are streamed, so a file of any size is read in bounded memory.
+The content decides the format. An adapter sees one record (claude_code, codex, openai), one document (documents) or
+lines (prose); files of records and prose are streamed, so a file of any size is read in bounded memory.
 """

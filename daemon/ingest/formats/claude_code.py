@@ -7,8 +7,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from daemon.ingest.formats.cleaning import clean
-from daemon.ingest.formats.noise import spoken
+from daemon.ingest.formats.cleaning import clean, spoken
 from daemon.ingest.formats.tool_calls import OpenCalls, text_of
 from daemon.ingest.formats.turn import RawTurn, Record, RecordError, moment
 from state.trust import Trust
@@ -44,12 +43,12 @@ class ClaudeCode:
         session = str(record.get("sessionId") or self._name)
         if side:
             session += f"/{record.get('agentId') or 'subagent'}"
-        said = self._asked(record, message, side=side) if kind == "user" else self._answered(message)
-        for turn in said:
+        turns = self._user_turns(record, message, side=side) if kind == "user" else self._agent_turns(message)
+        for turn in turns:
             at = moment(record.get("timestamp"))
             yield replace(turn, at=at, session=session)
 
-    def _asked(self, record: Record, message: Record, *, side: bool) -> Iterator[RawTurn]:
+    def _user_turns(self, record: Record, message: Record, *, side: bool) -> Iterator[RawTurn]:
         content = message["content"]
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and part.get("type") == "tool_result":
@@ -59,7 +58,7 @@ class ClaudeCode:
         text = clean(spoken(text_of(content)))
         yield RawTurn(text, "user", Trust.OWNER) if human else RawTurn(text, "assistant", Trust.AGENT)
 
-    def _answered(self, message: Record) -> Iterator[RawTurn]:
+    def _agent_turns(self, message: Record) -> Iterator[RawTurn]:
         content = message["content"]
         yield RawTurn(clean(text_of(content)), "assistant", Trust.AGENT)
         for part in content if isinstance(content, list) else ():

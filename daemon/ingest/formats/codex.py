@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from daemon.ingest.formats.cleaning import clean
-from daemon.ingest.formats.noise import spoken
+from daemon.ingest.formats.cleaning import clean, spoken
 from daemon.ingest.formats.tool_calls import OpenCalls, text_of
 from daemon.ingest.formats.turn import RawTurn, Record, RecordError, moment
 from state.trust import Trust

@@ -1,18 +1,30 @@
-"""JSON documents: LoCoMo's conversations, and OpenAI-style messages in one array or object."""
+"""JSON documents: LoCoMo's conversations, and OpenAI-style messages in one array or object.
+
+LoCoMo (Maharana et al., 2024) has conversations of two people over many sessions: [{sample_id, conversation:
+{speaker_a, speaker_b, session_N: [{speaker, dia_id, text, blip_caption?}], session_N_date_time: "1:56 pm on 8 May,
+2023"}}]. What a photograph shows is appended in brackets.
+"""
 
 import hashlib
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import count, repeat
 
-from daemon.ingest.formats import locomo, openai
-from daemon.ingest.formats.place import Place
+from daemon.ingest.formats import openai
+from daemon.ingest.formats.cleaning import clean
+from daemon.ingest.formats.lines import Place
 from daemon.ingest.formats.turn import Problem, RawTurn, Reading, Record, RecordError, Turn, Watermark
 from state.crystals.crystal import Source
 from state.errors import DocumentError
+from state.trust import Trust
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
+_TURN_KEY = "dia_id"  # once in every turn and nowhere else: tells the line of each
+_SESSION = re.compile(r"session_\d+")
+_TIME = re.compile(r"(\d{1,2}):(\d\d)\s*([ap])m\s+on\s+(\d{1,2})\s+([a-z]{3})[a-z]*\s*,?\s+(\d{4})", re.IGNORECASE)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
 def read(place: Place) -> Reading:
@@ -36,18 +48,18 @@ def read(place: Place) -> Reading:
     numbers = count()
     turns = tuple(
         Turn(
-            said.text,
-            said.speaker,
-            said.trust,
-            said.at or place.file_time,
-            said.session,
+            turn.text,
+            turn.speaker,
+            turn.trust,
+            turn.at or place.file_time,
+            turn.session,
             next(numbers),
             Source(str(place.path), *line, digest),
-            call=said.call,
+            call=turn.call,
         )
         for group, line in zip(groups, lines, strict=False)
-        for said in group
-        if said.text
+        for turn in group
+        if turn.text
     )
     return Reading(turns, Watermark(size, size, digest=place.digest(size)), tuple(problems))
 
@@ -78,8 +90,8 @@ def _parsed(place: Place, text: str) -> object:
 
 def _groups(place: Place, document: object, problems: list[Problem]) -> tuple[list[list[RawTurn]], str]:
     """What was said, message by message, and the key that stands once in each message."""
-    if locomo.recognises(document):
-        return [[said] for said in locomo.raw_turns(document)], locomo.TURN_KEY
+    if _is_locomo(document):
+        return [[turn] for turn in _locomo_turns(document)], _TURN_KEY
     entries = document if isinstance(document, list) else [document]
     records = [entry for entry in entries if isinstance(entry, dict)]
     if any(openai.recognises(record) for record in records):
@@ -107,11 +119,58 @@ def _messages(place: Place, records: list[Record], problems: list[Problem]) -> l
 def _lines(text: str, key: str, turns: int) -> Iterator[tuple[int, int]]:
     """First and last line of each turn: from its key to the next one's; the whole document when they do not match."""
     starts, line, at = [], 1, 0
-    for found in re.finditer(rf'(?<!\\)"{key}"\s*:', text):
-        line += text.count("\n", at, found.start())
-        at = found.start()
+    for key_match in re.finditer(rf'(?<!\\)"{key}"\s*:', text):
+        line += text.count("\n", at, key_match.start())
+        at = key_match.start()
         starts.append(line)
     last = line + text.count("\n", at)
     if not turns or len(starts) != turns:
         return repeat((1, last))
     return iter([(start, max(start, end - 1)) for start, end in zip(starts, [*starts[1:], last + 1], strict=True)])
+
+
+def _is_locomo(document: object) -> bool:
+    """Whether this is a LoCoMo file, or one sample of it."""
+    samples = document if isinstance(document, list) else [document]
+    return bool(samples) and all(
+        isinstance(sample, dict) and isinstance(sample.get("conversation"), dict) for sample in samples
+    )
+
+
+def _locomo_turns(document: object) -> Iterator[RawTurn]:
+    """Every turn of a document that `_is_locomo` accepts, in the order of the file.
+
+    A turn without text gives "", so that turns and `dia_id`s stay in step.
+    """
+    samples = document if isinstance(document, list) else [document]
+    for number, sample in enumerate(samples, 1):
+        conversation = sample["conversation"]
+        name = sample.get("sample_id") or f"sample-{number}"
+        for key, turns in conversation.items():
+            if _SESSION.fullmatch(key) and isinstance(turns, list):
+                at = session_time(conversation.get(f"{key}_date_time"))
+                for turn in turns:
+                    if isinstance(turn, dict) and _TURN_KEY in turn:
+                        yield _locomo_turn(turn, at, f"{name}/{key}")
+
+
+def session_time(value: object) -> datetime | None:
+    """The time in "1:56 pm on 8 May, 2023", taken as UTC, or None."""
+    match = _TIME.search(value) if isinstance(value, str) else None
+    if not match or match[5].lower() not in _MONTHS:
+        return None
+    hour = int(match[1]) % 12 + (12 if match[3].lower() == "p" else 0)
+    try:
+        return datetime(
+            int(match[6]), _MONTHS.index(match[5].lower()) + 1, int(match[4]), hour, int(match[2]), tzinfo=UTC
+        )
+    except ValueError:
+        return None
+
+
+def _locomo_turn(turn: Record, at: datetime | None, session: str) -> RawTurn:
+    words = turn.get("text")
+    text = clean(words) if isinstance(words, str) else ""
+    if isinstance(caption := turn.get("blip_caption"), str) and caption.strip():
+        text = f"{text} [{clean(caption)}]".strip()
+    return RawTurn(text, clean(str(turn.get("speaker") or "")), Trust.OWNER, at, session)

@@ -1,12 +1,20 @@
-"""Lines: those of a file that may be huge, growing or binary, each with its place, in bounded memory."""
+"""Lines: those of a file that may be huge, growing or binary, with their places, and where reading goes on."""
 
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import BinaryIO
+
+from daemon.ingest.formats.turn import Watermark
 
 LINE_BYTES = 8 * 1024 * 1024
 _STEP = 64 * 1024
+# One call reads about so much, so that a file of any size is read in bounded memory.
+CALL_BYTES = 16 * 1024 * 1024
+CALL_TURNS = 20_000
+CALL_PROBLEMS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,22 @@ def digest_before(file: BinaryIO, end: int, span: int) -> str:
     """SHA-256 of the last `span` bytes before offset `end`, in hexadecimal."""
     start = max(0, end - span)
     file.seek(start)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while (left := end - file.tell()) > 0 and (block := file.read(min(left, _STEP))):
-        found.update(block)
-    return found.hexdigest()
+        digest.update(block)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An open file, its time, where to go on, and how many bytes before that tell that it is the same file still."""
+
+    file: BinaryIO
+    path: Path
+    file_time: datetime
+    start: Watermark
+    span: int
+
+    def digest(self, end: int) -> str:
+        """Digest of what stands before offset `end`, as a watermark keeps it."""
+        return digest_before(self.file, end, self.span)

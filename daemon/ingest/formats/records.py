@@ -5,10 +5,8 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from daemon.ingest.formats.detection import record_of
-from daemon.ingest.formats.lines import Line, lines_from
-from daemon.ingest.formats.place import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, Place
-from daemon.ingest.formats.turn import Conversation, Problem, RawTurn, Reading, RecordError, Turn, Watermark
+from daemon.ingest.formats.lines import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, LINE_BYTES, Line, Place, lines_from
+from daemon.ingest.formats.turn import Conversation, Problem, RawTurn, Reading, Record, RecordError, Turn, Watermark
 from state.crystals.crystal import Source
 
 
@@ -36,6 +34,25 @@ def read(place: Place, adapter: Conversation) -> Reading:
     carry = json.dumps(adapter.carry())
     watermark = Watermark(end, end, ends, start.turns + len(turns), place.digest(end), carry)
     return Reading(tuple(turns), watermark, tuple(problems), complete)
+
+
+def record_of(line: Line) -> Record:
+    """The JSON object on a line. Raises RecordError, which says what is wrong with it."""
+    if line.too_long:
+        raise RecordError(f"is longer than {LINE_BYTES // 2**20} MiB")
+    try:
+        record = json.loads(line.raw.decode("utf-8-sig" if line.start == 0 else "utf-8"))
+    except UnicodeDecodeError as error:
+        raise RecordError(f"is not UTF-8 (byte 0x{line.raw[error.start]:02x})") from error
+    except json.JSONDecodeError as error:
+        raise RecordError(f"is not JSON ({error.msg} at column {error.colno})") from error
+    except RecursionError as error:
+        raise RecordError("is nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise RecordError(f"is not JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise RecordError("is no JSON object")
+    return record
 
 
 def _turns(place: Place, line: Line, raw_turns: Iterable[RawTurn], position: int) -> Iterator[Turn]:

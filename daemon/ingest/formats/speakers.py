@@ -21,7 +21,7 @@ _TOOLS_IN_CHATS = {
 }
 _BETWEEN = {"call", "content", "from", "the", "of", "output", "read", "text", "article"}
 _PART = re.compile(r"[^\W_]+")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LABEL = re.compile(
     r"(?:(#{1,6})\s+)?(?:[-*+]\s+(?=[*_]))?[*_]{0,3}([^\W\d][\w .-]{0,40}?)[*_]{0,3}"
     r"(?:\s?\([^)\n]{0,60}\))?\s?(?:(:)[*_]{0,3}(?=\s|$)|$)"
@@ -46,11 +46,11 @@ def _is_tool(speaker: str, names: set[str]) -> bool:
 class Floor:
     """Who has the floor in a file that is read line by line: what its labels say, as far as they can be believed.
 
-    `told`: a tool or a page has spoken.
+    `tool_spoke`: a tool or a page has spoken.
     """
 
     speaker: Trust = Trust.OWNER
-    told: bool = False
+    tool_spoke: bool = False
     chat: bool = False
     fence: str = ""
 
@@ -59,26 +59,26 @@ class Floor:
         """As it was at the place where reading goes on."""
         known = str(memory.get("floor") or Trust.OWNER)
         speaker = Trust(known) if known in set(Trust) else Trust.OWNER
-        chat, told = memory.get("chat") is True, memory.get("told") is True
-        return cls(speaker, told, chat, str(memory.get("fenced") or ""))
+        chat, tool_spoke = memory.get("chat") is True, memory.get("told") is True
+        return cls(speaker, tool_spoke, chat, str(memory.get("fenced") or ""))
 
     def memory(self) -> Record:
         """What to remember of it."""
-        return {"floor": self.speaker.value, "told": self.told, "chat": self.chat, "fenced": self.fence}
+        return {"floor": self.speaker.value, "told": self.tool_spoke, "chat": self.chat, "fenced": self.fence}
 
     @property
     def trust(self) -> Trust:
         """Whose word the next line is."""
-        return least_trust([self.speaker, Trust.TOOL]) if self.told else self.speaker
+        return least_trust([self.speaker, Trust.TOOL]) if self.tool_spoke else self.speaker
 
     def given_to(self, speaker: str) -> None:
         """Somebody begins to speak."""
         self.speaker = trust_of(speaker)
-        self.told |= self.speaker.rank < Trust.AGENT.rank
+        self.tool_spoke |= self.speaker.rank < Trust.AGENT.rank
 
     def is_open(self, text: str) -> bool:
         """Whether a label on this line would be one; the line is read, call it once for each."""
-        marks = _FENCE.match(text)
+        marks = FENCE.match(text)
         if self.fence:
             if marks and marks[1].startswith(self.fence) and text.strip() == marks[1]:
                 self.fence = ""
@@ -90,10 +90,10 @@ class Floor:
 
     def heard(self, text: str) -> bool:
         """Take in a line of a document; True when a role's label on it gives the floor to somebody."""
-        found = _LABEL.match(text[:200]) if self.is_open(text) else None
-        if found is None or not (found[1] or found[3]):
+        label = _LABEL.match(text[:200]) if self.is_open(text) else None
+        if label is None or not (label[1] or label[3]):
             return False
-        name = found[2].strip()
+        name = label[2].strip()
         if name.casefold() in _USERS | _AGENTS:
             # An agent's name alone may be a field of a document.
             given = self.chat or name.casefold() in _USERS

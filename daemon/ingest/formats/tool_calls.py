@@ -3,8 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from daemon.ingest.formats.cleaning import capped, clean, one_line
-from daemon.ingest.formats.noise import without_passages
+from daemon.ingest.formats.cleaning import capped, clean, one_line, without_passages
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.ingest.formats.turn import RawTurn, Record
 from state.trust import Trust, is_web

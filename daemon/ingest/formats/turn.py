@@ -111,15 +111,15 @@ def moment(value: object) -> datetime | None:
     """
     try:
         if isinstance(value, str):
-            found = datetime.fromisoformat(value.strip())
-            found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+            at = datetime.fromisoformat(value.strip())
+            at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
-            found = datetime.fromtimestamp(value / 1000 ** max(0, (int(math.log10(value)) - 9) // 3), UTC)
+            at = datetime.fromtimestamp(value / 1000 ** max(0, (int(math.log10(value)) - 9) // 3), UTC)
         else:
             return None
     except (ValueError, OverflowError, OSError):
         return None
-    return found if _EARLIEST <= found <= _LATEST else None
+    return at if _EARLIEST <= at <= _LATEST else None
 
 
 def memory(carry: str) -> Record:

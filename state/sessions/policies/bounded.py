@@ -22,12 +22,13 @@ from state.sessions.policies.policy import (
     ItemView,
     Order,
     Plan,
+    Policy,
     Range,
     Step,
     Usage,
     meet,
 )
-from state.sessions.policies.settings import MAX_COUNT, MAX_SECONDS, Setting, read, real, whole
+from state.sessions.policies.settings import Number, NumberOrNone, Seconds, Share, settings_in
 
 TTL_EXCEEDED = "ttl_exceeded"
 CAPACITY_EXPIRED = "capacity_exceeded_expired"
@@ -50,33 +51,23 @@ class _Class:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(Policy):
     """The limits, the two ages, and where the bands of importance begin. `wall_ttl` is in seconds."""
 
-    max_items: int = 64
-    max_tokens: int = 4_000
-    step_ttl: int = 20
-    wall_ttl: float = 3_600.0
-    importance_threshold_low: float = 0.3
-    importance_threshold_high: float = 0.7
-    recent_window: int = 5
+    max_items: Number = 64
+    max_tokens: Number = 4_000
+    step_ttl: NumberOrNone = 20
+    wall_ttl: Seconds = 3_600.0
+    importance_threshold_low: Share = 0.3
+    importance_threshold_high: Share = 0.7
+    recent_window: NumberOrNone = 5
 
     name: ClassVar[str] = "bounded"
-    tick_seconds: ClassVar[float | None] = None
-    settings: ClassVar[Mapping[str, Setting]] = {
-        "max_items": whole(1, MAX_COUNT),
-        "max_tokens": whole(1, MAX_COUNT),
-        "step_ttl": whole(0, MAX_COUNT),
-        "wall_ttl": real(0, MAX_SECONDS),
-        "importance_threshold_low": real(0, 1),
-        "importance_threshold_high": real(0, 1),
-        "recent_window": whole(0, MAX_COUNT),
-    }
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
         """With these settings. Raises UsageError."""
-        policy = cls(**read(cls.name, cls.settings, config))
+        policy = cls(**settings_in(cls, config))
         if policy.importance_threshold_low > policy.importance_threshold_high:
             raise UsageError(
                 f"importance_threshold_low: {policy.importance_threshold_low:g} is above importance_threshold_high, "
@@ -95,10 +86,6 @@ class Bounded:
     def outlived(self, item: Item, step: int, now: datetime) -> bool:
         """Whether it is older than the steps or the time that it has."""
         return item.step_index < step - self.step_ttl or item.created_at < after(now, -self.wall_ttl)
-
-    def lifetime(self, item: Item) -> float | None:  # noqa: ARG002
-        """No item expires by itself: its age ranks it."""
-        return None
 
     def fits(self, tokens: int) -> str:
         """Refuses an item that is larger than the whole session may be."""
@@ -128,10 +115,6 @@ class Bounded:
             if part.expired:
                 steps += (Step(item, Action.ARCHIVE, TTL_EXCEEDED) for item in part.items(view))
         return Plan(tuple(steps), f"Working memory swept - {len(steps)} expired", "info" if steps else "debug")
-
-    def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
-        """No plan: access changes nothing here."""
-        return Plan()
 
     def usage(self, count: int, tokens: int) -> Usage:
         """In per cent of the limit that is nearer."""

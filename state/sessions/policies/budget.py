@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field
 
 from state.errors import UsageError
 from state.sessions.item import Item
-from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Step, Usage
-from state.sessions.policies.settings import Setting, read, shown, switch, texts, whole
+from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Policy, Step, Usage
+from state.sessions.policies.settings import Texts, settings_in, shown
 
 SOFT_LIMIT = "soft_limit"
 HARD_LIMIT = "hard_limit"
@@ -24,31 +26,23 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "research": {"soft_limit": 50, "hard_limit": 75},
 }
 
-_MAX_ITEMS = 1_000_000
+_Items = Annotated[int, Field(ge=1, le=1_000_000)]
 _CHECK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Policy):
     """The two limits, and which tags keep an item from the first."""
 
     enabled: bool = True
-    soft_limit: int = 35
-    hard_limit: int = 50
-    batch_size: int = 10
+    soft_limit: _Items = 35
+    hard_limit: _Items = 50
+    batch_size: _Items = 10
     tag_aware_archival: bool = True
-    protected_tags: tuple[str, ...] = PROTECTED_TAGS
+    protected_tags: Texts = PROTECTED_TAGS
 
     name: ClassVar[str] = "budget"
     tick_seconds: ClassVar[float | None] = _CHECK_SECONDS
-    settings: ClassVar[Mapping[str, Setting]] = {
-        "enabled": switch,
-        "soft_limit": whole(1, _MAX_ITEMS),
-        "hard_limit": whole(1, _MAX_ITEMS),
-        "batch_size": whole(1, _MAX_ITEMS),
-        "tag_aware_archival": switch,
-        "protected_tags": texts,
-    }
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
@@ -57,22 +51,14 @@ class Budget:
         if not isinstance(preset, str) or preset not in PRESETS:
             raise UsageError(f"preset: {shown(preset)} is none of {', '.join(PRESETS)}")
         given = {key: value for key, value in config.items() if key != "preset"}
-        found = read(cls.name, cls.settings, {**PRESETS[preset], **given})
-        if found["soft_limit"] > found["hard_limit"]:
-            raise UsageError(f"soft_limit: {found['soft_limit']} is above hard_limit, {found['hard_limit']}")
-        return cls(**found)
+        values = settings_in(cls, {**PRESETS[preset], **given})
+        if values["soft_limit"] > values["hard_limit"]:
+            raise UsageError(f"soft_limit: {values['soft_limit']} is above hard_limit, {values['hard_limit']}")
+        return cls(**values)
 
     def protects(self, item: Item) -> bool:
         """Whether a tag keeps it from the soft limit. Tags are compared exactly."""
         return self.tag_aware_archival and not set(self.protected_tags).isdisjoint(item.tags)
-
-    def lifetime(self, item: Item) -> float | None:  # noqa: ARG002
-        """No item expires."""
-        return None
-
-    def fits(self, tokens: int) -> str:  # noqa: ARG002
-        """Every item fits: items are counted, whatever their size."""
-        return ""
 
     def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """One check."""
@@ -81,10 +67,6 @@ class Budget:
     def tick(self, view: ItemView, now: datetime) -> Plan:
         """One check."""
         return self._check(view, now)
-
-    def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
-        """No plan: access changes nothing here."""
-        return Plan()
 
     def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
         """In per cent of the soft limit: at the hard one it is above a hundred."""

@@ -2,29 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
-from typing import Any, Protocol
+from typing import Any, cast
 
 from state.errors import UsageError
 from state.sessions.policies.bounded import Bounded
 from state.sessions.policies.budget import PRESETS, Budget
 from state.sessions.policies.hybrid import Hybrid
 from state.sessions.policies.policy import Policy
-from state.sessions.policies.settings import Setting, shown
+from state.sessions.policies.settings import adapter, kinds_of, shown
 from state.sessions.policies.ttl import Ttl
 
-
-class PolicyClass(Protocol):
-    """A class of policies."""
-
-    @property
-    def settings(self) -> Mapping[str, Setting]:
-        """What can be set, by its name."""
-
-    def of(self, config: Mapping[str, object]) -> Policy:
-        """One with these settings. Raises UsageError, which names the key."""
-
-
-POLICIES: Mapping[str, PolicyClass] = {"ttl": Ttl, "budget": Budget, "hybrid": Hybrid, "bounded": Bounded}
+POLICIES: Mapping[str, type[Policy]] = {policy.name: policy for policy in (Ttl, Budget, Hybrid, Bounded)}
 # What a session has that was never opened.
 DEFAULT = "ttl"
 
@@ -52,8 +40,17 @@ def settings_schema() -> dict[str, Any]:
     A policy refuses those of another one.
     """
     settings: dict[str, dict[str, object]] = {"preset": {"enum": list(PRESETS), "description": "budget"}}
-    for name, kind in POLICIES.items():
-        for key, setting in kind.settings.items():
+    for name, policy in POLICIES.items():
+        for key, kind in kinds_of(cast("Any", policy)).items():
             policies = [str(settings[key]["description"])] if key in settings else []
-            settings[key] = {**setting.schema, "description": ", ".join([*policies, name])}
+            settings[key] = {**_lean(adapter(kind).json_schema()), "description": ", ".join([*policies, name])}
     return {"type": "object", "properties": settings, "additionalProperties": False}
+
+
+def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema without bounds: an agent reads it with every tool, and an error names the bound."""
+    if "propertyNames" in schema:
+        names = schema["propertyNames"]["enum"]
+        return {"type": "object", "properties": dict.fromkeys(names, _lean(schema["additionalProperties"]))}
+    items = {"items": _lean(schema["items"])} if "items" in schema else {}
+    return {"type": schema["type"], **items}

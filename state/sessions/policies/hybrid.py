@@ -3,36 +3,25 @@
 What was evicted is recalled from the cold archive, and makes room for itself when it comes back.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from state.sessions.item import Item
-from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Step, Usage
-from state.sessions.policies.settings import MAX_COUNT, Setting, read, whole
+from state.sessions.policies.policy import FORGOTTEN, HIDDEN, LIVE, Action, ItemView, Order, Plan, Policy, Step, Usage
+from state.sessions.policies.settings import Number
 
 TOKEN_LIMIT = "token_limit"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
-class Hybrid:
+class Hybrid(Policy):
     """How many tokens fit."""
 
-    max_tokens: int = 128_000
+    max_tokens: Number = 128_000
 
     name: ClassVar[str] = "hybrid"
-    tick_seconds: ClassVar[float | None] = None
-    settings: ClassVar[Mapping[str, Setting]] = {"max_tokens": whole(1, MAX_COUNT)}
-
-    @classmethod
-    def of(cls, config: Mapping[str, object]) -> Self:
-        """With these settings. Raises UsageError."""
-        return cls(**read(cls.name, cls.settings, config))
-
-    def lifetime(self, item: Item) -> float | None:  # noqa: ARG002
-        """No item expires."""
-        return None
 
     def fits(self, tokens: int) -> str:
         """Refuses an item that is larger than the whole session may be."""
@@ -55,14 +44,6 @@ class Hybrid:
             return Plan(log=f"Working memory fits ({view.tokens}/{self.max_tokens} tokens)")
         log = f"Working memory {deficit} tokens over {self.max_tokens} - evicting {len(steps)} items, {freed} tokens"
         return Plan(tuple(steps), log, "info")
-
-    def tick(self, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
-        """Nothing: time alone evicts nothing."""
-        return Plan()
-
-    def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
-        """No plan: access changes nothing here."""
-        return Plan()
 
     def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
         """In per cent of the tokens."""

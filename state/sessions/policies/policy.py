@@ -1,17 +1,19 @@
 """Policy: a pure decision about which items leave a session's working memory, and where they go.
 
-A policy is one file with one frozen dataclass (its configuration) that has the methods of `Policy`, and one line in
-`POLICIES` (state/sessions/policies/by_name.py). It never sorts everything: it names the order in which items leave,
-and the view hands them out in that order, from an index where there is one.
+A policy is one file with one subclass of `Policy`, and one name in `POLICIES` (state/sessions/policies/by_name.py).
+It never sorts everything: it names the order in which items leave, and the view hands them out in that order, from an
+index where there is one.
 """
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from state.sessions.item import Item, State
+from state.sessions.policies.settings import settings_in
 
 _Bound = TypeVar("_Bound", int, float, datetime)
 
@@ -145,34 +147,48 @@ class Usage:
     status: str = "healthy"
 
 
-class Policy(Protocol):
-    """Decides for one session; made of its configuration when the session is opened, and the same for its life."""
+class Policy(ABC):
+    """Decides for one session; made of its settings when the session is opened, and the same for its life.
 
-    @property
-    def name(self) -> str: ...
+    A policy is a frozen dataclass whose fields are its settings, with types and bounds. It overrides what it decides
+    otherwise: every item fits, none expires, and nothing leaves.
+    """
 
-    @property
-    def tick_seconds(self) -> float | None:
-        """How often maintenance ticks it; None: it ticks on an explicit sweep alone."""
+    __slots__ = ()
+    name: ClassVar[str]
+    # How often maintenance ticks it; None: it ticks on an explicit sweep alone.
+    tick_seconds: ClassVar[float | None] = None
 
-    def lifetime(self, item: Item) -> float | None:
+    @classmethod
+    def of(cls, config: Mapping[str, object]) -> Self:
+        """One with these settings; what is not set keeps its default. Raises UsageError, which names the key."""
+        return cls(**settings_in(cls, config))
+
+    def lifetime(self, item: Item) -> float | None:  # noqa: ARG002
         """Seconds that a new item lives (with its priority); None: no time to live."""
+        return None
 
-    def fits(self, tokens: int) -> str:
+    def fits(self, tokens: int) -> str:  # noqa: ARG002
         """Why an item of so many tokens can never be taken; empty when it can."""
+        return ""
 
-    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:
+    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """What has to go so that the view, which holds `new` already, keeps its limits. `new` may be among them."""
+        return Plan()
 
-    def tick(self, view: ItemView, now: datetime) -> Plan:
+    def tick(self, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
         """What maintenance (or an explicit sweep) does at this moment."""
+        return Plan()
 
-    def on_access(self, item: Item, now: datetime) -> Plan:
+    def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
         """What follows from this item having been read; its access is counted in it already."""
+        return Plan()
 
-    def usage(self, count: int, tokens: int) -> Usage:
+    def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
         """How full a session of so many items and tokens is."""
+        return Usage()
 
+    @abstractmethod
     def order(self, view: ItemView, now: datetime) -> Iterator[Step]:
         """The items in the order in which they would leave, each with why: the preview. Lazily.
 

@@ -12,17 +12,8 @@ from typing import ClassVar, Self
 from state.sessions.importance import BASE_TTL_SECONDS, HOUR_SECONDS, PLACES, score
 from state.sessions.item import Item, Priority, State
 from state.sessions.moments import after, seconds_between
-from state.sessions.policies.policy import Action, ItemView, Order, Plan, Step, Usage
-from state.sessions.policies.settings import (
-    MAX_COUNT,
-    MAX_SECONDS,
-    ByPriority,
-    Setting,
-    by_priority,
-    read,
-    real,
-    whole,
-)
+from state.sessions.policies.policy import Action, ItemView, Order, Plan, Policy, Step
+from state.sessions.policies.settings import Lifetimes, Number, Numbers, Seconds, Share, settings_in
 
 EXPIRED = "expired"
 ENOUGH_ACCESSES = "access_count"
@@ -30,63 +21,50 @@ IMPORTANT_ENOUGH = "importance_score"
 CRITICAL_AND_ACCESSED = "critical_and_accessed"
 AGED_AND_ACTIVE = "aged_and_active"
 
-_ACCESSES = ByPriority(10, 15, 20, 10)
+_ACCESSES: Numbers = {"low": 10, "medium": 15, "high": 20, "critical": 10}
 _CLEANUP_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ttl:
+class Ttl(Policy):
     """How long items live, and from when on they are worth keeping for good."""
 
-    ttl_seconds: ByPriority = field(default=BASE_TTL_SECONDS)
-    promote_accesses: ByPriority = field(default=_ACCESSES)
-    promote_score: float = 0.8
-    promote_critical_accesses: int = 1
-    promote_age_seconds: float = 6 * HOUR_SECONDS
-    promote_age_accesses: int = 5
+    ttl_seconds: Lifetimes = field(default_factory=lambda: {**BASE_TTL_SECONDS})
+    promote_accesses: Numbers = field(default_factory=lambda: {**_ACCESSES})
+    promote_score: Share = 0.8
+    promote_critical_accesses: Number = 1
+    promote_age_seconds: Seconds = 6 * HOUR_SECONDS
+    promote_age_accesses: Number = 5
 
     name: ClassVar[str] = "ttl"
     tick_seconds: ClassVar[float | None] = _CLEANUP_SECONDS
-    settings: ClassVar[Mapping[str, Setting]] = {
-        "ttl_seconds": by_priority(real(1, MAX_SECONDS), BASE_TTL_SECONDS),
-        "promote_accesses": by_priority(whole(1, MAX_COUNT), _ACCESSES),
-        "promote_score": real(0, 1),
-        "promote_critical_accesses": whole(1, MAX_COUNT),
-        "promote_age_seconds": real(0, MAX_SECONDS),
-        "promote_age_accesses": whole(1, MAX_COUNT),
-    }
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
-        """With these settings. Raises UsageError."""
-        return cls(**read(cls.name, cls.settings, config))
+        """With these settings; a priority that a table lacks keeps its default. Raises UsageError."""
+        values, defaults = settings_in(cls, config), cls()
+        for key in values.keys() & {"ttl_seconds", "promote_accesses"}:
+            values[key] = {**getattr(defaults, key), **values[key]}
+        return cls(**values)
 
     def lifetime(self, item: Item) -> float | None:
         """As its priority says."""
-        return self.ttl_seconds.of(item.priority)
+        return self.ttl_seconds[item.priority.value]
 
     def extended(self, item: Item, now: datetime) -> datetime:
         """When it expires after one more time to live, counted from its expiry, or from now when that is past."""
-        return after(max(now, item.expires_at or now), self.ttl_seconds.of(item.priority))
+        return after(max(now, item.expires_at or now), self.ttl_seconds[item.priority.value])
 
     def eligible(self, item: Item, now: datetime) -> str:
         """By which rule it is worth keeping for good; empty: by none."""
-        if item.access_count >= self.promote_accesses.of(item.priority):
+        if item.access_count >= self.promote_accesses[item.priority.value]:
             return ENOUGH_ACCESSES
-        if score(item, now, self.ttl_seconds.of(item.priority)) >= round(self.promote_score, PLACES):
+        if score(item, now, self.ttl_seconds[item.priority.value]) >= round(self.promote_score, PLACES):
             return IMPORTANT_ENOUGH
         if item.priority is Priority.CRITICAL and item.access_count >= self.promote_critical_accesses:
             return CRITICAL_AND_ACCESSED
         aged = seconds_between(item.created_at, now) > self.promote_age_seconds
         return AGED_AND_ACTIVE if aged and item.access_count >= self.promote_age_accesses else ""
-
-    def fits(self, tokens: int) -> str:  # noqa: ARG002
-        """Every item fits: this policy has no limit of size."""
-        return ""
-
-    def admit(self, new: Item, view: ItemView, now: datetime) -> Plan:  # noqa: ARG002
-        """Nothing has to go."""
-        return Plan()
 
     def tick(self, view: ItemView, now: datetime) -> Plan:
         """What is eligible is promoted, and stays until it expires; what is expired leaves, promoted or not."""
@@ -102,10 +80,6 @@ class Ttl:
         """Promotes it when it is eligible; it remains accessible until it expires."""
         why = self._promotable(item, now)
         return Plan((Step(item, Action.PROMOTE, why, leaves=False),)) if why else Plan()
-
-    def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
-        """There is no limit to fill."""
-        return Usage()
 
     def order(self, view: ItemView, now: datetime) -> Iterator[Step]:
         """By expiry; an eligible one is promoted first, and leaves only when it is expired."""

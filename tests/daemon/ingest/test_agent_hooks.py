@@ -48,10 +48,10 @@ def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("said", "wrong"),
     [
-        (b"", "stdin: invalid json"),
-        (b"no json", "stdin: invalid json"),
+        (b"", "stdin: invalid JSON"),
+        (b"no json", "stdin: invalid JSON"),
         (b"[]", "stdin"),
-        (b"\xff", "stdin: invalid json"),
+        (b"\xff", "stdin: invalid JSON"),
         (b"{}", "hook_event_name: field required"),
         (b'{"hook_event_name": 7}', "hook_event_name: input should be a valid string"),
         (b'{"hook_event_name": "Stop", "transcript_path": ["secret"]}', "transcript_path"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.ingest.formats.locomo import session_time
+from daemon.ingest.formats.documents import session_time
 from daemon.ingest.formats.reading import read_turns
 from daemon.ingest.formats.turn import moment
 from state.trust import Trust

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.ingest.formats import place
+from daemon.ingest.formats.lines import CALL_PROBLEMS
 from daemon.ingest.formats.reading import read_turns, readings
 from daemon.ingest.formats.turn import Turn, Watermark
 from state.errors import DocumentError, NotFoundError
@@ -177,7 +177,7 @@ def test_a_large_document_is_read_in_several_calls(tmp_path: Path, monkeypatch: 
 
 def test_problems_without_end_do_not_fill_the_memory(tmp_path: Path) -> None:
     path = written(tmp_path / "chat.jsonl", message("first") + "x\n" * 2500)
-    assert [len(part.problems) for part in readings(path)] == [place.CALL_PROBLEMS, place.CALL_PROBLEMS, 500]
+    assert [len(part.problems) for part in readings(path)] == [CALL_PROBLEMS, CALL_PROBLEMS, 500]
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def loud(reply):
 
 tools = mcp_tools.TOOLSETS["memory"]
 (tool,) = [tool for tool in tools if tool.name == "memory_bootstrap"]
-quiet = tool.brief
-mcp_tools.TOOLSETS["memory"] = (*(one for one in tools if one is not tool), replace(tool, brief=loud))
+quiet = tool.text
+mcp_tools.TOOLSETS["memory"] = (*(one for one in tools if one is not tool), replace(tool, text=loud))
 sys.exit(main(["mcp", "-w", sys.argv[1]]))
 """
 

@@ -140,42 +140,41 @@ def test_the_trial_agrees_with_unshare() -> None:
     assert systemd_unit.sandbox_here() is (Sandbox.FULL if possible.returncode == 0 else Sandbox.REDUCED)
 
 
-def test_placing_twice_changes_nothing_and_a_newer_unit_replaces_an_older(tmp_path: Path) -> None:
+def test_placing_twice_changes_nothing_and_what_is_replaced_is_kept_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "systemd" / "user" / systemd_unit.NAME
     old, new = systemd_unit.user_unit(HERE), systemd_unit.user_unit(replace(HERE, command=("/opt/new/dreamd",)))
     assert systemd_unit.place(path, old) is Placed.WRITTEN
     assert systemd_unit.place(path, old) is Placed.UNCHANGED
+    assert list(path.parent.iterdir()) == [path]
+    by_hand = old.replace("WatchdogSec=60", "WatchdogSec=90") + "# \udcff\n"
+    path.write_text(by_hand, errors="surrogateescape")
     assert systemd_unit.place(path, new) is Placed.REPLACED
     assert path.read_text() == new
     assert path.stat().st_mode & 0o777 == 0o644
-    assert list(path.parent.iterdir()) == [path]
+    kept = systemd_unit.previous(path)
+    assert kept.read_text(errors="surrogateescape") == by_hand
+    assert kept.suffix not in (".service", ".conf")
+    assert systemd_unit.place(path, new) is Placed.UNCHANGED
+    assert kept.read_text(errors="surrogateescape") == by_hand
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        lambda text: text.replace("WatchdogSec=60", "WatchdogSec=90"),
-        lambda text: text + "\n",
-        lambda _: "[Service]\nExecStart=/usr/bin/mine\n",
-        lambda _: "",
-    ],
-)
-def test_what_was_changed_by_hand_is_not_replaced(tmp_path: Path, changed: object) -> None:
-    assert callable(changed)
+def test_a_drop_in_of_the_user_stays(tmp_path: Path) -> None:
+    drop_in = tmp_path / f"{systemd_unit.NAME}.d" / "override.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("[Service]\nWatchdogSec=90\n")
     path = tmp_path / systemd_unit.NAME
-    text = systemd_unit.user_unit(HERE)
-    by_hand = changed(text)
-    path.write_text(by_hand)
-    newer = systemd_unit.user_unit(replace(HERE, command=("/opt/new/dreamd",)))
-    with pytest.raises(UsageError, match=r"changed by hand.*--force"):
-        systemd_unit.place(path, newer)
-    assert path.read_text() == by_hand
-    assert systemd_unit.replace_by_force(path, newer) is Placed.REPLACED
-    assert path.read_text() == newer
-    (kept,) = [one for one in tmp_path.iterdir() if one != path]
-    assert kept.read_text() == by_hand
-    assert kept.suffix != ".service"
-    assert systemd_unit.replace_by_force(path, newer) is Placed.UNCHANGED
+    systemd_unit.place(path, systemd_unit.user_unit(HERE))
+    systemd_unit.place(path, systemd_unit.user_unit(HERE, sandbox=Sandbox.REDUCED))
+    assert drop_in.read_text() == "[Service]\nWatchdogSec=90\n"
+
+
+@pytest.mark.parametrize("words", ["--config /etc/c.yaml /srv/agent", "'/srv/agent"])
+def test_the_folders_of_a_unit_by_hand_are_not_guessed(tmp_path: Path, words: str) -> None:
+    path = tmp_path / systemd_unit.NAME
+    assert systemd_unit.named_in(path) == ()
+    path.write_text(f"[Service]\nExecStart=/usr/bin/dreamd serve {words}\n")
+    with pytest.raises(UsageError, match="ExecStart= has more than workspaces"):
+        systemd_unit.named_in(path)
 
 
 def test_a_unit_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> None:
@@ -210,7 +209,7 @@ def install(*words: str) -> int:
 def test_installing_writes_the_unit_and_says_what_to_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert install("--sandbox", "full") == 0
     path = home / ".config/systemd/user/dreamd.service"
-    assert systemd_unit.is_ours(path.read_text())
+    assert path.read_text().startswith("# Written by 'dreamd install-service'")
     shown = capsys.readouterr()
     assert f"written: {path}" in shown.out
     assert "next: systemctl --user daemon-reload && systemctl --user enable --now dreamd" in shown.out
@@ -222,6 +221,7 @@ def test_installing_writes_the_unit_and_says_what_to_run(home: Path, capsys: pyt
     assert "replaced:" in shown.out
     assert "systemctl --user restart dreamd" in shown.out
     assert "without its file system sandbox" in shown.err
+    assert f"the unit before is {path}.previous; changes of yours belong in a drop-in" in shown.err
 
 
 def test_installing_again_keeps_the_folders_that_were_named(
@@ -264,7 +264,7 @@ def test_the_folders_of_a_unit_are_read_back_as_they_were_named(names: list[str]
 
 def test_printing_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert install("--print") == 0
-    assert systemd_unit.is_ours(capsys.readouterr().out)
+    assert capsys.readouterr().out.startswith("# Written by 'dreamd install-service'")
     assert install("--print", "--system", "--user", "agents") == 0
     assert "User=agents" in capsys.readouterr().out
     assert list(home.iterdir()) == []

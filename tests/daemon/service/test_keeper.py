@@ -242,3 +242,29 @@ def test_what_is_written_is_known_and_what_a_scrape_shows_is_not_read_again(kept
     finally:
         (workspace.root / "elsewhere").rename(workspace.database)
     assert kept.keeper.pending(utc_now()).notes == kept.keeper.gauges(utc_now()).pending_notes == 0
+
+
+def test_whoever_waits_for_the_stores_is_woken_when_they_are_free(kept: Kept) -> None:
+    woken = threading.Event()
+    with at_work(kept.keeper) as go_on:
+        assert not kept.keeper.wait_until_idle(0.0)
+
+        def wait() -> None:
+            if kept.keeper.wait_until_idle(PATIENCE_SECONDS):
+                woken.set()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        go_on.set()
+        assert woken.wait(PATIENCE_SECONDS / 2), "it was not woken by the end of the work"
+        thread.join(PATIENCE_SECONDS)
+    assert kept.keeper.wait_until_idle(0.0)
+
+
+def test_a_dream_is_not_waited_for_as_a_pass_is(kept: Kept) -> None:
+    with at_work(kept.keeper):
+        kept.keeper.dreaming = "it dreams"
+        began = time.monotonic()
+        kept.keeper.wait_for_pass(PATIENCE_SECONDS)
+        assert time.monotonic() - began < PATIENCE_SECONDS / 2
+        kept.keeper.dreaming = ""
