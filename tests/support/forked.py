@@ -188,10 +188,12 @@ def unprivileged() -> None:
 
 def begin() -> str:
     """Begin a run, of this process: returns the folder of a server that nobody has started yet."""
-    from tests.support.folders import PLACE  # late: the stand-in finds nothing of ours
+    from daemon.workspace.vector_index import cache_folder  # late: the stand-in finds nothing of ours
+    from tests.support.folders import PLACE
 
     folder = tempfile.mkdtemp(prefix="dreamd-forking-", dir=PLACE)
     Path(folder, "run").write_text(str(os.getpid()), encoding="ascii")
+    Path(folder, "cache").write_text(str(cache_folder(os.environ)), encoding="utf-8")
     os.environ[FOLDER] = folder
     return folder
 
@@ -267,7 +269,10 @@ def _serve(folder: str) -> None:
     for name in _HEAVY:
         import_module(name)
     from daemon.models.litellm_import import load_litellm
+    from tests.support import one_model
 
+    one_model.share()
+    one_model.opened(Path(Path(folder, "cache").read_text(encoding="utf-8")))
     litellm = load_litellm()
     with suppress(Exception):  # nobody answers there; what the first call loads is loaded
         messages = [{"role": "user", "content": "?"}]
