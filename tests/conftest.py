@@ -1,5 +1,6 @@
 """For every test: no daemon of whoever runs them, and Hypothesis looks for wrong answers, not for slow ones."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -32,6 +33,12 @@ def pytest_configure(config: pytest.Config) -> None:
     one_model.share()
     if not hasattr(config, "workerinput"):
         config.stash[_FORKING] = forked.begin()
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded to find the tests stays to the end: no collection of garbage looks through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
