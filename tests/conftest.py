@@ -1,5 +1,6 @@
 """For every test: no daemon of whoever runs them, and Hypothesis looks for wrong answers, not for slow ones."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.support import forked
+from tests.support import forked, one_model
 from tests.support.folders import PLACE
 from tests.support.long_variants import ALL_EXAMPLES, IS_LONG
 
@@ -29,8 +30,15 @@ settings.load_profile("all" if IS_LONG else "few")
 def pytest_configure(config: pytest.Config) -> None:
     """One server of forked processes for all workers of a run; `tmp_path` is where other folders are."""
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", PLACE)
+    one_model.share()
     if not hasattr(config, "workerinput"):
         config.stash[_FORKING] = forked.begin()
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded to find the tests stays to the end: no collection of garbage looks through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -187,7 +187,7 @@ def resolve(entry: Entry, home: Path) -> EntryTarget:
     """
     if entry.origin == _CONFIGURED:
         return _configured(entry.text, home)
-    if not entry.text.startswith("/"):
+    if not entry.text.startswith("/") or "\0" in entry.text:
         what = f"{entry.origin}: {entry.text!r} is no absolute path"
         return EntryTarget(problem=UsageError(what, "mend or remove the line"))
     root = Path(os.path.realpath(entry.text))

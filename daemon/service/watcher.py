@@ -153,7 +153,7 @@ class Watcher:
         renew_at = 0.0
         for _, watch in watches:
             watch.look_at = 0.0
-        for events in self._turns({folder for _, watch in watches for folder in watch.view.folders}):
+        for events in self._turns([watch for _, watch in watches]):
             _apply_events(watches, events)
             now = time.monotonic()
             for place, watch in watches:
@@ -170,11 +170,12 @@ class Watcher:
         with self._lock:
             return list(self._watches.items())
 
-    def _turns(self, folders: set[str]) -> Iterator[_Events]:
-        """Yield the events of these folders, empty ones when none came for a while; end when no more can come.
+    def _turns(self, watches: Sequence[_Watch]) -> Iterator[_Events]:
+        """Yield the events of their folders, empty ones when none came for a while; end when no more can come.
 
-        Without events of the kernel: empty ones whenever a look is due, until it is time to try again.
+        Without events of the kernel: empty ones whenever a look is due, until it is time to try again or to close.
         """
+        folders = {folder for watch in watches for folder in watch.view.folders}
         able = sorted(filter(_watchable, folders)) if self._events_wanted else []
         if able:
             try:
@@ -186,9 +187,9 @@ class Watcher:
             else:
                 return
         retry_at = time.monotonic() + (self._every * _RARER if able else float("inf"))
-        while time.monotonic() < retry_at:
+        while time.monotonic() < retry_at and not self._closing.is_set():
             yield ()
-            due = min((watch.look_at for _, watch in self._current()), default=retry_at)
+            due = min((watch.look_at for watch in watches), default=retry_at)
             self._closing.wait(max(0.0, min(due - time.monotonic(), _TURN_MS / 1000)))
 
     def _kernel_events(self, folders: list[str]) -> Iterator[_Events]:

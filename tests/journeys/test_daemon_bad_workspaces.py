@@ -139,7 +139,6 @@ def test_bad_workspaces_do_not_stop_the_others(home: Home) -> None:
 
 
 def test_a_workspace_that_is_deleted_and_made_again_is_another_one(home: Home) -> None:
-    home.tick_seconds = 2.0
     gone, fine = home.workspace("gone"), home.workspace("fine")
     noted(gone, NOTES)
     with home.serving() as daemon:

@@ -249,6 +249,7 @@ def test_what_is_appended_to_a_transcript_is_found_soon(home: Home, polling: str
     workspace = home.workspace()
     environment = {"WATCHFILES_FORCE_POLLING": polling} if polling == "1" else {}
     with home.serving(**environment) as daemon:
+        daemon.until(lambda: daemon.events("workspace_adopted"))  # what was written before it waits for a dream
         (workspace.root / "transcripts" / "deep").mkdir(parents=True)
         path = workspace.root / "transcripts" / "deep" / "session.jsonl"
         for number, thing in enumerate(("bandoneon", "harpsichord"), 1):

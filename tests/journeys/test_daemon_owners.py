@@ -169,7 +169,6 @@ def test_what_a_killed_daemon_leaves_is_taken_over_at_once(home: Home) -> None:
 
 def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_workspace_back(home: Home) -> None:
     """Its dream waits for an answer; that comes when the dream has been dreamt by hand."""
-    home.tick_seconds = 2.0
     late, workspace, other = threading.Event(), home.workspace(), home.workspace("other")
     notes = noted(workspace, repairs(2))
 
@@ -210,7 +209,6 @@ def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_w
 
 
 def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -> None:
-    home.tick_seconds = 2.0
     workspace = home.workspace()
     with home.serving() as daemon:
         daemon.ask(workspace, feel_event, Feel(event=Feeling.REWARD))  # its stores are open from now on
@@ -230,7 +228,6 @@ def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -
 
 
 def test_a_daemon_that_is_idle_when_it_loses_its_workspace_takes_it_back(home: Home) -> None:
-    home.tick_seconds = 2.0
     workspace = home.workspace()
     with home.serving() as daemon:
         daemon.send(signal.SIGSTOP)

@@ -88,6 +88,7 @@ def test_a_tick_makes_crystals_of_what_waits_and_a_kill_between_makes_them_once(
 
 def test_the_daemon_ticks_a_budget_by_itself_within_its_half_minute(home: Home) -> None:
     """At its soft limit, and all of it protected: what is softly forgotten leaves with the next tick."""
+    home.tick_seconds = None
     workspace = home.workspace()
     with home.serving() as daemon:
         daemon.ask(workspace, open_, Open(session_id="count", policy="budget", config=SMALL))

@@ -1,5 +1,6 @@
 """The disk runs full at any point: one line says so, what was acknowledged is kept, and with space it goes on."""
 
+import gc
 import json
 import os
 import resource
@@ -45,6 +46,7 @@ def here(origin: Path, small: Path) -> Path:
 
 def filled(root: Path, leave: int) -> Path:
     """Fill the file system of the workspace but for so many bytes; returns what to remove for more space."""
+    gc.collect()  # who still holds a file that was deleted gives its space back later
     system = os.statvfs(root)
     ballast = root.parent / "ballast"
     with ballast.open("wb") as file:

@@ -10,6 +10,7 @@ import pytest
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
 from tests.redteam.http_fuzz import LIMITS, hostile, lived_in
+from tests.support.long_variants import is_whole
 
 
 def test_what_nobody_should_ask_is_answered_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +25,7 @@ def test_what_nobody_should_ask_is_answered_in_words(tmp_path: Path, monkeypatch
 def test_what_was_valid_once_is_read_or_refused() -> None:
     """In a process of its own, whose memory is bounded."""
     run = subprocess.run(
-        [sys.executable, "-m", "tests.redteam.parser_fuzz", "--seconds", "6", "--seed", "7"],
+        [sys.executable, "-m", "tests.redteam.parser_fuzz", "--seconds", "6" if is_whole() else "2", "--seed", "7"],
         capture_output=True,
         text=True,
         check=False,

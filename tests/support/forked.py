@@ -8,6 +8,7 @@ the run, however that ends, and all that it has forked with it.
 
 import ctypes
 import fcntl
+import gc
 import json
 import os
 import resource
@@ -38,16 +39,6 @@ _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x2008052
 _EXECUTED = (  # the parameters of Popen._execute_child
     "args executable preexec_fn close_fds pass_fds cwd env startupinfo creationflags shell p2cread p2cwrite c2pread"
     " c2pwrite errread errwrite restore_signals gid gids uid umask start_new_session process_group"
-).split()
-_HEAVY = (
-    "daemon.cli.bootstrap daemon.cli.diff daemon.cli.doctor daemon.cli.dream daemon.cli.export daemon.cli.feel"
-    " daemon.cli.forget daemon.cli.history daemon.cli.init daemon.cli.ingest daemon.cli.mcp daemon.cli.mood"
-    " daemon.cli.note daemon.cli.restore daemon.cli.review daemon.cli.search daemon.cli.session daemon.cli.status"
-    " daemon.cli.why daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run daemon.upkeep.takeover"
-    " daemon.mcp.stdio daemon.process.run daemon.dream.checkpoints daemon.api.operations daemon.http.app"
-    " graphs.dream state.stores.vectors.chroma chromadb uvicorn langgraph.checkpoint.sqlite"
-    " daemon.models.litellm_model re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"
-    " daemon.mcp.server daemon.mcp.http mcp.server watchfiles"
 ).split()
 
 
@@ -188,10 +179,12 @@ def unprivileged() -> None:
 
 def begin() -> str:
     """Begin a run, of this process: returns the folder of a server that nobody has started yet."""
-    from tests.support.folders import PLACE  # late: the stand-in finds nothing of ours
+    from daemon.workspace.vector_index import cache_folder  # late: the stand-in finds nothing of ours
+    from tests.support.folders import PLACE
 
     folder = tempfile.mkdtemp(prefix="dreamd-forking-", dir=PLACE)
     Path(folder, "run").write_text(str(os.getpid()), encoding="ascii")
+    Path(folder, "cache").write_text(str(cache_folder(os.environ)), encoding="utf-8")
     os.environ[FOLDER] = folder
     return folder
 
@@ -262,16 +255,11 @@ def _server() -> str:
 
 
 def _serve(folder: str) -> None:
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    os.environ["ANONYMIZED_TELEMETRY"] = "False"
-    for name in _HEAVY:
-        import_module(name)
-    from daemon.models.litellm_import import load_litellm
+    from tests.support import heavy  # late: the stand-in finds nothing of ours
 
-    litellm = load_litellm()
-    with suppress(Exception):  # nobody answers there; what the first call loads is loaded
-        messages = [{"role": "user", "content": "?"}]
-        litellm.completion("openai/gpt-4o-mini", messages, api_base="http://127.0.0.1:9", api_key="k", timeout=2)
+    heavy.load(Path(Path(folder, "cache").read_text(encoding="utf-8")))
+    gc.collect()
+    gc.freeze()  # what is there already, no child looks through
     waking, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)

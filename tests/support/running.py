@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from daemon.cli import main
+from daemon.workspace.vector_index import cache_folder
 from tests.support import forked
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,7 @@ def process(
 ) -> Ended:
     """A real process, with these variables and next to no others; `before` is that of `Forked`."""
     places = {"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "PATH": "/usr/bin:/bin"}
-    state = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    # The embedding model is made once for all.
+    state = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "XDG_CACHE_HOME": str(cache_folder(os.environ).parent)}
     ended = forked.run(words, stdin=stdin, environment={**places, **state, **environment}, before=before)
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())

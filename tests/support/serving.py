@@ -71,7 +71,7 @@ class Home:
 
     folder: Path
     sections: dict[str, dict[str, Any]] = field(default_factory=lambda: json.loads(json.dumps(_QUIET)))
-    tick_seconds: float | None = None  # so often a daemon looks after everything; None: twice a minute, as it does
+    tick_seconds: float | None = 2.0  # so often a daemon looks after everything; None: twice a minute, as it does
 
     @property
     def socket(self) -> Path:

@@ -174,13 +174,14 @@ def test_what_is_gone_is_a_problem_and_the_others_count(registry: Path, tmp_path
     add(registry, gone)
     add(registry, stays)
     with registry.open("a") as file:
-        file.write("relative/path\n")
+        file.write("relative/path\n/no\0path\n")
     gone.rmdir()
     roots, problems = found(registry, ("~/none", "~/none/*", "relative", "~ada/x", "/a\0b"), tmp_path)
     assert roots == [stays]
     assert problems == (
         f"{gone}: no such folder; bring it back, or take its line out of {registry}",
         f"{registry}: 'relative/path' is no absolute path; mend or remove the line",
+        f"{registry}: '/no\\x00path' is no absolute path; mend or remove the line",
         "daemon.workspaces: '~/none' names no folder by an absolute path; mend or remove it",
         "daemon.workspaces: '~/none/*' names no workspace; mend or remove it",
         "daemon.workspaces: 'relative' names no folder by an absolute path; mend or remove it",

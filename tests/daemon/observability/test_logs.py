@@ -236,6 +236,7 @@ def test_a_library_is_heard_from_warning_on_even_if_it_set_itself_louder() -> No
     noisy = logging.getLogger("uvicorn.access")
     noisy.addHandler(logging.StreamHandler())
     noisy.setLevel(logging.INFO)
+    logging.getLogger("uvicorn.error").setLevel(logging.NOTSET)  # a server of another test may have set it
     stream = Stream()
     logs.configure("json", "info", stream)
     logs.configure("json", "info", stream)

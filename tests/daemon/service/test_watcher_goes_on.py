@@ -14,6 +14,7 @@ from queue import SimpleQueue
 import pytest
 
 from daemon.service.watcher import Change, Watcher
+from daemon.workspace.scan import Pattern, View, scan
 from state.stores.disk.workspace import Workspace
 from tests.support.listening import (
     BACKENDS,
@@ -205,6 +206,7 @@ from pathlib import Path
 from queue import SimpleQueue
 import watchfiles
 from daemon.service.watcher import Change, Watcher
+from daemon.workspace.scan import Pattern, View, scan
 
 root, (soft, hard) = Path(sys.argv[1]), resource.getrlimit(resource.RLIMIT_NOFILE)
 scratch, told = root / "memory" / "scratch.md", SimpleQueue()
@@ -248,3 +250,35 @@ def test_with_a_watchfiles_of_another_make_it_polls_and_says_so(
         assert "unexpected keyword argument" in str(watcher.problem)
     finally:
         watcher.close()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_watcher_of_nothing_ends_when_it_is_closed(ear: Ear, backend: str) -> None:
+    watcher = watcher_by(backend, ear, lambda _: None)
+    until(lambda: not watcher._renew.is_set())
+    watcher.close()
+    assert not watcher._thread.is_alive()
+
+
+def test_a_workspace_that_joins_in_the_midst_of_a_look_costs_no_spinning(ear: Ear, tmp_path: Path) -> None:
+    here, others = made(tmp_path / "here"), [made(tmp_path / "there").root]
+    waits: list[float | None] = []
+
+    class Counted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            return super().wait(timeout)
+
+    def joined(root: Path, patterns: tuple[Pattern, ...]) -> View:
+        if threading.current_thread() is watcher._thread and others:
+            watcher.watch(others.pop(), GLOBS)
+        return scan(root, patterns)
+
+    watcher = Watcher(ear, polling_seconds=3600, force_polling=True, scan=joined)
+    watcher._closing = Counted()
+    try:
+        watcher.watch(here.root, GLOBS)
+        until(lambda: not others and not watcher._renew.is_set())
+    finally:
+        watcher.close()
+    assert waits.count(0.0) == 0
