@@ -1,0 +1,89 @@
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from state.errors import ConfigError
+from state.text.languages import loader, tables
+from state.text.languages.loader import languages, read_table, table, table_of
+from state.text.languages.tables import Contrasts, Phrases
+
+TABLES = [kind for kind in vars(tables).values() if isinstance(kind, type) and kind.__module__ == tables.__name__]
+TABLES.remove(Phrases)
+WHOLE = ["en", "de", "es", "fr", "it", "ja", "pt", "ru", "zh"]
+
+
+def rows(**changed: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {field.name: ["word"] for field in fields(Contrasts)}
+    row |= {"opposites": [["on", "off"]], "alternatives": [], "calendar": []}
+    return {"contrasts": {name: value for name, value in (row | changed).items() if value is not None}}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("language", WHOLE)
+def test_the_nine_languages_have_every_table(language: str, kind: type[Any]) -> None:
+    assert isinstance(table_of(language, kind), kind)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_all_languages_together_have_the_words_of_each(kind: type[Any]) -> None:
+    every = table(kind)
+    for language in languages():
+        for name, hint in get_type_hints(kind).items():
+            mine, all_of_them = getattr(table_of(language, kind), name), getattr(every, name)
+            if hint is Phrases:
+                assert {*mine.spaced} <= {*all_of_them.spaced}
+                assert {*mine.unspaced} <= {*all_of_them.unspaced}
+            else:
+                assert {*mine} <= {*all_of_them}
+
+
+def test_a_file_of_a_language_has_no_table_that_nobody_reads() -> None:
+    known = {kind.__name__.lower() for kind in TABLES} | {"spaced", "partial"}
+    assert [name for language in languages() for name in loader._file(language) if name not in known] == []
+
+
+def test_english_comes_first_and_a_partial_language_has_what_it_has() -> None:
+    assert languages()[0] == "en"
+    assert "maand" in table_of("nl", Contrasts).moments
+    assert table_of("nl", Contrasts).negators == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"negators": None}, "en.toml: [contrasts] has no row 'negators'"),
+        ({"nagetors": ["not"]}, "en.toml: 'nagetors' is no row of [contrasts]"),
+        ({"negators": "not"}, "en.toml: negators is no list of words"),
+        ({"negators": ["not", 3]}, "en.toml: negators is no list of words"),
+        ({"negators": ["not", " "]}, "en.toml: negators is no list of words"),
+        ({"negators": ["not", "no", "not"]}, "en.toml: negators has 'not' twice"),
+        ({"over": ["instead (of"]}, "en.toml: over has no regular expression"),
+        ({"opposites": ["on", "off"]}, "en.toml: opposites is no list of words"),
+        ({"opposites": "on off"}, "en.toml: opposites is no list of lists"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_table("en.toml", rows(**changed), Contrasts)
+    assert said in str(caught.value)
+
+
+def test_a_row_with_a_default_may_be_left_out_and_a_partial_language_needs_no_row() -> None:
+    assert read_table("en.toml", rows(date_units=None), Contrasts).date_units == ()
+    assert read_table("nl.toml", {"partial": True}, Contrasts).copulas == ()
+
+
+def test_words_are_whole_where_there_are_spaces() -> None:
+    import re
+
+    phrases = Phrases(("no longer",), ("不再",))
+    assert re.search(phrases.pattern, "it is no longer so")
+    assert not re.search(phrases.pattern, "a casino longer than that")
+    assert re.search(phrases.pattern, "我不再喝茶")
+    assert not re.search(Phrases().pattern, "anything")
+
+
+def test_the_files_are_beside_the_loader() -> None:
+    assert {file.stem for file in Path(loader.__file__).parent.glob("*.toml")} == {*languages()}
