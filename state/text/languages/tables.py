@@ -12,7 +12,10 @@ Groups = tuple[Words, ...]
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Regular expressions for folded text: of languages that part their words by spaces, and of those that do not."""
+    """Regular expressions: of languages that part their words by spaces, and of those that do not.
+
+    One that begins with a letter has alternatives in brackets only.
+    """
 
     spaced: Words = ()
     unspaced: Words = ()
@@ -20,8 +23,17 @@ class Phrases:
     @property
     def pattern(self) -> str:
         """A regular expression for any of them; whole words where there are spaces."""
-        spaced = rf"(?<!\w)(?:{'|'.join(self.spaced)})(?!\w)" if self.spaced else ""
+        spaced = rf"(?<!\w)(?:{either(self.spaced)})(?!\w)" if self.spaced else ""
         return "|".join(filter(None, (spaced, *self.unspaced))) or r"(?!)"
+
+
+def either(phrases: Words) -> str:
+    """A regular expression for any of the phrases, tried together where they begin with the same letter."""
+    begun: dict[str, list[str]] = {}
+    for phrase in phrases:
+        plain = phrase[0].isalpha() and phrase[1:2] not in tuple("?*+{|")
+        begun.setdefault(phrase[0] if plain else phrase, []).append(phrase[1:] if plain else "")
+    return "|".join(f"{letter}(?:{'|'.join(rest)})" if any(rest) else letter for letter, rest in begun.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +64,42 @@ class Contrasts:
     alternatives: Groups  # of which a subject has one at a time, so that another is another answer
     calendar: Groups
     date_units: Words = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What tells the kind and importance of a turn, for `state.crystals.salience`."""
+
+    remember: Phrases
+    dates: Phrases  # but for months, which `Times` has
+    by: Phrases  # stands before a date that is a deadline; behind it where there are no spaces
+    deadline: Phrases
+    preference: Phrases
+    decision: Phrases
+    relationship: Phrases
+    insight: Phrases
+    goal: Phrases
+    pattern: Phrases
+    episode: Phrases
+    small_talk: Phrases
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Dates and what is said of time, for `state.search.dates` and whoever asks whether a text tells a time."""
+
+    months: Groups  # twelve; the first form of each is its name
+    verbs: Words  # months that are other words too
+    weekdays: Words
+    relative: Words  # these mean another day on another day
+    near: Words  # what is said so lies some weeks away at most
+    units: Words
+    asks_when: Phrases  # with these a question begins that asks for a time
+    today: Phrases
+    yesterday: Phrases
+    this_week: Phrases
+    last_week: Phrases
+    this_month: Phrases
+    last_month: Phrases
+    this_year: Phrases
+    last_year: Phrases

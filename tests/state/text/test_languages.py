@@ -1,13 +1,16 @@
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state.errors import ConfigError
 from state.text.languages import loader, tables
 from state.text.languages.loader import languages, read_table, table, table_of
-from state.text.languages.tables import Contrasts, Phrases
+from state.text.languages.tables import Contrasts, Phrases, either
 
 TABLES = [kind for kind in vars(tables).values() if isinstance(kind, type) and kind.__module__ == tables.__name__]
 TABLES.remove(Phrases)
@@ -76,13 +79,35 @@ def test_a_row_with_a_default_may_be_left_out_and_a_partial_language_needs_no_ro
 
 
 def test_words_are_whole_where_there_are_spaces() -> None:
-    import re
-
     phrases = Phrases(("no longer",), ("不再",))
     assert re.search(phrases.pattern, "it is no longer so")
     assert not re.search(phrases.pattern, "a casino longer than that")
     assert re.search(phrases.pattern, "我不再喝茶")
     assert not re.search(Phrases().pattern, "anything")
+
+
+@pytest.mark.parametrize("language", languages())
+def test_a_phrase_has_its_alternatives_in_brackets(language: str) -> None:
+    said = [getattr(table_of(language, kind), name) for kind in TABLES for name in get_type_hints(kind)]
+    phrases = [one for row in said if isinstance(row, Phrases) for one in (*row.spaced, *row.unspaced)]
+    assert [one for one in phrases if one[0].isalpha() and has_open_alternatives(one)] == []
+
+
+def has_open_alternatives(phrase: str) -> bool:
+    """Whether a | stands outside of all brackets."""
+    depth, previous = 0, ""
+    for char in phrase:
+        depth += (char in "([") - (char in ")]") if previous != "\\" else 0
+        if char == "|" and not depth:
+            return True
+        previous = char
+    return False
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=4), min_size=1), st.text("abc ", max_size=12))
+def test_phrases_that_begin_alike_are_found_as_if_they_did_not(phrases: list[str], text: str) -> None:
+    together, apart = either(tuple(phrases)), "|".join(phrases)
+    assert bool(re.search(rf"\b(?:{together})\b", text)) is bool(re.search(rf"\b(?:{apart})\b", text))
 
 
 def test_the_files_are_beside_the_loader() -> None:
