@@ -5,14 +5,13 @@ A first guess, made without a model. What the owner says outweighs what a tool p
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 
 from state.crystals.crystal import Kind
 from state.text.languages.loader import table
-from state.text.languages.tables import Phrases, Signs, Times, Words, either
+from state.text.languages.tables import Phrases, Signs, Times, either
 from state.trust import Trust
 
 _HEAD = 2_000  # what a long turn is about stands at its beginning
@@ -82,16 +81,11 @@ def _patterns(row: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     phrases: Phrases = attrgetter(row)(known)
     spaced, unspaced = either(phrases.spaced), "|".join(phrases.unspaced)
     if row == "deadline":
-        months = either(tuple(form for forms in table(Times).months for form in _names(forms)))
+        months = either(table(Times).month_names)
         date = rf"{_DAY}(?:{months})(?: \d{{1,2}})?|{either(known.dates.spaced)}"
         spaced += rf"|(?:{either(known.by.spaced)}) ?(?:{date})"
         unspaced += f"|(?:{'|'.join(known.dates.unspaced)})(?:{'|'.join(known.by.unspaced)})"
     return re.compile(rf"(?<!\w)(?:{spaced})(?!\w)", re.IGNORECASE), re.compile(unspaced)
-
-
-def _names(forms: Words) -> Iterator[str]:
-    """The forms of a month that are no abbreviation."""
-    return (form for form in forms if form == forms[0] or not forms[0].startswith(form))
 
 
 @cache

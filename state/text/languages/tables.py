@@ -88,8 +88,9 @@ class Signs:
 class Times:
     """Dates and what is said of time, for `state.search.dates` and whoever asks whether a text tells a time."""
 
-    months: Groups  # twelve; the first form of each is its name
+    months: Groups  # twelve; the first form of each is its name, and what that begins with its abbreviation
     verbs: Words  # months that are other words too
+    capital: Words  # months that need one where no day or year stands beside them
     weekdays: Words
     relative: Words  # these mean another day on another day
     near: Words  # what is said so lies some weeks away at most
@@ -103,3 +104,10 @@ class Times:
     last_month: Phrases
     this_year: Phrases
     last_year: Phrases
+
+    @property
+    def month_names(self) -> Words:
+        """The names of the months in all their forms but abbreviations."""
+        return tuple(
+            form for forms in self.months for form in forms if form == forms[0] or not forms[0].startswith(form)
+        )
