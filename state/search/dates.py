@@ -49,7 +49,7 @@ def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
         said = {group[0]: value for group, value in match.groupdict().items() if value}
         month = int(said["n"]) if "n" in said else _months()[said["m"].casefold()] if "m" in said else None
         found.append(Period(int(said["y"]) if "y" in said else None, month, int(said["d"]) if "d" in said else None))
-    spoken = [(said.start(), row) for row in _ROWS if (said := _phrases(row).search(text))]
+    spoken = [(there.start(), row) for row in _ROWS if (there := _phrases(row).search(text))]
     relative = _relative(now) if spoken else {}
     return tuple(dict.fromkeys((*found, *(period for _, row in sorted(spoken) for period in relative[row]))))
 

@@ -46,7 +46,7 @@ def read_table(file: str, text: dict[str, Any], kind: type[Table]) -> Table:
     for field in fields(kind):  # type: ignore[arg-type]
         if field.name not in rows and text.get("partial"):
             rows[field.name] = []
-        elif field.name not in rows and field.default is MISSING:
+        elif field.name not in rows and field.default is field.default_factory is MISSING:
             raise ConfigError(f"{file}: [{name}] has no row {field.name!r}", "every language has one, if only []")
     if unknown := sorted(set(rows) - set(hints)):
         raise ConfigError(f"{file}: {unknown[0]!r} is no row of [{name}]", f"these are: {', '.join(hints)}")

@@ -4,7 +4,7 @@ A file of this folder has a table of each name here, in small letters, with a ro
 default may be left out; all others are there in each language that is not marked as partial.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Words = tuple[str, ...]
 Groups = tuple[Words, ...]
@@ -111,3 +111,23 @@ class Times:
         return tuple(
             form for forms in self.months for form in forms if form == forms[0] or not forms[0].startswith(form)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Which sort of thing a question asks for, and what tells such a thing, for `state.search.answering`."""
+
+    doubt: Phrases
+    asking: Words  # of a question, not of what it is about
+    why: Phrases
+    when: Phrases
+    where: Phrases
+    who: Phrases
+    how_many: Phrases
+    how: Phrases
+    what: Phrases
+    polar: Phrases  # is answered by yes or no
+    reasons: Phrases
+    means: Phrases
+    places: Phrases
+    particles: Phrases = field(default_factory=Phrases)  # make a question of a sentence
