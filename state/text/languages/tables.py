@@ -131,3 +131,36 @@ class Answers:
     means: Phrases
     places: Phrases
     particles: Phrases = field(default_factory=Phrases)  # make a question of a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Feelings:
+    """Which words tell of an event, for `state.signals.event_lexicon`. Cues with spaces are plain words."""
+
+    reward: Phrases
+    error: Phrases
+    social: Phrases
+    achievement: Phrases
+    urgency: Phrases
+    denied: Phrases  # what is an error when it is denied
+    followers: Groups  # a cue, and the words before which it tells nothing
+    denied_followers: Groups
+    negators: Words
+    after: Words  # negators that stand behind
+    scope_ends: Words
+    conditions: Words
+    plans: Words
+    imperatives: Words
+    mended: Words
+    but: Words
+    unreal: Phrases = field(default_factory=Phrases)
+
+
+@dataclass(frozen=True, slots=True)
+class Curiosity:
+    """What makes a sentence an open question, for `state.signals.curiosity`."""
+
+    opens: Phrases
+    closed: Phrases  # the same, denied
+    label: Phrases  # stands before a question
+    phatic: Phrases  # is said in passing to the other person, not asked of memory
