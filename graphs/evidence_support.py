@@ -16,7 +16,7 @@ from graphs.numbers import number_word
 from state.crystals.antonyms import calendar, words
 from state.crystals.contradiction import contradicts
 from state.text.sentences import ends_as_question
-from state.text.words import STOP_WORDS, content_terms, jaccard, normalise, stem, terms
+from state.text.words import content_terms, jaccard, normalise, stem, stop_words, terms
 
 # Of the new words of a revision.
 LEAST_SUPPORTED = 0.5
@@ -196,14 +196,14 @@ def values(new: str, old: Sequence[str]) -> frozenset[str]:
         )
         named = capital and (stem(folded) != opening or replaced)
         spelt = any(map(str.isdigit, word)) or (number_word(folded) is not None and folded not in _NO_VALUES)
-        if folded not in STOP_WORDS and (named or spelt):
+        if folded not in stop_words() and (named or spelt):
             found |= content_terms(word)
     return frozenset(found)
 
 
 def _opening(text: str) -> str:
     """The first word of a text that means something."""
-    first = next((term for term in terms(text) if term not in STOP_WORDS), "")
+    first = next((term for term in terms(text) if term not in stop_words()), "")
     return stem(first)
 
 
@@ -341,7 +341,7 @@ def _mixed(old: Sequence[str], new: str, inputs: Sequence[str]) -> str | None:
 def _marks(text: str) -> tuple[str, ...]:
     """The words of a text that carry meaning, in order; with letters that are names, and digits for number words."""
     named = _LETTER.sub(lambda found: f"the{found[0]}", text)
-    stems = (stem(term) for term in terms(named) if term not in STOP_WORDS)
+    stems = (stem(term) for term in terms(named) if term not in stop_words())
     return tuple(
         (number_word(term) or term) if term not in calendar() and term not in _NO_VALUES else term for term in stems
     )

@@ -19,7 +19,7 @@ from state.injection.defang import reads_as_instruction
 from state.text.languages.loader import table
 from state.text.languages.tables import Contrasts, Phrases
 from state.text.sentences import ends_as_question, statements_of
-from state.text.words import STOP_WORDS, UNSPACED, jaccard, normalise, stem
+from state.text.words import UNSPACED, jaccard, normalise, stem, stop_words
 from state.trust import Trust
 
 MAX_SENTENCES = 12
@@ -148,7 +148,7 @@ def _statement(sentence: str) -> _Statement:
     while tokens and tokens[-1] in {":", "="}:
         tokens = tokens[:-1]
     values = frozenset(token for token in tokens if _is_value(token))
-    content = frozenset(token for token in tokens if token not in STOP_WORDS and token not in {":", "=", "@"})
+    content = frozenset(token for token in tokens if token not in stop_words() and token not in {":", "=", "@"})
     chosen = (stem(choice[1]), stem(choice[2])) if choice and words("choosing") & set(tokens) else None
     negated = negations % 2 == 1 and not _is_choice(spoken, chosen)
     return _Statement(tokens, content, values, negated, bool(negations or content & words("refusing")), chosen)
@@ -228,7 +228,7 @@ def _other_value(one: _Statement, other: _Statement) -> bool:
     _, start, end, other_start, other_end = changes[0]
     old, new = one.tokens[start:end], other.tokens[other_start:other_end]
     before, after = one.tokens[:start], one.tokens[end:]
-    if not any(token not in STOP_WORDS and token not in _relations() for token in before):
+    if not any(token not in stop_words() and token not in _relations() for token in before):
         return False  # nothing is named that could have the value
     stated = any(token in _relations() for token in before)
     if all(map(_is_value, old)) and all(map(_is_value, new)):
@@ -248,7 +248,7 @@ def _measures(before: Sequence[str], values: Sequence[str]) -> bool:
     dated = any(value in calendar() for value in (*values, last)) or last in words("date_units")
     if dated:
         return _names_property(before)
-    named_kind = last not in STOP_WORDS | _relations() | words("properties")
+    named_kind = last not in stop_words() | _relations() | words("properties")
     return not named_kind or bool(words("needs") & set(before))
 
 

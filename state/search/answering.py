@@ -10,11 +10,11 @@ from functools import cache, lru_cache
 from operator import attrgetter
 
 from state.search.dates import tells_time
-from state.text.common_words import COMMONPLACE
+from state.text.common_words import commonplace
 from state.text.languages.loader import languages, table, table_of
 from state.text.languages.tables import Answers, Phrases
 from state.text.sentences import ends_as_question, statements_of
-from state.text.words import STOP_WORDS, content_terms, numbers, stem
+from state.text.words import content_terms, numbers, stem, stop_words
 
 _TOPIC = re.compile(r"^What is known about: (?P<topic>.*?)\?*$", re.DOTALL)
 # What a question may ask for, in the order in which words are looked for that begin at one place.
@@ -119,7 +119,7 @@ def _news(wanted: frozenset[str], sentence: str) -> frozenset[str]:
 
 def _has_name(wanted: frozenset[str], sentence: str) -> bool:
     names = (name.lower() for name in _NAME.findall(sentence))
-    return any(name not in STOP_WORDS | COMMONPLACE and not content_terms(name) & wanted for name in names)
+    return any(name not in stop_words() | commonplace() and not content_terms(name) & wanted for name in names)
 
 
 def _has_value(wanted: frozenset[str], sentence: str) -> bool:

@@ -1,10 +1,9 @@
-"""Loader of languages: reads the tables of words of one language or of all, each file once, when first asked for.
+"""Loader of languages: reads the tables of words of one language or of all, each table once, when first asked for.
 
 A text may be in any language, and in several: who compares texts asks for the rows of all languages together.
 """
 
 import re
-import tomllib
 from dataclasses import MISSING, fields
 from functools import cache
 from operator import attrgetter
@@ -17,6 +16,7 @@ from state.text.languages.tables import Groups, Phrases, Words
 Table = TypeVar("Table")
 
 _FOLDER = Path(__file__).parent
+_HEADING = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
 _tables: dict[type, object] = {}
 
 
@@ -26,9 +26,17 @@ def languages() -> tuple[str, ...]:
     return tuple(sorted((file.stem for file in _FOLDER.glob("*.toml")), key=lambda code: (code != "en", code)))
 
 
+@cache
+def _parts(language: str) -> dict[str, str]:
+    """The text of each table of a language: who asks for one does not wait for the others."""
+    around = _HEADING.split((_FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
+    return dict(zip(["", *around[1::2]], around[::2], strict=True))
+
+
 def table_of(language: str, kind: type[Table]) -> Table:
     """One table of one language. Raises ConfigError that names the file and the row which is wrong."""
-    return read_table(f"{language}.toml", _file(language), kind)
+    file, name, parts = f"{language}.toml", kind.__name__.lower(), _parts(language)
+    return read_table(file, _read(file, parts[""]), _read(f"{file} [{name}]", parts.get(name, "")), kind)
 
 
 def table(kind: type[Table]) -> Table:
@@ -39,28 +47,30 @@ def table(kind: type[Table]) -> Table:
     return cast("Table", _tables[kind])
 
 
-def read_table(file: str, text: dict[str, Any], kind: type[Table]) -> Table:
-    """The table of this kind in what a file says. Raises ConfigError when a row is missing, unknown or malformed."""
-    name = kind.__name__.lower()
-    rows, hints = dict(text.get(name, {})), get_type_hints(kind)
+def read_table(file: str, about: dict[str, Any], text: dict[str, Any], kind: type[Table]) -> Table:
+    """The table of this kind that a file has; `about` is what the file says of its language.
+
+    Raises ConfigError when a row is missing, unknown or malformed.
+    """
+    name, rows, hints = kind.__name__.lower(), dict(text), get_type_hints(kind)
     for field in fields(kind):  # type: ignore[arg-type]
-        if field.name not in rows and text.get("partial"):
+        if field.name not in rows and about.get("partial"):
             rows[field.name] = []
         elif field.name not in rows and field.default is field.default_factory is MISSING:
             raise ConfigError(f"{file}: [{name}] has no row {field.name!r}", "every language has one, if only []")
     if unknown := sorted(set(rows) - set(hints)):
         raise ConfigError(f"{file}: {unknown[0]!r} is no row of [{name}]", f"these are: {', '.join(hints)}")
-    spaced = text.get("spaced", True)
+    spaced = about.get("spaced", True)
     return kind(**{row: _typed(f"{file}: {row}", value, hints[row], spaced=spaced) for row, value in rows.items()})
 
 
-@cache
-def _file(language: str) -> dict[str, Any]:
-    file = _FOLDER / f"{language}.toml"
+def _read(place: str, text: str) -> dict[str, Any]:
+    import tomllib  # only who asks for words waits for it
+
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file.name} is no TOML: {error}", "correct the line that it names") from error
+        raise ConfigError(f"{place} is no TOML: {error}", "correct the line, counted from its heading") from error
 
 
 def _typed(place: str, value: object, hint: object, *, spaced: bool) -> Words | Groups | Phrases:

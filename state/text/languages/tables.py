@@ -164,3 +164,37 @@ class Curiosity:
     closed: Phrases  # the same, denied
     label: Phrases  # stands before a question
     phatic: Phrases  # is said in passing to the other person, not asked of memory
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """The words that every text has, for `state.text.words`. Negations are none, nor what another language needs."""
+
+    stop: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Denial, and what others are said to have said, for `state.attribution`. An asterisk stands for any ending."""
+
+    negators: Words
+    light: Words  # said of whoever is spoken of, or so often that it tells nothing
+    doubted: Words  # what a text is that is not believed
+    sources: Words  # who is neither the agent nor its owner
+    saying: Words
+    conjunctions: Words
+    subordinating: Words  # begin what a clause that denies denies also: "I do not think, that …"
+    instead: Words
+    denying_prefixes: Words
+    denies: Phrases = field(default_factory=Phrases)
+    reported: Phrases = field(default_factory=Phrases)
+
+
+@dataclass(frozen=True, slots=True)
+class Sameness:
+    """Which words two texts that say the same may differ in, for `state.crystals.duplicates`."""
+
+    turning: Words  # stop words that turn what is said
+    adds_nothing: Words
+    alike: Groups
+    persons: Words

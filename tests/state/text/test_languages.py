@@ -1,4 +1,5 @@
 import re
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -8,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.errors import ConfigError
+from state.text import common_words
 from state.text.languages import loader, tables
 from state.text.languages.loader import languages, read_table, table, table_of
+from state.text.languages.rows import word_rows
 from state.text.languages.tables import Contrasts, Phrases, either
 
 TABLES = [kind for kind in vars(tables).values() if isinstance(kind, type) and kind.__module__ == tables.__name__]
@@ -20,7 +23,7 @@ WHOLE = ["en", "de", "es", "fr", "it", "ja", "pt", "ru", "zh"]
 def rows(**changed: Any) -> dict[str, Any]:
     row: dict[str, Any] = {field.name: ["word"] for field in fields(Contrasts)}
     row |= {"opposites": [["on", "off"]], "alternatives": [], "calendar": []}
-    return {"contrasts": {name: value for name, value in (row | changed).items() if value is not None}}
+    return {name: value for name, value in (row | changed).items() if value is not None}
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -44,7 +47,8 @@ def test_all_languages_together_have_the_words_of_each(kind: type[Any]) -> None:
 
 def test_a_file_of_a_language_has_no_table_that_nobody_reads() -> None:
     known = {kind.__name__.lower() for kind in TABLES} | {"spaced", "partial"}
-    assert [name for language in languages() for name in loader._file(language) if name not in known] == []
+    files = (tomllib.loads(file.read_text("utf-8")) for file in Path(loader.__file__).parent.glob("*.toml"))
+    assert [name for file in files for name in file if name not in known] == []
 
 
 def test_english_comes_first_and_a_partial_language_has_what_it_has() -> None:
@@ -69,13 +73,13 @@ def test_english_comes_first_and_a_partial_language_has_what_it_has() -> None:
 )
 def test_what_is_wrong_with_a_row_is_said(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_table("en.toml", rows(**changed), Contrasts)
+        read_table("en.toml", {}, rows(**changed), Contrasts)
     assert said in str(caught.value)
 
 
 def test_a_row_with_a_default_may_be_left_out_and_a_partial_language_needs_no_row() -> None:
-    assert read_table("en.toml", rows(date_units=None), Contrasts).date_units == ()
-    assert read_table("nl.toml", {"partial": True}, Contrasts).copulas == ()
+    assert read_table("en.toml", {}, rows(date_units=None), Contrasts).date_units == ()
+    assert read_table("nl.toml", {"partial": True}, {}, Contrasts).copulas == ()
 
 
 def test_words_are_whole_where_there_are_spaces() -> None:
@@ -112,3 +116,13 @@ def test_phrases_that_begin_alike_are_found_as_if_they_did_not(phrases: list[str
 
 def test_the_files_are_beside_the_loader() -> None:
     assert {file.stem for file in Path(loader.__file__).parent.glob("*.toml")} == {*languages()}
+
+
+def test_every_language_has_commonplace_words_and_the_quick_reader_reads_what_tomllib_does() -> None:
+    file = Path(common_words.__file__).with_name("commonplace.toml")
+    rows = tomllib.loads(file.read_text("utf-8"))
+    assert word_rows(file.name, file.read_text("utf-8")) == rows
+    assert set(rows) == set(WHOLE)
+    assert all(len(words) == len(set(words)) for words in rows.values())
+    assert {"rather", "vielleicht", "quelqu'un", "问题"} <= common_words.commonplace()
+    assert common_words.commonplace_in_english() == set(rows["en"])
