@@ -198,3 +198,37 @@ class Sameness:
     adds_nothing: Words
     alike: Groups
     persons: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What tells that something is no longer as it was, for `graphs.evidence_support`."""
+
+    changed: Words
+    phrases: Phrases
+    no_longer: Phrases
+    spoke: Words  # who only speaks of something says nothing of it
+    liked: Words
+    conjunctions: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Numerals:
+    """Words that spell a number, in groups by its value, for `graphs.numbers`."""
+
+    cardinals: Groups  # one to twelve
+    ordinals: Groups
+    tens: Groups  # twenty to ninety
+    multiples: Groups  # once, twice, thrice
+    ambiguous: Words  # mostly mean something else: articles, verbs
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Which section of MEMORY.md a line belongs to, for `graphs.extractive`."""
+
+    answer: Phrases  # a turn that begins so needs the one before it
+    user: Phrases
+    agent: Phrases  # a line about the agent begins so, and has one of `traits`
+    traits: Phrases
+    niche: Phrases
