@@ -13,12 +13,13 @@ from enum import StrEnum
 from functools import cache
 from itertools import islice
 from operator import attrgetter
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from state.injection.defang import defang, reads_as_instruction
-from state.text.languages.loader import table
-from state.text.languages.tables import Curiosity, Phrases
 from state.text.words import content_terms, normalise
+
+if TYPE_CHECKING:
+    from state.text.languages.tables import Curiosity, Phrases
 
 QUESTION_CHARACTERS = 200
 HALF_LIFE_DAYS = 7.0
@@ -151,21 +152,29 @@ def _is_meant(sentence: str) -> bool:
 
 
 @cache
+def _words() -> "Curiosity":
+    from state.text.languages.loader import table
+    from state.text.languages.tables import Curiosity  # a short command reads no questions
+
+    return table(Curiosity)
+
+
+@cache
 def _phrases(row: str) -> re.Pattern[str]:
-    said: Phrases = attrgetter(row)(table(Curiosity))
+    said: Phrases = attrgetter(row)(_words())
     return re.compile(said.pattern, re.IGNORECASE)
 
 
 @cache
 def _phatic() -> re.Pattern[str]:
-    known = table(Curiosity).phatic
+    known = _words().phatic
     return re.compile("|".join((*known.spaced, *known.unspaced)), re.IGNORECASE)
 
 
 @cache
 def _lead() -> re.Pattern[str]:
     """What may stand before a question in a list."""
-    said = rf"(?:(?:{table(Curiosity).label.pattern})\s*[:：]\s*)?"
+    said = rf"(?:(?:{_words().label.pattern})\s*[:：]\s*)?"
     return re.compile(rf"^[\s>#*+-]*(?:\[[ x]\]\s*)?(?:\d{{1,3}}[.)]\s+)?{said}", re.IGNORECASE)
 
 
