@@ -1,4 +1,4 @@
-"""Write state/hints.json anew: the hints of the patterns by which state/injection/defang.py knows an instruction.
+"""Write state/injection/hints.json anew: the hints of the patterns by which `defang` knows an instruction.
 
 python -m benchmarks.hints
 """

@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import groupby, pairwise
+from operator import attrgetter
 
 from graphs.numbers import number_word
 from state.crystals.antonyms import calendar, words
 from state.crystals.contradiction import contradicts
+from state.text.languages.loader import table
+from state.text.languages.tables import Changes, Numerals
 from state.text.sentences import ends_as_question
-from state.text.words import STOP_WORDS, content_terms, jaccard, normalise, stem, terms
+from state.text.words import content_terms, jaccard, normalise, stem, stop_words, terms
 
 # Of the new words of a revision.
 LEAST_SUPPORTED = 0.5
@@ -39,34 +42,12 @@ _PREFIX = 4
 _BETWEEN = 200  # signs between two sentences, at most
 _ENDING = 2
 _WORD = re.compile(r"[^\W_][\w'’]*")
-_CLAUSE = re.compile(r"[;!?；。，]\s*|[,.:]\s+|\s+(?:and|und|et|y|и)\s+")
 _SENTENCE = re.compile(r"[;!?；。]\s*|\.\s+")
 _POSSESSIVE = re.compile(r"['’]s$")
 _INITIAL = re.compile(r"(?:^|[.!?:;]\s+)[^\w]*$")
 _HEADING = re.compile(r"((?:[^\s:.;!?]+ ){0,4}[^\s:.;!?]+):\s+\S")
 # The letter in "server A", "A 8080" and "A and B" is a name; the pronoun is none.
 _LETTER = re.compile(r"(?<=[^\W_] )[A-HJ-Z]\b(?!['’.])|\b[A-HJ-Z](?= (?:\d|and\b|und\b|et\b|y\b|&)|[,;:)]|$)")
-# An input in which one of these is says that something is no longer as it was.
-_CHANGED = """
-again anymore back now finally lately instead allowed permitted fine ok okay can lifted resumed
-started returned changed moved switched became turned fixed solved resolved repaired replaced updated
-quit left leaves stopped ended over gone dropped cancelled canceled postponed removed deleted abandoned discontinued
-retired resigned finished done closed paid settled sold lost died former
-jetzt nun wieder zurück erlaubt darf dürfen geändert umgezogen repariert behoben gekündigt beendet
-aufgehört abgesagt gestrichen vorbei weg fertig bezahlt ehemalig
-maintenant désormais permis changé réparé arrêté quitté annulé fini terminé payé
-ahora permitido cambió arreglado dejó terminó canceló cancelado acabó pagado
-теперь снова можно больше закончил отменили
-"""
-_CHANGED_UNSPACED = re.compile(
-    r"现在|改|可以|已经|不再|了|もう|今は|call(?:ed|s)? (?:it )?off|gave up|given up|gives up"
-)
-# Who only speaks of something says nothing of it.
-_NO_LONGER = re.compile(r"\bno longer\b|\bno more\b|\b(?:nicht|keine?[nmrs]?) mehr\b")
-_SPOKE = "ask talk discuss wonder question whether frag gefragt fragt demand pregunt"
-_LIKED = "like love enjoy mag liebt aime adore gusta любит"
-# One is also an article, May also a verb, second also a time.
-_NO_VALUES = {"one", "once", "both", "first", "may", "second", "march", "un", "uno", "mars", "sept", "mar"}
 
 
 def unsupported_revision(
@@ -102,7 +83,7 @@ def unsupported_revision(
     if borne_out and (about or revisions <= MOST_REVISIONS):
         return None
     # A new number tells something too: it was looked at before.
-    says_something_new = fresh != missing or fresh != after - before or any(map(_tells_change, inputs))
+    says_something_new = fresh != missing or fresh != after - before or any(map(tells_change, inputs))
     if about and says_something_new and not lies:
         return None
     shown = ", ".join(sorted(lies or missing or fresh or after - before))[:80]
@@ -146,7 +127,7 @@ def unsupported_addition(new: str, inputs: Sequence[str], known: Sequence[tuple[
 
 def supported(term: str, said: Collection[str]) -> bool:
     """Whether these words have this one, in another form or spelling perhaps; any negation stands for any other."""
-    for same in (words("negators"), _listed(_LIKED)):
+    for same in (words("negators"), _changes("liked")):
         if term in same:
             return not same.isdisjoint(said)
     value = term if term.isdigit() else number_word(term)
@@ -195,15 +176,15 @@ def values(new: str, old: Sequence[str]) -> frozenset[str]:
             not _INITIAL.search(new, max(0, match.start() - _BETWEEN), match.start()) or stem(folded) == opening
         )
         named = capital and (stem(folded) != opening or replaced)
-        spelt = any(map(str.isdigit, word)) or (number_word(folded) is not None and folded not in _NO_VALUES)
-        if folded not in STOP_WORDS and (named or spelt):
+        spelt = any(map(str.isdigit, word)) or (number_word(folded) is not None and folded not in _ambiguous())
+        if folded not in stop_words() and (named or spelt):
             found |= content_terms(word)
     return frozenset(found)
 
 
 def _opening(text: str) -> str:
     """The first word of a text that means something."""
-    first = next((term for term in terms(text) if term not in STOP_WORDS), "")
+    first = next((term for term in terms(text) if term not in stop_words()), "")
     return stem(first)
 
 
@@ -212,19 +193,38 @@ def _said(texts: Sequence[str]) -> frozenset[str]:
 
 
 @cache
-def _listed(listed: str) -> frozenset[str]:
-    return frozenset(map(stem, listed.split()))
+def _changes(row: str) -> frozenset[str]:
+    return frozenset(map(stem, attrgetter(row)(table(Changes))))
 
 
-def _tells_change(text: str) -> bool:
+@cache
+def _ambiguous() -> frozenset[str]:
+    return frozenset(table(Numerals).ambiguous)
+
+
+@cache
+def _clause() -> re.Pattern[str]:
+    return re.compile(rf"[;!?；。，]\s*|[,.:]\s+|\s+(?:{'|'.join(table(Changes).conjunctions)})\s+")
+
+
+@cache
+def _no_longer() -> re.Pattern[str]:
+    return re.compile(table(Changes).no_longer.pattern)
+
+
+@cache
+def _changed_phrase() -> re.Pattern[str]:
+    return re.compile(table(Changes).phrases.pattern)
+
+
+def tells_change(text: str) -> bool:
     """Whether a text says that something is no longer as it was; one that only asks does not."""
     said = frozenset(map(stem, terms(text)))
-    if ends_as_question(text) or not said.isdisjoint(_listed(_SPOKE)):
+    if ends_as_question(text) or not said.isdisjoint(_changes("spoke")):
         return False
     folded = normalise(text)
-    return not said.isdisjoint(_listed(_CHANGED)) or any(
-        map(re.search, (_NO_LONGER, _CHANGED_UNSPACED), [folded] * 2)
-    )
+    said_so = _no_longer().search(folded) or _changed_phrase().search(folded)
+    return bool(said_so) or not said.isdisjoint(_changes("changed"))
 
 
 def _turned_around(old: str, new: str, inputs: Sequence[str]) -> bool:
@@ -248,8 +248,8 @@ def _turned_around(old: str, new: str, inputs: Sequence[str]) -> bool:
 
 def _says_contrary(old: str, said: str, denies: bool) -> bool:  # noqa: FBT001
     """Whether a text contradicts the line, or tells of a change; what is denied still, is not changed."""
-    again = not denies and not words("negators").isdisjoint(terms(_NO_LONGER.sub(" ", normalise(said))))
-    return not again and (contradicts(old, said) or _tells_change(said))
+    again = not denies and not words("negators").isdisjoint(terms(_no_longer().sub(" ", normalise(said))))
+    return not again and (contradicts(old, said) or tells_change(said))
 
 
 def _denied(sentence: str) -> tuple[frozenset[str], bool]:
@@ -328,7 +328,7 @@ def _mixed(old: Sequence[str], new: str, inputs: Sequence[str]) -> str | None:
         if set(subjects) <= set(_marks(sentence)) and _in_turns(_marks(sentence), own, subjects):
             continue
         spoken_of = frozenset[str]()
-        for clause in _CLAUSE.split(sentence):
+        for clause in _clause().split(sentence):
             here = frozenset(_marks(clause))
             spoken_of = here.intersection(subjects) or spoken_of
             absent = [mine for subject, mine in zip(subjects, own, strict=True) if subject not in spoken_of]
@@ -341,9 +341,9 @@ def _mixed(old: Sequence[str], new: str, inputs: Sequence[str]) -> str | None:
 def _marks(text: str) -> tuple[str, ...]:
     """The words of a text that carry meaning, in order; with letters that are names, and digits for number words."""
     named = _LETTER.sub(lambda found: f"the{found[0]}", text)
-    stems = (stem(term) for term in terms(named) if term not in STOP_WORDS)
+    stems = (stem(term) for term in terms(named) if term not in stop_words())
     return tuple(
-        (number_word(term) or term) if term not in calendar() and term not in _NO_VALUES else term for term in stems
+        (number_word(term) or term) if term not in calendar() and term not in _ambiguous() else term for term in stems
     )
 
 

@@ -9,6 +9,8 @@ import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import cache
+from operator import attrgetter
 
 from state.crystals.contradiction import contradicts
 from state.document.document import SectionName
@@ -17,6 +19,8 @@ from state.dream import CurrentLine, Draft, Evidence, Kind, Snapshot
 from state.injection.defang import defang, spoken_trust, unquoted
 from state.signals.curiosity import questions_in
 from state.signals.hormones import section_weight
+from state.text.languages.loader import table
+from state.text.languages.tables import Phrases, Sections
 from state.text.words import content_terms, jaccard, normalise
 from state.trust import Trust
 
@@ -29,26 +33,8 @@ MAX_GAPS = 5
 MAX_OLD_TEXT = 10
 RECENCY_DAYS = 3.0
 
-_ANSWER = re.compile(
-    r"^(yes|no|ok|okay|sure|approved|agreed|right|then|and|but|thanks?|good|great|fine)\b", re.IGNORECASE
-)
 _AUTOMATIC = "Hormonal event:"
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
-_ABOUT_THE_USER = re.compile(
-    r"\b(user|owner|prefers?|prefer to|likes?|dislikes?|hates?|loves?|favou?rite|birthday|timezone|time zone|"
-    r"name is|'s name|pronouns?|asked (?:me )?(?:to )?(?:never|always)|wants? (?:me|us|short|long)|trusts?|"
-    r"thanked)\b",
-    re.IGNORECASE,
-)
-_ABOUT_THE_AGENT = re.compile(
-    r"^(?:I|As an agent|The agent|My)\b.*\b(am|learn(?:ed|t)|tend|work|should|better|best|approach|style|strength|"
-    r"weakness|improve|become|becoming)",
-    re.IGNORECASE,
-)
-_ABOUT_THE_NICHE = re.compile(
-    r"\b(usdc|marketplace|listed skill|published (?:a |the )?skill|buyers?|reputation|earnings?|earned)\b",
-    re.IGNORECASE,
-)
 
 
 def extract(snapshot: Snapshot, pieces: Sequence[Evidence] | None = None) -> Draft:
@@ -77,15 +63,26 @@ def section_for(piece: Evidence) -> SectionName:
     """The section that an input belongs to."""
     if piece.kind is Kind.GAP or _is_question(piece.text):
         return SectionName.GAPS
-    if _ABOUT_THE_NICHE.search(piece.text):
+    if _says("niche").search(piece.text):
         return SectionName.NICHE
-    if _ABOUT_THE_AGENT.search(piece.text):
+    if _about_the_agent(piece.text):
         return SectionName.PHENOTYPE
-    if piece.about in {"preference", "relationship"} or _ABOUT_THE_USER.search(piece.text):
+    if piece.about in {"preference", "relationship"} or _says("user").search(piece.text):
         return SectionName.BOND
     if piece.kind is Kind.INSIGHT and piece.about == "skill":
         return SectionName.PHENOTYPE
     return SectionName.CONTEXT
+
+
+@cache
+def _says(row: str) -> re.Pattern[str]:
+    said: Phrases = attrgetter(row)(table(Sections))
+    return re.compile(said.pattern, re.IGNORECASE)
+
+
+def _about_the_agent(text: str) -> bool:
+    begins = _says("agent").match(text)
+    return begins is not None and _says("traits").search(text, begins.end()) is not None
 
 
 def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
@@ -168,7 +165,7 @@ def _said_by(made: Sequence[Operation], standing: Sequence[CurrentLine], piece: 
 
 def _stands_alone(piece: Evidence) -> bool:
     """Whether a turn of a conversation is worth a line by itself, without the turns around it."""
-    return piece.importance >= LEAST_OF_CRYSTALS and not _ANSWER.match(piece.text)
+    return piece.importance >= LEAST_OF_CRYSTALS and not _says("answer").match(piece.text)
 
 
 def _is_question(text: str) -> bool:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 
-from state.attribution.wording_lists import DOUBTED, LIGHT, NEGATORS, SAYING, SOURCES
 from state.injection.decoding import folded
+from state.text.languages.loader import table
+from state.text.languages.tables import Reports, Words
 from state.text.patterns import late_pattern
 from state.text.remembered import remembered
-from state.text.words import STOP_WORDS, stem, terms, visible
+from state.text.words import stem, stop_words, terms, visible
 
 # What it costs to leave a word unexplained.
 CONTENT, NAME, NEGATION, STOP = 1.0, 1.75, 1.5, 0.15
@@ -23,7 +24,6 @@ _PAIR, _KANA_PAIR = 0.5, 0.2  # overlapping pairs of characters, of which a word
 
 _LONG, _LETTERS = 18, 8
 _DENYING_SIGNS = "未无無不非"
-_DENYING = "un non in im ir il dis mis a de des in не без бес"
 # Any negation is this word.
 NOT = "not"
 _SHORT, _PREFIX = 3, 4
@@ -37,27 +37,9 @@ _CLAUSE = late_pattern(
 )
 _QUOTATION = late_pattern(r'"[^"]+"|[“„][^“”„]+[“”]|«[^«»]+»|「[^「」]+」|『[^『』]+』')
 _SPEAKER = late_pattern(r"\W*\w+(?: \w+){0,2}: ?")  # Ada: "…"
-_CONJUNCTION = late_pattern(
-    r"(?<=\s)(?:and|but|or|und|aber|sondern|oder|et|mais|ou|y|e|pero|sino|o|mas|ma|ed|и|а|но|или)(?=\s)"
-)
-# What a clause that denies denies also: "I do not think, that …".
-_SUBORDINATE = late_pattern(r"\s*(?:that|dass|dat|que|qu|che|что|чтобы)\b")
-_INSTEAD = late_pattern(
-    r"\b(?:instead of|rather than|statt|anstatt|plutot que|au lieu d[eu]|en lugar de|en vez de|em vez de|ao inves de|"
-    r"invece di|anziche|al posto di|вместо)\b"
-)
 _OVER = late_pattern(r"(\bprefer\w*\b.{1,60}?) over\b")
 _NAME = late_pattern(r"\w*\d\w*|\w+(?:[.@/_\\-]\w+)+|\w+[A-Z]\w*")
 _CAPITAL = late_pattern(r"(?<=[^\W_] )[^\W\d_][\w'’-]*|(?<=[,;] )[^\W\d_][\w'’-]*")
-
-_UNSPACED_NOT = late_pattern(
-    "不(?!同|过|過|错|錯|断|斷|仅|僅|但|管|如)|[没沒無无勿]|(?<![特区區分])[别別](?!的|の|途|人)|禁止|避免|避け|拒"
-    "|未(?!来|來)|ない|なし|なく|ません|ずに"
-)
-_REPORTED_UNSPACED = (
-    "自称|声称|传言|传闻|谣|據說|据说|假的|不实|噂|冗談|玩笑|うわさ|デマ|嘘|聲稱|谎称|冒充|伪造|偽|と(?:称|主張|言)|主張|詐欺|诈骗|钓鱼|警告|注入|"
-    "(?:页面|网页|网站|文章|邮件|ページ|サイト|記事|メール).{0,12}(?:说|称|要求|让|叫|建议|言|求|書|勧)"
-)
 
 
 class Speech(IntEnum):
@@ -101,10 +83,10 @@ def wording(text: str) -> tuple[Word, ...]:
         scope = False
         for part, speech in _clauses(plain):
             clause += 1
-            scope = scope and bool(_SUBORDINATE.match(part))
-            for said in _CONJUNCTION.split(part):
+            scope = scope and bool(_subordinating().match(part))
+            for said in _conjunction().split(part):
                 phrase += 1
-                denies = not _negators().isdisjoint(terms(said)) or bool(_UNSPACED_NOT.search(said))
+                denies = not _negators().isdisjoint(terms(said)) or bool(_denies().search(said))
                 denied = denies or scope
                 place, speaks = (number, clause, phrase), max(reported, speech)
                 found += [_word(term, named, place, speaks, denied=denied) for term in terms(said)]
@@ -130,7 +112,11 @@ def same_word(one: str, other: str) -> bool:
 
 def unprefixed(word: Word) -> list[Word]:
     """What a word denies by the way it begins, in each way to read it: "verified" of "unverified"."""
-    bare = [word.text.removeprefix(one).lstrip("-") for one in _DENYING.split() if word.text.startswith(one)]
+    bare = [
+        word.text.removeprefix(one).lstrip("-")
+        for one in table(Reports).denying_prefixes
+        if word.text.startswith(one)
+    ]
     return [replace(word, text=one) for one in bare if len(one) >= _PREFIX and one.isalpha()]
 
 
@@ -141,29 +127,50 @@ def key_of(word: str) -> str:
 
 @cache
 def _negators() -> frozenset[str]:
-    return frozenset(map(folded, NEGATORS.split()))
+    return frozenset(map(folded, table(Reports).negators))
+
+
+@cache
+def _conjunction() -> re.Pattern[str]:
+    return re.compile(rf"(?<=\s)(?:{'|'.join(table(Reports).conjunctions)})(?=\s)")
+
+
+@cache
+def _subordinating() -> re.Pattern[str]:
+    return re.compile(rf"\s*(?:{'|'.join(table(Reports).subordinating)})\b")
+
+
+@cache
+def _instead() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(table(Reports).instead)})\b")
+
+
+@cache
+def _denies() -> re.Pattern[str]:
+    return re.compile(table(Reports).denies.pattern)
 
 
 @cache
 def _reported() -> re.Pattern[str]:
-    doubted, sources, saying = (_listed(words) for words in (DOUBTED, SOURCES, SAYING))
+    known = table(Reports)
+    doubted, sources, saying = map(_listed, (known.doubted, known.sources, known.saying))
     domain = r"\w+\.(?:example|com|org|net|io|dev|test)"
     reported = rf"\b(?:{sources}|{domain})(?:,? \w+){{0,4}}?,? (?:{saying})\b(?! \d)"  # a display reads 5
-    return re.compile(rf"\b(?:{doubted})\b|{reported}|{_REPORTED_UNSPACED}")
+    return re.compile(rf"\b(?:{doubted})\b|{reported}|{known.reported.pattern}")
 
 
 @cache
 def _sources() -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{_listed(SOURCES)})\b")
+    return re.compile(rf"\b(?:{_listed(table(Reports).sources)})\b")
 
 
-def _listed(words: str) -> str:
-    return "|".join(folded(word).replace("*", r"\w*") for word in words.split())
+def _listed(words: Words) -> str:
+    return "|".join(folded(word).replace("*", r"\w*") for word in words)
 
 
 @cache
 def _light() -> frozenset[str]:
-    return frozenset(map(folded, (*STOP_WORDS, *LIGHT.split())))
+    return frozenset(map(folded, (*stop_words(), *table(Reports).light)))
 
 
 def _only_denies(sentence: Sequence[Word]) -> bool:
@@ -174,7 +181,7 @@ def _only_denies(sentence: Sequence[Word]) -> bool:
 
 def _clauses(sentence: str) -> Iterator[tuple[str, Speech]]:
     """The clauses of a sentence, and who says each."""
-    plain, end = _OVER.sub(r"\1; not ", _INSTEAD.sub("; not ", sentence)), 0
+    plain, end = _OVER.sub(r"\1; not ", _instead().sub("; not ", sentence)), 0
     for match in _QUOTATION.finditer(plain):
         yield from ((part, Speech.OWN) for part in _CLAUSE.split(plain[end : match.start()]))
         before = plain[: match.start()]

@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
+from operator import attrgetter
 
-from state.crystals.antonyms import DATE_UNITS, UNSPACED_PROPERTIES, are_alternatives, are_opposites, calendar, words
+from state.crystals.antonyms import are_alternatives, are_opposites, calendar, unspaced_properties, words
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.crystals.duplicates import comparable
 from state.injection.defang import reads_as_instruction
+from state.text.languages.loader import table
+from state.text.languages.tables import Contrasts, Phrases
 from state.text.sentences import ends_as_question, statements_of
-from state.text.words import STOP_WORDS, UNSPACED, jaccard, normalise, stem
+from state.text.words import UNSPACED, jaccard, normalise, stem, stop_words
 from state.trust import Trust
 
 MAX_SENTENCES = 12
@@ -26,7 +29,6 @@ SAME_WORDS = 0.85
 SAME_FRAME = 0.74
 # A number that says what something is stands so many words after the copula, at most.
 _SAID_WITHIN = 3
-_PAST = frozenset(("was", "been", "war"))
 _CLAIMED = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED)
 
 
@@ -36,17 +38,15 @@ _TOKEN = re.compile(
 )
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 
-# Words in which the character for "not" is not one.
-_NOT_NEGATED = re.compile(
-    r"不同|不过|不過|不错|不錯|不断|不斷|不仅|不僅|不但|不管|不如|别的|別的|特别|特別|区别|區別|未来|未來|not only"
-)
 # A dot belongs to a name such as vue.js, and not to the end of a sentence.
 _CHOSEN = r"(\w(?:[\w+#-]|\.(?=\w)){0,40})"
 _QUOTES = re.compile(r"[\"`*“”„«»]")
-_CHOICE = re.compile(
-    rf"(?<![\w+#.-]){_CHOSEN}(?: (?:over|instead of|rather than|statt|anstatt|lieber als|"
-    r"plutôt que(?: des?)?|en lugar de|en vez de|вместо)|(?:,| and| und| et| y) (?:not|nicht|pas|no)) "
-    rf"(?:the |a |des |les |de |den |die |das )?{_CHOSEN}"
+_ELIDED = (
+    (re.compile(r"\bcan't\b"), "can not"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"(?<=\w)'s\b"), ""),
+    (re.compile(r"(?<=[a-z])n't\b"), " not"),
+    (re.compile(r"\bn'"), "ne "),
 )
 
 
@@ -114,7 +114,7 @@ def _other_number(one: _Statement, other: _Statement) -> bool:
     if len(changed) != 1 or not (one.tokens[changed[0]][0].isdigit() and other.tokens[changed[0]][0].isdigit()):
         return False
     nearby = range(max(0, changed[0] - _SAID_WITHIN), changed[0])
-    copula = next((at for at in nearby if one.tokens[at] in words("copulas") - _PAST), 0)
+    copula = next((at for at in nearby if one.tokens[at] in words("copulas") - words("past")), 0)
     return any(token in one.content for token in one.tokens[:copula])
 
 
@@ -135,18 +135,20 @@ def _statements(text: str) -> tuple[_Statement, ...]:
 
 
 def _statement(sentence: str) -> _Statement:
-    folded = _QUOTES.sub("", _NOT_NEGATED.sub("", normalise(sentence).replace("’", "'")))
-    folded = re.sub(r"\bcan't\b", "can not", re.sub(r"\bwon't\b", "will not", folded))
-    folded = re.sub(r"(?<=[a-z])n't\b", " not", re.sub(r"(?<=\w)'s\b", "", folded))
-    folded = re.sub(r"\b(?:any ?more|any longer|ne)\b|\bn'", " ", folded.replace("no longer", "not"))
-    choice = _CHOICE.search(folded)
+    folded = normalise(sentence).replace("’", "'")
+    for elided, spelt_out in _ELIDED:
+        folded = elided.sub(spelt_out, folded)
+    folded = _QUOTES.sub("", _pattern("no_negation").sub("", folded))
+    folded = _pattern("no_longer").sub(lambda match: f" not {' '.join(filter(None, match.groups()))} ", folded)
+    folded = _pattern("fillers").sub(" ", folded)
+    choice = _choice().search(folded)
     spoken = [_token(token) for token in _TOKEN.findall(folded)]
     negations = sum(token in words("negators") for token in spoken)
     tokens = tuple(token for token in spoken if token not in words("negators") | words("emphasis"))
     while tokens and tokens[-1] in {":", "="}:
         tokens = tokens[:-1]
     values = frozenset(token for token in tokens if _is_value(token))
-    content = frozenset(token for token in tokens if token not in STOP_WORDS and token not in {":", "=", "@"})
+    content = frozenset(token for token in tokens if token not in stop_words() and token not in {":", "=", "@"})
     chosen = (stem(choice[1]), stem(choice[2])) if choice and words("choosing") & set(tokens) else None
     negated = negations % 2 == 1 and not _is_choice(spoken, chosen)
     return _Statement(tokens, content, values, negated, bool(negations or content & words("refusing")), chosen)
@@ -226,7 +228,7 @@ def _other_value(one: _Statement, other: _Statement) -> bool:
     _, start, end, other_start, other_end = changes[0]
     old, new = one.tokens[start:end], other.tokens[other_start:other_end]
     before, after = one.tokens[:start], one.tokens[end:]
-    if not any(token not in STOP_WORDS and token not in _relations() for token in before):
+    if not any(token not in stop_words() and token not in _relations() for token in before):
         return False  # nothing is named that could have the value
     stated = any(token in _relations() for token in before)
     if all(map(_is_value, old)) and all(map(_is_value, new)):
@@ -243,17 +245,17 @@ def _is_detail(old: Sequence[str], new: Sequence[str]) -> bool:
 def _measures(before: Sequence[str], values: Sequence[str]) -> bool:
     """Whether values after these words measure the subject; in "line 40" or "Python 3.12" they name one of many."""
     last = before[-1]
-    dated = any(value in calendar() for value in (*values, last)) or last in DATE_UNITS
+    dated = any(value in calendar() for value in (*values, last)) or last in words("date_units")
     if dated:
         return _names_property(before)
-    named_kind = last not in STOP_WORDS | _relations() | words("properties")
+    named_kind = last not in stop_words() | _relations() | words("properties")
     return not named_kind or bool(words("needs") & set(before))
 
 
 def _names_property(tokens: Sequence[str]) -> bool:
     joined = "".join(token for token in tokens if not token.isascii())
     return any(token in words("properties") for token in tokens) or any(
-        name in joined for name in UNSPACED_PROPERTIES
+        name in joined for name in unspaced_properties()
     )
 
 
@@ -291,6 +293,20 @@ def _says_value(statement: _Statement) -> bool:
 def _in_order(one: _Statement, other: _Statement) -> bool:
     shared = one.content & other.content
     return [t for t in one.tokens if t in shared] == [t for t in other.tokens if t in shared]
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    phrases: Phrases = attrgetter(name)(table(Contrasts))
+    return re.compile(phrases.pattern)
+
+
+@cache
+def _choice() -> re.Pattern[str]:
+    """What is chosen, and what is not: "tabs over spaces", "tabs, not spaces"."""
+    known = table(Contrasts)
+    between = rf" (?:{'|'.join(known.over.spaced)})|, (?:{'|'.join(known.but_not)})"
+    return re.compile(rf"(?<![\w+#.-]){_CHOSEN}(?:{between}) (?:(?:{'|'.join(known.articles)}) )?{_CHOSEN}")
 
 
 @cache

@@ -15,43 +15,21 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from state.crystals.antonyms import calendar, words
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
+from state.text.languages.loader import table
+from state.text.languages.lookup import Lookup
+from state.text.languages.tables import Sameness, Times
 from state.text.sentences import ends_as_question
-from state.text.words import STOP_WORDS, content_terms, normalise, stem, terms
+from state.text.words import content_terms, normalise, stem, stop_words, terms
 from state.trust import Trust
 
 NEAR_COSINE = 0.92
 # What was said and noted; and among themselves, what dreams have found. Lines that left MEMORY.md, and the text from
 # before it, stay what they are: something may lead to them.
 _SAID = frozenset((Origin.SCRATCH, Origin.SESSION, Origin.WORKING))
-# Of the stop words, those that turn what is said.
-_TURNING = frozenset(
-    """only if unless except until till without before after from over under above below against was were been had
-    will would should must may might can could used vor nach bis wenn nur war ohne avant après si sauf était sin
-    antes después si hasta era""".split()
-)
-_ADDS_NOTHING = frozenset(
-    stem(word)
-    for word in """is really strongly definitely certainly clearly simply very quite please actually basically indeed
-    wirklich bitte sehr vraiment realmente muy""".split()
-)
-_ALIKE = {
-    stem(word): stem(group.split()[0])
-    for group in ("prefer like love enjoy", "use utilise utilize employ", "start begin", "big large", "fast quick")
-    for word in group.split()
-}
-_PERSONS = frozenset(
-    """i me my mine myself we us our ours you your yours ich mich mir mein meine wir uns unser du dein je me mon ma
-    mes nous notre tu ton yo mi mis nosotros tú tu я мой мы наш ты твой 我 我们 你 私""".split()
-)
-# These mean another day on another day.
-_RELATIVE = frozenset(
-    """today yesterday tomorrow tonight last next ago soon recently heute gestern morgen hier demain aujourd hoy ayer
-    mañana сегодня вчера завтра 今天 昨天 明天 今日 昨日 明日""".split()
-)
 _ORDINARY = re.compile(r"[\w\s.,;:!?。，、；：！？'\"()\[\]`*_’‘“”„«»…–—-]")
 _MINUS = re.compile(r"(?<!\w)[-−](?=\d)")
 
@@ -67,7 +45,7 @@ def same_memory(one: Crystal, other: Crystal) -> bool:
     """Whether two crystals say one thing of one subject and one time. Symmetric."""
     if one.id == other.id or not _same_sort(one.origin, other.origin) or not comparable(one, other):
         return False
-    timed = Kind.EPISODE in (one.kind, other.kind) or not _RELATIVE.isdisjoint(terms(one.text))
+    timed = Kind.EPISODE in (one.kind, other.kind) or _relative().is_in(one.text, terms(one.text))
     if timed and one.created_at.date() != other.created_at.date():
         return False  # what happened on two days happened twice
     return says_the_same(one.text, other.text)
@@ -76,7 +54,9 @@ def same_memory(one: Crystal, other: Crystal) -> bool:
 def comparable(one: Crystal, other: Crystal) -> bool:
     """Whether two crystals have one subject: the same headings, no "I" or "you" of different speakers. Symmetric."""
     same_speaker = one.speaker.casefold() == other.speaker.casefold()
-    return _place(one) == _place(other) and (same_speaker or not _PERSONS & {*terms(one.text), *terms(other.text)})
+    return _place(one) == _place(other) and (
+        same_speaker or not any(_persons().is_in(text, terms(text)) for text in (one.text, other.text))
+    )
 
 
 def says_the_same(one: str, other: str) -> bool:
@@ -151,16 +131,43 @@ def _place(crystal: Crystal) -> frozenset[str]:
     return frozenset(term for term in context if not term.isdigit())
 
 
+@cache
+def _relative() -> Lookup:
+    return Lookup(table(Times).relative)
+
+
+@cache
+def _persons() -> Lookup:
+    return Lookup(table(Sameness).persons)
+
+
+@cache
+def _turning() -> frozenset[str]:
+    return frozenset(table(Sameness).turning)
+
+
+@cache
+def _adds_nothing() -> frozenset[str]:
+    return frozenset(map(stem, table(Sameness).adds_nothing))
+
+
+@cache
+def _alike() -> dict[str, str]:
+    return {stem(word): stem(group[0]) for group in table(Sameness).alike for word in group}
+
+
 @lru_cache(maxsize=1024)
 def _said(text: str) -> _Said:
     said = [
-        term for term in terms(text) if (term not in STOP_WORDS or term in _TURNING) and term not in words("emphasis")
+        term
+        for term in terms(text)
+        if (term not in stop_words() or term in _turning()) and term not in words("emphasis")
     ]
     stems = {term: stem(term) for term in set(said)}
-    kept = [_ALIKE.get(stems[term], stems[term]) for term in said]
+    kept = [_alike().get(stems[term], stems[term]) for term in said]
     symbols = Counter(normalise(text))
     for char in filter(_ORDINARY.match, tuple(symbols)):
         del symbols[char]
     symbols["-"] = len(_MINUS.findall(text))
-    tokens = tuple(token for token in kept if token not in _ADDS_NOTHING)
+    tokens = tuple(token for token in kept if token not in _adds_nothing())
     return _Said(tokens, tuple(sorted((+symbols).items())), ends_as_question(text))

@@ -6,11 +6,17 @@ A first guess, made without a model. What the owner says outweighs what a tool p
 
 import re
 from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
 
 from state.crystals.crystal import Kind
+from state.text.languages.loader import table
+from state.text.languages.tables import Phrases, Signs, Times, either
 from state.trust import Trust
 
 _HEAD = 2_000  # what a long turn is about stands at its beginning
+
+_DAY = r"(?:\d{1,2}(?:st|nd|rd|th|er|º|\.|-?го)?(?: de| di)? )?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,75 +27,17 @@ class Salience:
     importance: float
 
 
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
-
-
-_REMEMBER = _words(
-    r"(?:please )?(?:remember|don['’]t forget|do not forget|keep in mind|note) (?:that|this|to|:)|for the record"
-    r"|from now on|in (?:the )?future,? (?:please|always|never)|(?:never|always) again|important:"
-)
-_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
-_DATE = (
-    rf"(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|tonight|next (?:week|month|quarter|year|monday|friday)"
-    rf"|end of (?:the )?(?:day|week|month|quarter|year)|{_MONTH}(?: \d{{1,2}})?|\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}"
-    rf"|\d{{4}}-\d\d-\d\d|noon|midnight|\d{{1,2}}(?::\d\d)? ?[ap]m"
-)
-_DEADLINE = _words(
-    rf"deadline|due (?:on|by|date)|(?:by|before|until|no later than) (?:the )?(?:{_DATE})|ships? on"
-    rf"|(?:launch|release)(?:es|s)? (?:is )?on (?:{_DATE})|must be (?:done|ready|merged|shipped) (?:by|before)"
-)
-_PREFERENCE = _words(
-    r"i (?:really |much |would |strongly )*(?:prefer|like|love|hate|dislike|can['’]t stand|don['’]t like|do not like)"
-    r"|i['’]d rather|my favou?rite|please (?:always|never|don['’]t|do not|use|avoid|keep|stick)|(?:always|never) use"
-    r"|i (?:always|never|usually|want you to)|no more|keep (?:it|them|answers|replies) (?:short|brief|terse)"
-)
-_DECISION = _words(
-    r"(?:we|i)(?:['’]ve| have)? (?:just )?(?:decided|agreed|chose|settled|concluded)|signed off"
-    r"|let['’]s (?:go with|use|keep|drop|switch)|(?:we|i)(?:['’]ll| will) (?:go with|use|keep|drop|switch|stay)"
-    r"|decision:|the plan is|we['’]re going with|approved"
-)
-_GOAL = _words(
-    r"(?:my|our|the) (?:goal|aim|objective|target|priority|plan)s?"
-    r"|i (?:want|need|have|hope|plan|am going|['’]m going) to|we (?:(?:want|need|have|plan) to|must|should)"
-    r"|i['’]m (?:trying|planning|hoping) to|todo|to-do|next steps?"
-    r"|still (?:open|missing|to do)|remains to"
-)
-_RELATIONSHIP = _words(
-    r"my (?:wife|husband|partner|girlfriend|boyfriend|fianc[ée]e?|mother|mom|mum|father|dad|sister|brother|son"
-    r"|daughter|kids?|child(?:ren)?|parents?|family|friends?|best friend|boss|manager|colleagues?|co-?workers?|team"
-    r"|mentor|client|neighbou?r|dog|cat)|works (?:with|for) (?:me|us)|is (?:our|my) \w+|reports to|married"
-    r"|introduced me"
-)
-_PATTERN = _words(
-    r"every (?:time|day|week|morning|release|deploy)|whenever|each time|as usual|again and again|the usual|workflow"
-    r"|step \d|first[, ].{0,200}then|always (?:run|start|check|do)|before (?:you|we|I) (?:commit|push|merge|deploy)"
-)
-_INSIGHT = _words(
-    r"turns? out|root cause|the (?:reason|cause|problem|culprit|trick|fix) (?:is|was)|it was because|lesson"
-    r"|learn(?:ed|t) that|realis?zed?(?: that)?|discovered that|caused by|the bug (?:is|was)"
-)
-_EPISODE = _words(
-    r"(?:i|we) (?:went|met|had|saw|did|got|bought|took|made|found|finished|shipped|deployed|released|merged|started"
-    r"|visited|moved|attended|won|lost|broke|fixed|tried)|yesterday|last (?:night|week|month|year|time|weekend)|ago"
-)
-_SMALL_TALK = re.compile(
-    r"(?:(?:ok(?:ay)?|yes|yeah|yep|no|nope|thanks?|thank you|thx|great|good|nice|perfect|cool|sure|go on|continue|hi"
-    r"|hello|hey|bye|please|do it|done|lgtm|fine|right|wow|lol|haha)[\s,.!👍🙏]*){1,4}",
-    re.IGNORECASE,
-)
-
 # In this order: the first that is found names the kind, the highest sets the importance.
-_SIGNS = (
-    (_PREFERENCE, Kind.PREFERENCE, 0.75),
-    (_DEADLINE, Kind.GOAL, 0.8),
-    (_DECISION, Kind.FACT, 0.75),
-    (_RELATIONSHIP, Kind.RELATIONSHIP, 0.65),
-    (_INSIGHT, Kind.INSIGHT, 0.7),
-    (_GOAL, Kind.GOAL, 0.65),
-    (_PATTERN, Kind.TASK_PATTERN, 0.6),
-    (_EPISODE, Kind.EPISODE, 0.5),
-)
+_SIGNS = {
+    "preference": (Kind.PREFERENCE, 0.75),
+    "deadline": (Kind.GOAL, 0.8),
+    "decision": (Kind.FACT, 0.75),
+    "relationship": (Kind.RELATIONSHIP, 0.65),
+    "insight": (Kind.INSIGHT, 0.7),
+    "goal": (Kind.GOAL, 0.65),
+    "pattern": (Kind.TASK_PATTERN, 0.6),
+    "episode": (Kind.EPISODE, 0.5),
+}
 _PLAIN = {Trust.OWNER: 0.45, Trust.AGENT: 0.35, Trust.TOOL: 0.2, Trust.WEB: 0.2}
 # What an agent says about itself and the work weighs less than the owner's word; output of tools hardly weighs.
 _WEIGHT = {Trust.OWNER: 1.0, Trust.AGENT: 0.75}
@@ -103,13 +51,13 @@ def salience(text: str, trust: Trust) -> Salience:
     """
     if trust not in _WEIGHT:
         return Salience(Kind.GENERAL, _PLAIN[trust])
-    head = text[:_HEAD]
-    if _SMALL_TALK.fullmatch(head.strip()):
+    head = text[:_HEAD].replace("’", "'")
+    if _small_talk().fullmatch(head.strip()):
         return Salience(Kind.GENERAL, 0.3 if trust is Trust.OWNER else 0.25)
-    found = [(kind, weight) for sign, kind, weight in _SIGNS if sign.search(head)]
+    found = [sign for row, sign in _SIGNS.items() if _says(row, head)]
     kind = found[0][0] if found else Kind.GENERAL
     weight = max([weight for _, weight in found], default=0.0) * _WEIGHT[trust]
-    if trust is Trust.OWNER and _REMEMBER.search(head):
+    if trust is Trust.OWNER and _says("remember", head):
         return Salience(kind if found else Kind.FACT, 0.9)
     if is_question(head):
         # A question says what was wanted, seldom what is so: only what it states beside that counts.
@@ -120,3 +68,28 @@ def salience(text: str, trust: Trust) -> Salience:
 def is_question(text: str) -> bool:
     """Whether the text ends with a question."""
     return text.rstrip(" \n\t\"')*_").endswith(("?", "？", "؟"))
+
+
+def _says(row: str, head: str) -> bool:
+    return any(pattern.search(head) for pattern in _patterns(row)[: 1 if head.isascii() else 2])
+
+
+@cache
+def _patterns(row: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """The phrases of a row in all languages: those with spaces between words, and those without."""
+    known = table(Signs)
+    phrases: Phrases = attrgetter(row)(known)
+    spaced, unspaced = either(phrases.spaced), "|".join(phrases.unspaced)
+    if row == "deadline":
+        months = either(table(Times).month_names)
+        date = rf"{_DAY}(?:{months})(?: \d{{1,2}})?|{either(known.dates.spaced)}"
+        spaced += rf"|(?:{either(known.by.spaced)}) ?(?:{date})"
+        unspaced += f"|(?:{'|'.join(known.dates.unspaced)})(?:{'|'.join(known.by.unspaced)})"
+    return re.compile(rf"(?<!\w)(?:{spaced})(?!\w)", re.IGNORECASE), re.compile(unspaced)
+
+
+@cache
+def _small_talk() -> re.Pattern[str]:
+    known = table(Signs).small_talk
+    said = "|".join((*known.spaced, *known.unspaced))
+    return re.compile(rf"(?:(?:{said})[\s,.!。！，、👍🙏]*){{1,4}}", re.IGNORECASE)

@@ -8,7 +8,7 @@ after the store has grown tenfold; four rare words: 100 %).
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from state.text.common_words import COMMONPLACE
+from state.text.common_words import commonplace
 from state.text.words import content_terms, terms
 
 FIRST = 5
@@ -66,7 +66,7 @@ def topic_of(text: str, limit: int = TOPIC_CHARACTERS) -> str:
 
 
 def _says_little(word: str) -> bool:
-    return word in COMMONPLACE or (word.isdigit() and len(word) < 4)
+    return word in commonplace() or (word.isdigit() and len(word) < 4)
 
 
 def _tries(ranked: Sequence[str]) -> Iterator[str]:

@@ -3,34 +3,17 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
+from operator import attrgetter
 
-_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-           "november", "december")  # fmt: skip
-_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
+from state.text.languages.loader import languages, table, table_of
+from state.text.languages.lookup import Lookup
+from state.text.languages.tables import Phrases, Times
+
 _YEAR = r"(?:19|20)\d\d"
-_DATE = re.compile(
-    rf"\b(?:(?P<y1>{_YEAR})-(?P<n1>0[1-9]|1[0-2])(?:-(?P<d1>\d\d))?"
-    rf"|(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m2>{_MONTH})\b\.?(?:,? (?P<y2>{_YEAR}))?"
-    rf"|(?P<m3>{_MONTH})\.? (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y3>{_YEAR}))?"
-    rf"|(?P<m4>{_MONTH})\.?,? (?P<y4>{_YEAR})"
-    # Alone, a month is written with a capital: "may" and "march" are verbs too.
-    rf"|(?-i:(?P<m5>{'|'.join(name.title() for name in _MONTHS)}))"
-    rf"|(?P<y6>{_YEAR}))\b",
-    re.IGNORECASE,
-)
-_RELATIVE = re.compile(r"\b(?:(today|yesterday)|(this|last) (week|month|year))\b", re.IGNORECASE)
-_ASKS_WHEN = re.compile(
-    r"\W*(?:since |until |by )?(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b", re.IGNORECASE
-)
-_WORD = re.compile(r"[a-z]+|\d+")
-_TIME_WORDS = (
-    frozenset(("yesterday", "today", "tonight", "tomorrow", "last", "next", "ago", "since", "soon", "recently"))
-    | frozenset(("morning", "evening", "night", "weekend"))
-    | frozenset(("day", "days", "week", "weeks", "month", "months", "year", "years"))
-    | frozenset(("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"))
-    | (frozenset(_MONTHS) - {"may", "march"})  # which are verbs too
-    | frozenset(map(str, range(1900, 2100)))
-)
+_NUMBER = "1[0-2]|0?[1-9]"
+_ROWS = ("today", "yesterday", "this_week", "last_week", "this_month", "last_month", "this_year", "last_year")
+_WORD = re.compile(r"[^\W\d_]+|\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,44 +33,86 @@ class Period:
 
 def asks_when(question: str) -> bool:
     """Whether the question asks for a time."""
-    return _ASKS_WHEN.match(question) is not None
+    return _asking().match(question) is not None
 
 
 def tells_time(text: str) -> bool:
     """Whether a text has a word that says when something was."""
-    return not _TIME_WORDS.isdisjoint(_WORD.findall(text.casefold()))
+    folded = text.casefold()
+    return _time_words().is_in(folded, _WORD.findall(folded))
 
 
 def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
     """What a text names, as dates or relative to now ("yesterday", "last month"; a week is its seven days)."""
     found: list[Period] = []
-    for match in _DATE.finditer(text):
+    for match in _dates().finditer(text):
         said = {group[0]: value for group, value in match.groupdict().items() if value}
-        month = int(said["n"]) if "n" in said else _month(said["m"]) if "m" in said else None
+        month = int(said["n"]) if "n" in said else _months()[said["m"].casefold()] if "m" in said else None
         found.append(Period(int(said["y"]) if "y" in said else None, month, int(said["d"]) if "d" in said else None))
-    relative = dict.fromkeys(tuple(map(str.casefold, match.groups(""))) for match in _RELATIVE.finditer(text))
-    for word, which, unit in relative:
-        found.extend(_relative(word, which, unit, now))
-    return tuple(dict.fromkeys(found))
+    spoken = [(there.start(), row) for row in _ROWS if (there := _phrases(row).search(text))]
+    relative = _relative(now) if spoken else {}
+    return tuple(dict.fromkeys((*found, *(period for _, row in sorted(spoken) for period in relative[row]))))
 
 
-def _month(name: str) -> int:
-    return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name.casefold()[:3]))
+def _relative(now: datetime) -> dict[str, list[Period]]:
+    """What the rows of `Times` mean that speak of a time in relation to now."""
+    monday, last_month = now - timedelta(days=now.weekday()), now.replace(day=1) - timedelta(days=1)
+    return {
+        "today": [_day(now)],
+        "yesterday": [_day(now - timedelta(days=1))],
+        "this_week": [_day(monday + timedelta(days=day)) for day in range(7)],
+        "last_week": [_day(monday + timedelta(days=day)) for day in range(-7, 0)],
+        "this_month": [Period(now.year, now.month)],
+        "last_month": [Period(last_month.year, last_month.month)],
+        "this_year": [Period(now.year)],
+        "last_year": [Period(now.year - 1)],
+    }
 
 
-def _relative(word: str, which: str, unit: str, now: datetime) -> list[Period]:
-    if word:
-        return [_day(now - timedelta(days=word == "yesterday"))]
-    last = which == "last"
-    match unit:
-        case "year":
-            return [Period(now.year - last)]
-        case "month":
-            month = now.replace(day=1) - timedelta(days=last)
-            return [Period(month.year, month.month)]
-        case _:
-            monday = now - timedelta(days=now.weekday() + 7 * last)
-            return [_day(monday + timedelta(days=day)) for day in range(7)]
+@cache
+def _phrases(row: str) -> re.Pattern[str]:
+    said: Phrases = attrgetter(row)(table(Times))
+    return re.compile(said.pattern, re.IGNORECASE)
+
+
+@cache
+def _months() -> dict[str, int]:
+    """The number of each month's name, however it is inflected."""
+    known = (enumerate(table_of(language, Times).months, 1) for language in languages())
+    return {form: number for months in known for number, forms in months for form in forms}
+
+
+@cache
+def _dates() -> re.Pattern[str]:
+    known, names = table(Times), sorted(_months(), key=len, reverse=True)
+    month, han = ("|".join(name for name in names if name.endswith("月") is asian) for asian in (False, True))
+    # Alone, some months are written with a capital: "may" and "march" are verbs too.
+    alone = {name for name in known.month_names if not name.endswith("月")}
+    alone = {name.title() for name in alone} | alone - {*known.capital}
+    return re.compile(
+        rf"\b(?:(?P<y1>{_YEAR})-(?P<n1>0[1-9]|1[0-2])(?:-(?P<d1>\d\d))?"
+        rf"|(?P<d2>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?(?: of| de| di)? (?P<m2>{month})\b\.?"
+        rf"(?:,?(?: del?)? (?P<y2>{_YEAR}))?"
+        rf"|(?P<m3>{month})\.? (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y3>{_YEAR}))?"
+        rf"|(?P<m4>{month})\.?,?(?: del?)? (?P<y4>{_YEAR})"
+        rf"|(?-i:(?P<m5>{'|'.join(sorted(alone))}))"
+        rf"|(?P<y6>{_YEAR}))\b"
+        rf"|(?<!\d)(?P<y7>{_YEAR})年(?:(?P<n7>{_NUMBER})月(?:(?P<d7>\d{{1,2}})[日号號])?)?"
+        rf"|(?<!\d)(?P<n8>{_NUMBER})月(?:(?P<d8>\d{{1,2}})[日号號])?|(?P<m9>{han})",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _asking() -> re.Pattern[str]:
+    return re.compile(rf"\W*(?:{table(Times).asks_when.pattern})", re.IGNORECASE)
+
+
+@cache
+def _time_words() -> Lookup:
+    known = table(Times)
+    names = {*known.month_names} - {*known.verbs}
+    return Lookup((*known.relative, *known.units, *known.weekdays, *names, *map(str, range(1900, 2100))))
 
 
 def _day(moment: datetime) -> Period:

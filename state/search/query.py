@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.search.dates import Period, asks_when, periods_in
-from state.text.words import STOP_WORDS, terms
+from state.text.words import stop_words, terms
 
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
 # A pasted page is a query too; its first words say what it is about.
@@ -45,7 +45,7 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
 
 def content_words(text: str) -> tuple[str, ...]:
     """The distinct words of a text that are no stop words, in order."""
-    return tuple(dict.fromkeys(term for term in terms(text) if term not in STOP_WORDS))
+    return tuple(dict.fromkeys(term for term in terms(text) if term not in stop_words()))
 
 
 def names_in(text: str) -> tuple[str, ...]:

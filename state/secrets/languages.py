@@ -4,7 +4,6 @@ Each file of languages/ has every row of ROWS. A new language is a new file; not
 """
 
 import functools
-import json
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -12,12 +11,10 @@ from enum import Enum
 from pathlib import Path
 
 from state.errors import ConfigError
+from state.text.languages.rows import word_rows
 
 _FOLDER = Path(__file__).with_name("languages")
 
-# A row of a file: these are read several times faster than by a reader of all that TOML knows.
-_ROW = re.compile(r"^(\w+) = \[([^\]]*)\]$", re.MULTILINE)
-_COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 # What may stand between the words of a noun, or not.
 _JOINTS = re.compile(r"[\s_-]+")
 
@@ -78,26 +75,13 @@ def key_of(noun: str) -> str:
 
 def rows_of(file: Path) -> dict[str, list[str]]:
     """The rows of one language. Raises ConfigError when one is missing, empty or no list of words."""
-    text = file.read_text(encoding="utf-8")
-    around = _ROW.split(text)  # what stands before a row, its name, its words, and so on
-    rows = {name: _words(words) for name, words in zip(around[1::3], around[2::3], strict=True)}
-    if left := _COMMENT.sub("", "".join(around[::3])).split():
-        raise ConfigError(f"{file.name}: {left[0]!r} is in no row", 'a row is: name = ["word", "other word"]')
+    rows = word_rows(file.name, file.read_text(encoding="utf-8"))
     for name in ROWS:
         if not rows.get(name):
             raise ConfigError(f"{file.name}: the row {name!r} is no list of words", "every language has one")
     if unknown := sorted(set(rows) - set(ROWS)):
         raise ConfigError(f"{file.name}: {unknown[0]!r} is no row of a language", f"these are: {', '.join(ROWS)}")
     return rows
-
-
-def _words(quoted: str) -> list[str]:
-    """The words of a row; none where one of them is no word in quotation marks."""
-    try:
-        words = json.loads(f"[{quoted.rstrip().removesuffix(',')}]")
-    except ValueError:
-        return []
-    return words if all(isinstance(word, str) and word for word in words) else []
 
 
 def _spellings(word: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from state.secrets.languages import Vocabulary, key_of, vocabulary
-from state.text.common_words import COMMONPLACE
+from state.text.common_words import commonplace_in_english
 from state.text.patterns import late_pattern
 
 # How much a bare word looks like a secret. What it takes depends on what ties it to a noun.
@@ -239,7 +239,10 @@ def _are_odd(parts: list[str]) -> bool:
     """Whether nobody joins these words but as a password: orange-bicycle, not case-sensitive."""
     words = vocabulary()
     known = words.small | words.about | words.yours | _JOINTS
-    stock = sum(part in known or part in COMMONPLACE or part in words.named or part.endswith("ed") for part in parts)
+    stock = sum(
+        part in known or part in commonplace_in_english() or part in words.named or part.endswith("ed")
+        for part in parts
+    )
     return sum(map(len, parts)) >= 7 and (2 * stock < len(parts) or (2 * stock == len(parts) > 2))
 
 
@@ -266,7 +269,7 @@ def are_drawn(words: list[str]) -> bool:
     """Whether these words are a passphrase rather than a sentence."""
     lowered = [word.lower() for word in words]
     known = vocabulary()
-    commonplace = sum(word in COMMONPLACE or word in known.about for word in lowered)
+    commonplace = sum(word in commonplace_in_english() or word in known.about for word in lowered)
     is_named = any(key_of(word) in known.named for word in words)
     return not is_named and 3 * commonplace <= len(words) and known.small.isdisjoint(lowered)
 

@@ -10,11 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from itertools import islice
-from typing import Protocol, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from state.injection.defang import defang, reads_as_instruction
 from state.text.words import content_terms, normalise
+
+if TYPE_CHECKING:
+    from state.text.languages.tables import Curiosity, Phrases
 
 QUESTION_CHARACTERS = 200
 HALF_LIFE_DAYS = 7.0
@@ -28,29 +33,8 @@ _CODE = re.compile(
     r"\(\?[^)\n]{0,200}\)[?*+]?|\s\?\s[^?\n]{1,60}\s:\s|\?(?=[\w.:(=&)*+\\|\[])",
     re.DOTALL,
 )
-_LEAD = re.compile(r"^[\s>#*+-]*(?:\[[ x]\]\s*)?(?:\d{1,3}[.)]\s+)?(?:(?:open )?questions?\s*:\s*)?", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?;。！？؟;])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _ASKS = re.compile(r"(?<![?？؟])[?？؟]++[\"'”’)\]*_]*+$")
-_OPEN = re.compile(
-    r"\b(?:I wonder|wondering|(?:need|have|want|remains) to (?:find out|figure out|clarify|investigate|understand)|"
-    r"(?:unclear|not(?: yet)? (?:clear|sure|known|decided)) (?:why|how|what|which|when|where|who|whether|if)|"
-    r"open question|TBD|to be (?:decided|determined|clarified)|"
-    r"(?:don['’]t|do not) (?:yet )?know (?:why|how|what|which|when|where|who|whether|if)|"
-    r"ich frage mich|(?:muss|müssen) (?:noch )?(?:herausfinden|klären)|unklar,? (?:ob|warum|wie|wann|wer)|"
-    r"je me demande|reste à (?:savoir|déterminer)|me pregunto|falta (?:saber|averiguar)|por determinar)\b|"
-    r"待定|待确认|尚不清楚|不知道为什么|интересно,|непонятно,? (?:почему|как|когда)",
-    re.IGNORECASE,
-)
-_NEGATED_OPEN = re.compile(
-    r"\b(?:no(?:thing)?|not|never|without)\b.{0,12}\b(?:TBD|open question|wondering)\b", re.IGNORECASE
-)
-# Said in passing to the other person, not asked of memory.
-_PHATIC = re.compile(
-    r"(?:ok(?:ay)?|right|really|yes|no|so|and|what|why|how|huh|eh|sure|ready|done|anything else|makes sense|got it|"
-    r"how are you|what'?s up|any questions|does that (?:help|make sense)|(?:can|could|would|will) you\b.*|"
-    r"shall (?:we|i)\b.*|should i\b.*|do you want\b.*|would you like\b.*|anything else\b.*)",
-    re.IGNORECASE,
-)
 
 
 class Cause(StrEnum):
@@ -148,14 +132,41 @@ def _weight(cause: str) -> float:
 
 
 def _is_meant(sentence: str) -> bool:
-    asks = _ASKS.search(sentence) or (_OPEN.search(sentence) and not _NEGATED_OPEN.search(sentence))
-    return bool(asks) and not _PHATIC.fullmatch(sentence.rstrip("?!. ")) and len(content_terms(sentence)) >= 2
+    asks = _ASKS.search(sentence) or (_phrases("opens").search(sentence) and not _phrases("closed").search(sentence))
+    return bool(asks) and not _phatic().fullmatch(sentence.strip("¿?!.？！。 ")) and len(content_terms(sentence)) >= 2
+
+
+@cache
+def _words() -> "Curiosity":
+    from state.text.languages.loader import table
+    from state.text.languages.tables import Curiosity  # a short command reads no questions
+
+    return table(Curiosity)
+
+
+@cache
+def _phrases(row: str) -> re.Pattern[str]:
+    said: Phrases = attrgetter(row)(_words())
+    return re.compile(said.pattern, re.IGNORECASE)
+
+
+@cache
+def _phatic() -> re.Pattern[str]:
+    known = _words().phatic
+    return re.compile("|".join((*known.spaced, *known.unspaced)), re.IGNORECASE)
+
+
+@cache
+def _lead() -> re.Pattern[str]:
+    """What may stand before a question in a list."""
+    said = rf"(?:(?:{_words().label.pattern})\s*[:：]\s*)?"
+    return re.compile(rf"^[\s>#*+-]*(?:\[[ x]\]\s*)?(?:\d{{1,3}}[.)]\s+)?{said}", re.IGNORECASE)
 
 
 def _sentences(text: str) -> Iterator[str]:
     plain = _CODE.sub(" ", _without_comments(text))
     for sentence in _SENTENCE.split(plain):
-        bare = " ".join(_LEAD.sub("", sentence or "").split())
+        bare = " ".join(_lead().sub("", sentence or "").split())
         if bare:
             yield bare
 

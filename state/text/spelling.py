@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from state.text.words import STOP_WORDS, visible
+from state.text.words import stop_words, visible
 
 # Nothing that is seen, and no end of a word.
 _NOTHING = "\u200b"
@@ -92,10 +92,10 @@ def shorter(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     for at, word in enumerate(words):
         owner = words[at + 1 : at + 2] == ("s",)  # Ada's
         left = (*words[:at], *words[at + 1 + owner :])
-        content = [one for one in left if one not in STOP_WORDS]
+        content = [one for one in left if one not in stop_words()]
         has_number = any(one.isdigit() and len(one) > 2 for one in left)
         inside = 0 < at < len(words) - 1
-        if word in STOP_WORDS:
+        if word in stop_words():
             goes = len(content) >= _LEAST_CONTENT - 1
         else:
             goes = not any(map(str.isdigit, word)) and len(content) >= _LEAST_CONTENT - has_number
@@ -107,7 +107,7 @@ def shorter(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 def is_telling(words: Sequence[str]) -> bool:
     """Whether a short text says enough that one word more in the midst of it leaves it the same fact."""
-    content = sum(word not in STOP_WORDS for word in words)
+    content = sum(word not in stop_words() for word in words)
     return _LEAST_WORDS - 1 <= len(words) <= _MOST_WORDS and content >= _LEAST_CONTENT - 1
 
 

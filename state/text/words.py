@@ -7,7 +7,7 @@ cling to the word) are cut into overlapping pairs of characters, so that a part 
 import re
 import unicodedata
 from collections.abc import Collection
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from state.text.patterns import late_pattern
 
@@ -31,32 +31,6 @@ _THOUSANDS = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PLURAL_KEEPS = ("ss", "us", "is")
 _VOWELS = frozenset("aeiouy")
 MOST_MARKS = 30  # combining marks in a row that are read: as many as Unicode's stream-safe form has
-
-# Negations are content ("does not work" is not "works"), and so are words that mean something in English
-# although another language uses them as articles (die, war, man).
-_STOP_WORDS = """
-a about above after again all also am an and any are as at be because been before being below between both but
-by can could did do does doing done down during each few for from further get gets getting go goes going got
-had has have having he her here hers herself him himself his how i if in into it its itself just let like make
-makes may me might mine more most must my myself of off on once one only onto or other our ours ourselves out
-over own per same shall she should since so some still such than that the their theirs them themselves then
-there these they this those through thus to too under until up upon us very via was we were what when where
-whether which while who whom whose why will with within would yet you your yours yourself
-aber als am auch auf aus bei bis dann das dass dem der des dich doch du durch ein eine einem einen
-einer eines er es euch für hier ich ihm ihn ihr ihre im ist ja mein mich mir mit nach noch nur oder sein sehr
-sich sie sind um und uns unter vom von vor wenn wie wir wird zu zum zur über
-au aux avec c ce ces cet cette d dans de du elle elles en est et eux il ils j je l la le les leur lui m mais
-mes moi mon ne notre nous n ou où par pour qu que qui sa ses sont sur ta te tes toi ton tu une vos votre
-vous y à été être
-al como con del el ella ellas ellos eres es esa ese eso esta este esto está están las lo los mi mis muy o
-para pero por porque se ser sobre soy su sus también un una unas unos usted yo él
-e é ao aos as com da das do dos em foi isso na nas nos os ou pela pelo são sua seu um uma
-che ci degli dei del della delle di gli i il nel nella per più sul sulla uno
-s t
-и в во на с со к ко у о об от до из за по для что чтобы как это этот эта эти я ты он она оно мы вы они его её
-их мой твой наш ваш был была были быть есть же ли бы то так уже или но а
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def visible(text: str) -> str:
@@ -113,10 +87,23 @@ def terms(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+@cache
+def stop_words() -> frozenset[str]:
+    """The words of all languages that every text has.
+
+    Negations are content ("does not work" is not "works"), and so are words that mean something in English
+    although another language uses them as articles (die, war, man).
+    """
+    from state.text.languages.loader import table
+    from state.text.languages.tables import Common  # a short command compares no texts
+
+    return frozenset(table(Common).stop)
+
+
 @lru_cache(maxsize=2_048)
 def content_terms(text: str) -> frozenset[str]:
     """The words that carry meaning: no stop words, English plurals and -ed/-ing folded. Negations are kept."""
-    return frozenset(stem(term) for term in terms(text) if term not in STOP_WORDS)
+    return frozenset(stem(term) for term in terms(text) if term not in stop_words())
 
 
 def stem(term: str) -> str:

@@ -2,7 +2,13 @@
 
 import pytest
 
-from graphs.evidence_support import unsupported_addition, unsupported_merge, unsupported_revision, values
+from graphs.evidence_support import (
+    tells_change,
+    unsupported_addition,
+    unsupported_merge,
+    unsupported_revision,
+    values,
+)
 from graphs.guards import judge
 from graphs.operation_checks import check_operations, runaway
 from state.dream import Draft
@@ -235,3 +241,29 @@ def test_a_repetition_of_a_line_is_told_as_one() -> None:
 )
 def test_names_and_numbers_are_values(text: str, old: str, found: set[str]) -> None:
     assert values(text, [old]) == found
+
+
+# By language: a line, its denial, an input that says so, an input that says something else.
+NO_LONGER = {
+    "en": ("Anna drinks coffee", "Anna does not drink coffee", "Anna no longer drinks coffee", "Anna drinks coffee"),
+    "de": ("Anna trinkt Kaffee", "Anna trinkt keinen Kaffee", "Anna trinkt keinen Kaffee mehr", "Anna trinkt Kaffee"),
+    "fr": ("Anna boit du café", "Anna ne boit pas de café", "Anna ne boit plus de café", "Anna boit du café"),
+    "es": ("Anna bebe café", "Anna no bebe café", "Anna ya no bebe café", "Anna bebe café"),
+    "pt": ("Anna bebe café", "Anna não bebe café", "Anna já não bebe café", "Anna bebe café"),
+    "it": ("Anna beve caffè", "Anna non beve caffè", "Anna non beve più caffè", "Anna beve caffè"),
+    "ru": ("Анна пьёт кофе", "Анна не пьёт кофе", "Анна больше не пьёт кофе", "Анна пьёт кофе"),
+}
+
+
+@pytest.mark.parametrize("language", NO_LONGER)
+def test_a_line_is_turned_around_by_who_says_so(language: str) -> None:
+    old, new, said, unsaid = NO_LONGER[language]
+    assert unsupported_revision(old, new, [said], [], [old], 1) is None
+    assert unsupported_revision(old, new, [unsaid], [], [old], 1) is not None
+
+
+@pytest.mark.parametrize(
+    "said", ["我不再喝咖啡", "我已经搬家了", "もうコーヒーは飲みません", "Я больше не пью кофе", "Bebo té ahora"]
+)
+def test_a_change_is_told_in_other_languages(said: str) -> None:
+    assert tells_change(said)

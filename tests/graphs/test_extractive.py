@@ -251,3 +251,21 @@ def test_its_lines_stand_in_their_sections() -> None:
     after, _ = apply(read, extract(read).operations)
     assert "Anna prefers short answers" in texts(after, BOND)
     assert "Why does the cache grow at night?" in texts(after, GAPS)
+
+
+@pytest.mark.parametrize(
+    ("bond", "phenotype", "niche"),
+    [
+        ("The user prefers tea", "I learned to ask first", "The marketplace sold two"),
+        ("Der Nutzer mag Tee", "Ich habe gelernt, zuerst zu fragen", "Der Marktplatz lief gut"),
+        ("L'utilisateur préfère le thé", "J'ai appris à demander", "Deux acheteurs sont venus"),
+        ("El usuario prefiere el té", "Yo aprendí a preguntar", "Dos compradores llegaron"),
+        ("O usuário prefere chá", "Eu aprendi a perguntar", "Dois compradores chegaram"),
+        ("L'utente preferisce il tè", "Io ho imparato a chiedere", "Due acquirenti sono arrivati"),
+        ("Пользователь предпочитает чай", "Я научился спрашивать", "Пришли два покупателя"),
+        ("用户喜欢喝茶", "我学会了先问", "市场上来了两个人"),
+        ("ユーザーはお茶を好む", "私は先に聞くことを学んだ", "購入者が二人来た"),
+    ],
+)
+def test_lines_of_nine_languages_find_their_section(bond: str, phenotype: str, niche: str) -> None:
+    assert [section_for(note(1, text)) for text in (bond, phenotype, niche)] == [BOND, PHENOTYPE, NICHE]

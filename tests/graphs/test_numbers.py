@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.numbers import NEAR_DAYS, invented
+from graphs.numbers import NEAR_DAYS, invented, number_word
 from state.text.words import numbers
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)  # a Thursday
@@ -109,3 +109,14 @@ def test_a_text_invents_nothing_of_itself(text: str) -> None:
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_only_numbers_of_the_line_are_named(line: str, said: str) -> None:
     assert set(new(line, said)) <= set(numbers(line))
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("three", "3"), ("drei", "3"), ("trois", "3"), ("tres", "3"), ("três", "3"), ("tre", "3"), ("три", "3"),
+        ("三", "3"), ("三つ", "3"), ("once", "1"), ("set", None), ("due", None),
+    ],
+)  # fmt: skip
+def test_words_spell_numbers_in_nine_languages(said: str, number: str | None) -> None:
+    assert number_word(said) == number

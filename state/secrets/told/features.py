@@ -19,7 +19,7 @@ from state.secrets.value import (
     remembered,
     strength,
 )
-from state.text.common_words import COMMONPLACE
+from state.text.common_words import commonplace_in_english
 from state.text.patterns import late_pattern
 
 _WORDS = late_pattern(r"[^\W\d_]+(?:['’][^\W_]+)?")
@@ -130,7 +130,7 @@ def look(value: str, form: str) -> tuple[str, ...]:
         "holds noun": any(part in words.named for part in parts),
         "about": any(part in words.about for part in parts),
         "small": any(part in words.small or part in words.tells for part in parts),
-        "common": bool(parts) and sum(part in COMMONPLACE for part in parts) * 2 >= len(parts),
+        "common": bool(parts) and sum(part in commonplace_in_english() for part in parts) * 2 >= len(parts),
         "starts odd": value[0] in "-/.~#@$=+:&%",
         "colon": ":" in value,
         "unpronounced": bool(_CONSONANTS.search(lowered)),

@@ -11,7 +11,7 @@ from contextlib import closing
 from state.sessions.item import Item
 from state.stores.crystals import full_text
 from state.stores.sessions.rows import COLUMNS, Session, item_of
-from state.text.words import STOP_WORDS, terms
+from state.text.words import stop_words, terms
 
 _LISTED = "SELECT value FROM json_each(?)"
 _UNDREAMT = "cold = 1 AND dreamt_in IS NULL AND promoted_to = ''"
@@ -58,7 +58,7 @@ class ColdArchive:
         `session`: None searches those of all sessions. Close it: it reads as far as it is asked.
         """
         found = list(dict.fromkeys(terms(query)))
-        words = ([word for word in found if word not in STOP_WORDS] or found)[:_MOST_WORDS]
+        words = ([word for word in found if word not in stop_words()] or found)[:_MOST_WORDS]
         where, values = ("AND session = ?", [session.key]) if session else ("", [])
         if not words and query.strip():
             return

@@ -235,3 +235,41 @@ def test_what_one_likes_is_no_matter_of_another() -> None:
     mine = replace(CLAIM, text="I like tea", speaker="Ada")
     assert not disagree(mine, replace(mine, text="I hate tea", speaker="Bob"))
     assert disagree(mine, replace(mine, text="I hate tea"))
+
+
+# By language: what is so, what is so no longer, and what is another thing.
+NO_LONGER = {
+    "en": ("I drink tea.", "I no longer drink tea.", "I no longer drink coffee."),
+    "de": ("Ich trinke Tee.", "Ich trinke keinen Tee mehr.", "Ich trinke keinen Kaffee mehr."),
+    "fr": ("Je bois du thé.", "Je ne bois plus du thé.", "Je ne bois plus du café."),
+    "es": ("Bebo té.", "Ya no bebo té.", "Ya no bebo café."),
+    "pt": ("Eu bebo chá.", "Eu já não bebo chá.", "Eu já não bebo café."),
+    "it": ("Bevo tè.", "Non bevo più tè.", "Non bevo più caffè."),
+    "ru": ("Я пью чай.", "Я больше не пью чай.", "Я больше не пью кофе."),
+    "zh": ("我喝茶。", "我不再喝茶。", "我不再喝咖啡。"),
+    "ja": ("私はお茶を飲みます。", "私はもうお茶を飲みません。", "私はもうコーヒーを飲みません。"),
+}
+
+
+@pytest.mark.parametrize("language", NO_LONGER)
+def test_what_is_so_no_longer_contradicts_in_nine_languages(language: str) -> None:
+    before, now, other = NO_LONGER[language]
+    assert contradicts(before, now)
+    assert not contradicts(before, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Срок отчёта: 5 марта", "Срок отчёта: 7 марта"),
+        ("Servidor de produção ligado", "Servidor de produção desligado"),
+        ("Il server di prova è acceso", "Il server di prova è spento"),
+        ("La fecha de entrega es el 5 de mayo", "La fecha de entrega es el 9 de mayo"),
+    ],
+)
+def test_dates_and_switches_of_other_languages_contradict(one: str, other: str) -> None:
+    assert contradicts(one, other)
+
+
+def test_a_comparison_denies_nothing() -> None:
+    assert not contradicts("Ich esse nicht mehr als zwei Äpfel", "Ich esse zwei Äpfel")

@@ -95,3 +95,29 @@ def test_the_weightiest_question_comes_first_and_each_once() -> None:
     ranked = rank_questions([once, old, explicit, often, twin], NOW)
     assert [one.question for one in ranked] == ["Missed often?", "Explicit one?", "Missed once?", "Explicit, old?"]
     assert rank_questions([], NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("I wonder how the parser works", "The parser works"),
+        ("Es ist unklar, warum der Parser hängt", "Der Parser hängt"),
+        ("Je me demande pourquoi le parseur est lent", "Le parseur est lent"),
+        ("No sé por qué el analizador falla", "El analizador falla"),
+        ("Falta saber quem mantém o analisador", "Ana mantém o analisador"),
+        ("Resta da capire perché il parser è lento", "Il parser è lento"),
+        ("Непонятно, почему парсер тормозит", "Парсер тормозит"),
+        ("还不知道为什么部署这么慢", "部署这么慢"),
+        ("なぜデプロイが遅いのかわからない", "デプロイが遅い"),
+    ],
+)
+def test_open_questions_are_seen_in_nine_languages(asked: str, said: str) -> None:
+    assert questions_in(asked) == (asked,)
+    assert questions_in(said) == ()
+
+
+@pytest.mark.parametrize(
+    "asked", ["Kannst du das prüfen?", "Peux-tu vérifier ça ?", "¿Puedes revisarlo?", "Можешь это проверить?"]
+)
+def test_what_is_asked_of_the_other_person_is_no_open_question(asked: str) -> None:
+    assert questions_in(asked) == ()

@@ -119,3 +119,21 @@ def test_a_mended_bug_is_a_reward_and_one_that_is_not_stays_an_error() -> None:
     assert feelings_in("The bug was fixed") == (R,)
     assert feelings_in("The bug needs to be fixed") == (E,)
     assert E in feelings_in("We have not fixed the bug")
+
+
+@pytest.mark.parametrize(
+    ("works", "fails", "thanks", "hurry"),
+    [
+        ("The script works", "The script does not work", "Thanks", "This is urgent"),
+        ("Das Skript klappt", "Das Skript klappt nicht", "Danke", "Das ist dringend"),
+        ("Le script fonctionne", "Le script ne fonctionne plus, pas du tout", "Merci", "C'est urgent"),
+        ("El script funciona", "El script no funciona", "Gracias", "Es urgente"),
+        ("O script funciona", "O script não funciona", "Obrigado", "É urgente"),
+        ("Lo script funziona", "Lo script non funziona", "Grazie", "È urgente"),
+        ("Скрипт работает", "Скрипт не работает", "Спасибо", "Это срочно"),
+        ("部署成功", "部署失败", "谢谢", "这很紧急"),
+        ("デプロイが直った", "デプロイが失敗した", "ありがとう", "至急です"),
+    ],
+)
+def test_events_are_felt_in_nine_languages(works: str, fails: str, thanks: str, hurry: str) -> None:
+    assert [feelings_in(text) for text in (works, fails, thanks, hurry)] == [(R,), (E,), (S,), (U,)]

@@ -1,0 +1,234 @@
+"""Tables of words: which rows a language has, and who reads them.
+
+A file of this folder has a table of each name here, in small letters, with a row for each field. A field with a
+default may be left out; all others are there in each language that is not marked as partial.
+"""
+
+from dataclasses import dataclass, field
+
+Words = tuple[str, ...]
+Groups = tuple[Words, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """Regular expressions: of languages that part their words by spaces, and of those that do not.
+
+    One that begins with a letter has alternatives in brackets only.
+    """
+
+    spaced: Words = ()
+    unspaced: Words = ()
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for any of them; whole words where there are spaces."""
+        spaced = rf"(?<!\w)(?:{either(self.spaced)})(?!\w)" if self.spaced else ""
+        return "|".join(filter(None, (spaced, *self.unspaced))) or r"(?!)"
+
+
+def either(phrases: Words) -> str:
+    """A regular expression for any of the phrases, tried together where they begin with the same letter."""
+    begun: dict[str, list[str]] = {}
+    for phrase in phrases:
+        plain = phrase[0].isalpha() and phrase[1:2] not in tuple("?*+{|")
+        begun.setdefault(phrase[0] if plain else phrase, []).append(phrase[1:] if plain else "")
+    return "|".join(f"{letter}(?:{'|'.join(rest)})" if any(rest) else letter for letter, rest in begun.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasts:
+    """What makes two lines opposites, for `state.crystals`."""
+
+    negators: Words
+    no_negation: Phrases  # in which a negator is none: "not only"
+    no_longer: Phrases  # a negation; what it has in brackets stays: "kein (Tee) mehr"
+    fillers: Phrases  # say nothing beside a negation, or beside the lack of one
+    copulas: Words
+    past: Words  # of the copulas
+    living: Words
+    places: Words
+    choosing: Words
+    over: Phrases  # between what is chosen and what is not
+    but_not: Words  # the same, after a comma
+    articles: Words
+    relations: Words
+    needs: Words
+    opinions: Words
+    properties: Words
+    refusing: Words
+    moments: Words
+    emphasis: Words
+    revision: Words
+    opposites: Groups
+    alternatives: Groups  # of which a subject has one at a time, so that another is another answer
+    calendar: Groups
+    date_units: Words = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What tells the kind and importance of a turn, for `state.crystals.salience`."""
+
+    remember: Phrases
+    dates: Phrases  # but for months, which `Times` has
+    by: Phrases  # stands before a date that is a deadline; behind it where there are no spaces
+    deadline: Phrases
+    preference: Phrases
+    decision: Phrases
+    relationship: Phrases
+    insight: Phrases
+    goal: Phrases
+    pattern: Phrases
+    episode: Phrases
+    small_talk: Phrases
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Dates and what is said of time, for `state.search.dates` and whoever asks whether a text tells a time."""
+
+    months: Groups  # twelve; the first form of each is its name, and what that begins with its abbreviation
+    verbs: Words  # months that are other words too
+    capital: Words  # months that need one where no day or year stands beside them
+    weekdays: Words
+    relative: Words  # these mean another day on another day
+    near: Words  # what is said so lies some weeks away at most
+    units: Words
+    asks_when: Phrases  # with these a question begins that asks for a time
+    today: Phrases
+    yesterday: Phrases
+    this_week: Phrases
+    last_week: Phrases
+    this_month: Phrases
+    last_month: Phrases
+    this_year: Phrases
+    last_year: Phrases
+
+    @property
+    def month_names(self) -> Words:
+        """The names of the months in all their forms but abbreviations."""
+        return tuple(
+            form for forms in self.months for form in forms if form == forms[0] or not forms[0].startswith(form)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Which sort of thing a question asks for, and what tells such a thing, for `state.search.answering`."""
+
+    doubt: Phrases
+    asking: Words  # of a question, not of what it is about
+    why: Phrases
+    when: Phrases
+    where: Phrases
+    who: Phrases
+    how_many: Phrases
+    how: Phrases
+    what: Phrases
+    polar: Phrases  # is answered by yes or no
+    reasons: Phrases
+    means: Phrases
+    places: Phrases
+    particles: Phrases = field(default_factory=Phrases)  # make a question of a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Feelings:
+    """Which words tell of an event, for `state.signals.event_lexicon`. Cues with spaces are plain words."""
+
+    reward: Phrases
+    error: Phrases
+    social: Phrases
+    achievement: Phrases
+    urgency: Phrases
+    denied: Phrases  # what is an error when it is denied
+    followers: Groups  # a cue, and the words before which it tells nothing
+    denied_followers: Groups
+    negators: Words
+    after: Words  # negators that stand behind
+    scope_ends: Words
+    conditions: Words
+    plans: Words
+    imperatives: Words
+    mended: Words
+    but: Words
+    unreal: Phrases = field(default_factory=Phrases)
+
+
+@dataclass(frozen=True, slots=True)
+class Curiosity:
+    """What makes a sentence an open question, for `state.signals.curiosity`."""
+
+    opens: Phrases
+    closed: Phrases  # the same, denied
+    label: Phrases  # stands before a question
+    phatic: Phrases  # is said in passing to the other person, not asked of memory
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """The words that every text has, for `state.text.words`. Negations are none, nor what another language needs."""
+
+    stop: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Denial, and what others are said to have said, for `state.attribution`. An asterisk stands for any ending."""
+
+    negators: Words
+    light: Words  # said of whoever is spoken of, or so often that it tells nothing
+    doubted: Words  # what a text is that is not believed
+    sources: Words  # who is neither the agent nor its owner
+    saying: Words
+    conjunctions: Words
+    subordinating: Words  # begin what a clause that denies denies also: "I do not think, that …"
+    instead: Words
+    denying_prefixes: Words
+    denies: Phrases = field(default_factory=Phrases)
+    reported: Phrases = field(default_factory=Phrases)
+
+
+@dataclass(frozen=True, slots=True)
+class Sameness:
+    """Which words two texts that say the same may differ in, for `state.crystals.duplicates`."""
+
+    turning: Words  # stop words that turn what is said
+    adds_nothing: Words
+    alike: Groups
+    persons: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What tells that something is no longer as it was, for `graphs.evidence_support`."""
+
+    changed: Words
+    phrases: Phrases
+    no_longer: Phrases
+    spoke: Words  # who only speaks of something says nothing of it
+    liked: Words
+    conjunctions: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Numerals:
+    """Words that spell a number, in groups by its value, for `graphs.numbers`."""
+
+    cardinals: Groups  # one to twelve
+    ordinals: Groups
+    tens: Groups  # twenty to ninety
+    multiples: Groups  # once, twice, thrice
+    ambiguous: Words  # mostly mean something else: articles, verbs
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Which section of MEMORY.md a line belongs to, for `graphs.extractive`."""
+
+    answer: Phrases  # a turn that begins so needs the one before it
+    user: Phrases
+    agent: Phrases  # a line about the agent begins so, and has one of `traits`
+    traits: Phrases
+    niche: Phrases

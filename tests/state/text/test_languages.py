@@ -1,0 +1,128 @@
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.errors import ConfigError
+from state.text import common_words
+from state.text.languages import loader, tables
+from state.text.languages.loader import languages, read_table, table, table_of
+from state.text.languages.rows import word_rows
+from state.text.languages.tables import Contrasts, Phrases, either
+
+TABLES = [kind for kind in vars(tables).values() if isinstance(kind, type) and kind.__module__ == tables.__name__]
+TABLES.remove(Phrases)
+WHOLE = ["en", "de", "es", "fr", "it", "ja", "pt", "ru", "zh"]
+
+
+def rows(**changed: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {field.name: ["word"] for field in fields(Contrasts)}
+    row |= {"opposites": [["on", "off"]], "alternatives": [], "calendar": []}
+    return {name: value for name, value in (row | changed).items() if value is not None}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("language", WHOLE)
+def test_the_nine_languages_have_every_table(language: str, kind: type[Any]) -> None:
+    assert isinstance(table_of(language, kind), kind)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_all_languages_together_have_the_words_of_each(kind: type[Any]) -> None:
+    every = table(kind)
+    for language in languages():
+        for name, hint in get_type_hints(kind).items():
+            mine, all_of_them = getattr(table_of(language, kind), name), getattr(every, name)
+            if hint is Phrases:
+                assert {*mine.spaced} <= {*all_of_them.spaced}
+                assert {*mine.unspaced} <= {*all_of_them.unspaced}
+            else:
+                assert {*mine} <= {*all_of_them}
+
+
+def test_a_file_of_a_language_has_no_table_that_nobody_reads() -> None:
+    known = {kind.__name__.lower() for kind in TABLES} | {"spaced", "partial"}
+    files = (tomllib.loads(file.read_text("utf-8")) for file in Path(loader.__file__).parent.glob("*.toml"))
+    assert [name for file in files for name in file if name not in known] == []
+
+
+def test_english_comes_first_and_a_partial_language_has_what_it_has() -> None:
+    assert languages()[0] == "en"
+    assert "maand" in table_of("nl", Contrasts).moments
+    assert table_of("nl", Contrasts).negators == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"negators": None}, "en.toml: [contrasts] has no row 'negators'"),
+        ({"nagetors": ["not"]}, "en.toml: 'nagetors' is no row of [contrasts]"),
+        ({"negators": "not"}, "en.toml: negators is no list of words"),
+        ({"negators": ["not", 3]}, "en.toml: negators is no list of words"),
+        ({"negators": ["not", " "]}, "en.toml: negators is no list of words"),
+        ({"negators": ["not", "no", "not"]}, "en.toml: negators has 'not' twice"),
+        ({"over": ["instead (of"]}, "en.toml: over has no regular expression"),
+        ({"opposites": ["on", "off"]}, "en.toml: opposites is no list of words"),
+        ({"opposites": "on off"}, "en.toml: opposites is no list of lists"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_table("en.toml", {}, rows(**changed), Contrasts)
+    assert said in str(caught.value)
+
+
+def test_a_row_with_a_default_may_be_left_out_and_a_partial_language_needs_no_row() -> None:
+    assert read_table("en.toml", {}, rows(date_units=None), Contrasts).date_units == ()
+    assert read_table("nl.toml", {"partial": True}, {}, Contrasts).copulas == ()
+
+
+def test_words_are_whole_where_there_are_spaces() -> None:
+    phrases = Phrases(("no longer",), ("不再",))
+    assert re.search(phrases.pattern, "it is no longer so")
+    assert not re.search(phrases.pattern, "a casino longer than that")
+    assert re.search(phrases.pattern, "我不再喝茶")
+    assert not re.search(Phrases().pattern, "anything")
+
+
+@pytest.mark.parametrize("language", languages())
+def test_a_phrase_has_its_alternatives_in_brackets(language: str) -> None:
+    said = [getattr(table_of(language, kind), name) for kind in TABLES for name in get_type_hints(kind)]
+    phrases = [one for row in said if isinstance(row, Phrases) for one in (*row.spaced, *row.unspaced)]
+    assert [one for one in phrases if one[0].isalpha() and has_open_alternatives(one)] == []
+
+
+def has_open_alternatives(phrase: str) -> bool:
+    """Whether a | stands outside of all brackets."""
+    depth, previous = 0, ""
+    for char in phrase:
+        depth += (char in "([") - (char in ")]") if previous != "\\" else 0
+        if char == "|" and not depth:
+            return True
+        previous = char
+    return False
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=4), min_size=1), st.text("abc ", max_size=12))
+def test_phrases_that_begin_alike_are_found_as_if_they_did_not(phrases: list[str], text: str) -> None:
+    together, apart = either(tuple(phrases)), "|".join(phrases)
+    assert bool(re.search(rf"\b(?:{together})\b", text)) is bool(re.search(rf"\b(?:{apart})\b", text))
+
+
+def test_the_files_are_beside_the_loader() -> None:
+    assert {file.stem for file in Path(loader.__file__).parent.glob("*.toml")} == {*languages()}
+
+
+def test_every_language_has_commonplace_words_and_the_quick_reader_reads_what_tomllib_does() -> None:
+    file = Path(common_words.__file__).with_name("commonplace.toml")
+    rows = tomllib.loads(file.read_text("utf-8"))
+    assert word_rows(file.name, file.read_text("utf-8")) == rows
+    assert set(rows) == set(WHOLE)
+    assert all(len(words) == len(set(words)) for words in rows.values())
+    assert {"rather", "vielleicht", "quelqu'un", "问题"} <= common_words.commonplace()
+    assert common_words.commonplace_in_english() == set(rows["en"])
