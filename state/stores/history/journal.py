@@ -251,12 +251,13 @@ def _as_merged(dream: Dream, text: str) -> Dream:
 
 def decode_document(content: bytes, path: Path) -> str:
     """The bytes of a MEMORY.md as text. Raises DocumentError for what is none."""
-    if b"\0" in content:
-        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
     try:
-        return content.decode()
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise DocumentError(
             f"{path}: byte {error.start} is not UTF-8, so it is no MEMORY.md",
-            "save it as UTF-8 text, or move it away and run 'dreamd dream' (or 'dreamd restore' for a version)",
+            "move it away, or save it as UTF-8 text, and run 'dreamd dream' (or 'dreamd restore' for a version)",
         ) from error
+    if "\0" in text:
+        raise DocumentError(f"{path} holds NUL bytes, so it is no MEMORY.md", "move it away and run 'dreamd dream'")
+    return text

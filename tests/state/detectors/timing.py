@@ -38,7 +38,10 @@ def growth(detector: Callable[[str], object], shape: Callable[[int], str], lengt
     machine does not.
     """
     grown = _growth(detector, shape, length)
-    return grown if grown <= SUSPICIOUS else min(grown, _growth(detector, shape, 4 * length))
+    for longer in (4 * length, 16 * length):
+        if grown > SUSPICIOUS:
+            grown = min(grown, _growth(detector, shape, longer))
+    return grown
 
 
 def _growth(detector: Callable[[str], object], shape: Callable[[int], str], length: int) -> float:
