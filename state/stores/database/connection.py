@@ -170,8 +170,10 @@ def require_ours(connection: sqlite3.Connection, path: Path) -> None:
 
     A view of somebody else's may have the name of a table and no end; a trigger does more than it was asked for.
     """
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if wrong := unlike_schema(connection, version):
+    with _one_moment(connection):  # another process may be making or migrating it
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        wrong = unlike_schema(connection, version)
+    if wrong:
         what = f"its schema is not ours ({', '.join(wrong)!r:.60})"
         raise StorageError(f"{path}: {what}", _UNHARMED)
 
@@ -259,6 +261,16 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
                 connection.execute("RELEASE inner_step")
         raise
     connection.execute("RELEASE inner_step" if nested else "COMMIT")
+
+
+@contextmanager
+def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is read in the block is the state of one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def compact(connection: sqlite3.Connection) -> bool:

@@ -2,7 +2,7 @@
 
 import sqlite3
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,10 +22,13 @@ from state.stores.database.connection import (
     MIGRATIONS,
     SCHEMA_VERSION,
     from_text,
+    make_schema,
     memory_database,
     open_database,
+    require_ours,
     things,
     to_text,
+    transaction,
 )
 from tests.support.long_variants import examples
 
@@ -172,3 +175,21 @@ def test_a_database_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(ValueError, match="names no file"):
         open_database(Path(":memory:"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_is_made_while_it_is_looked_at_is_ours(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        made: list[str] = []
+
+        def make(statement: str) -> None:
+            """Another process makes it, as soon as its version was read."""
+            if "sqlite_schema" in statement and not made:
+                made.append(statement)
+                other = sqlite3.connect(path, isolation_level=None, timeout=0)
+                with closing(other), suppress(sqlite3.OperationalError), transaction(other):
+                    make_schema(other, SCHEMA_VERSION)
+
+        connection.set_trace_callback(make)
+        require_ours(connection, path)
+        assert made
