@@ -270,7 +270,8 @@ def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # SQLite ends it itself after some errors
+            connection.execute("ROLLBACK")
 
 
 def compact(connection: sqlite3.Connection) -> bool:
