@@ -222,7 +222,7 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
     from daemon.service import keeper
     from daemon.service import scheduler as tending
     from daemon.service.daemon import Daemon
-    from state.stores.disk.workspace import init_workspace
+    from daemon.workspace.adoption import init_workspace
 
     for module in (keeper, tending):
         vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic)

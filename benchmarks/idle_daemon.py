@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.serving import Daemon, daemon, home, machine, scripted_model, with_model
+from benchmarks.serving import Daemon, daemon, environment, home, machine, scripted_model, with_model
 from benchmarks.workload import Workload, fill
 from state.stores.history.segments import Segments
 
@@ -41,13 +41,13 @@ _UNTIL_IDLE = 100.0  # seconds: a minute, and the daemon's next look
 def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "list[Workspace]":
     """Workspaces with crystals, vectors and an index."""
     from daemon.config.settings import Config
+    from daemon.workspace.adoption import init_workspace
     from daemon.workspace.stores import open_exclusive
     from daemon.workspace.vector_index import Embedding
-    from state.stores.disk.workspace import init_workspace
 
     made, embedding = [], Embedding(download=False)
     for number in range(count):
-        workspace = init_workspace(place / f"workspace-{number:02}")
+        workspace = init_workspace(place / f"workspace-{number:02}", environment(place))
         with open_exclusive(workspace, Config(), "benchmark", embedding=embedding) as store:
             fill(store, workload, crystals)
         made.append(workspace)

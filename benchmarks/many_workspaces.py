@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 from benchmarks.serving import (
     Daemon,
     daemon,
+    environment,
     home,
     machine,
     percentile,
@@ -104,13 +105,13 @@ class Round:
 
 def prepared(place: Path, workload: Workload, count: int) -> "tuple[list[Workspace], list[Workspace]]":
     """New workspaces, each with notes of its own; and those where agents will be at work."""
-    from state.stores.disk.workspace import init_workspace
+    from daemon.workspace.adoption import init_workspace
 
-    due = [init_workspace(place / f"workspace-{number:03}") for number in range(count)]
+    due = [init_workspace(place / f"workspace-{number:03}", environment(place)) for number in range(count)]
     for number, workspace in enumerate(due):
         for note in workload.notes(number, NOTES, datetime.now(UTC)):
             Segments(workspace).append(note)
-    return due, [init_workspace(place / f"busy-{number:02}") for number in range(BUSY)]
+    return due, [init_workspace(place / f"busy-{number:02}", environment(place)) for number in range(BUSY)]
 
 
 def asked(running: Daemon) -> Callable[["Workspace", str], None]:

@@ -227,13 +227,13 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     from daemon.config.settings import Config
+    from daemon.workspace.adoption import init_workspace
     from daemon.workspace.stores import open_exclusive
-    from state.stores.disk.workspace import init_workspace
 
     workload = Workload(SEED)
     print(machine())
     with home(given.folder) as place:
-        workspace = init_workspace(place / "workspace")
+        workspace = init_workspace(place / "workspace", environment(place))
         with open_exclusive(workspace, Config(), "benchmark") as store:
             fill(store, workload, given.crystals)
         asked = questions(workload, given.searches + WARM_UP + 1, given.crystals)
