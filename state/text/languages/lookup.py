@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterable
-from typing import Self
 
-from state.text.words import UNSPACED, stem
+from state.text.words import UNSPACED
 
 
 class Lookup:
@@ -16,11 +15,6 @@ class Lookup:
         inside = sorted(filter(unspaced.match, known))
         self._whole = known - set(inside)
         self._inside = re.compile("|".join(map(re.escape, inside)) or "(?!)")
-
-    @classmethod
-    def of_stems(cls, words: Iterable[str]) -> Self:
-        """A lookup among stemmed words."""
-        return cls(map(stem, words))
 
     def is_in(self, text: str, spoken: Collection[str]) -> bool:
         """Whether one is among the words of this text, or inside of it."""

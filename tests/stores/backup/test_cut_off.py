@@ -9,16 +9,9 @@ import pytest
 
 from daemon.upkeep.import_ import import_archive
 from state.errors import StorageError
-from tests.support.archives import exported, lived
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 from tests.support.lived import everything
 from tests.support.long_variants import variants
-
-
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("origin")
-    return exported(lived(folder / "here"), folder / "honest.tar.gz")
 
 
 class Moving(FaultySystem):

@@ -20,23 +20,10 @@ from state.errors import DreamdError
 from state.stores.backup.database import rebuilt, snapshot
 from state.stores.backup.manifest import DATABASE
 from state.stores.database.connection import MIGRATIONS, SCHEMA_VERSION, open_database, to_text
-from tests.support.archives import Importer, exported, forged, lived, members
+from tests.support.archives import Importer, forged, members
 from tests.support.long_variants import examples
 from tests.support.running import ROOT
 from tests.support.working import AT, SECRET, add, working
-
-
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("origin")
-    return exported(lived(folder / "here"), folder / "honest.tar.gz")
-
-
-@pytest.fixture
-def importer(tmp_path: Path) -> Importer:
-    folder = tmp_path / "alone"
-    folder.mkdir()
-    return Importer(folder)
 
 
 def changed(archive: Path, folder: Path, *statements: str, unchecked: bool = False) -> Path:

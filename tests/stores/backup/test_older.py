@@ -31,13 +31,6 @@ _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
 
 
-@pytest.fixture
-def importer(tmp_path: Path) -> Importer:
-    folder = tmp_path / "alone"
-    folder.mkdir()
-    return Importer(folder)
-
-
 def test_an_archive_of_an_older_dreamd_is_imported_exactly(tmp_path: Path) -> None:
     there = tmp_path / "there"
     done = import_archive(OLDER, there)

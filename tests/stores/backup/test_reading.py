@@ -22,10 +22,8 @@ from state.stores.backup.reading import open_archive
 from state.stores.disk.workspace import Workspace
 from tests.support.archives import (
     Importer,
-    exported,
     forged,
     header,
-    lived,
     manifest,
     members,
     packed,
@@ -34,19 +32,6 @@ from tests.support.archives import (
 )
 from tests.support.lived import everything
 from tests.support.long_variants import examples
-
-
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("origin")
-    return exported(lived(folder / "here"), folder / "honest.tar.gz")
-
-
-@pytest.fixture
-def importer(tmp_path: Path) -> Importer:
-    folder = tmp_path / "alone"
-    folder.mkdir()
-    return Importer(folder)
 
 
 def with_entry(archive: Path, target: Path, head: bytes, content: bytes = b"") -> Path:
