@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from daemon.api.operations.notes import Feel, feel_event
 from state.errors import BusyError, FencedError
 from state.signals.hormones import Feeling
+from state.stores.database.connection import open_database
 from state.stores.disk.lock import acquire, holder
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
@@ -230,8 +232,11 @@ def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -
 def test_a_daemon_that_is_idle_when_it_loses_its_workspace_takes_it_back(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
-        daemon.send(signal.SIGSTOP)
-        until(daemon.is_stopped)
+        with closing(open_database(workspace.database)) as connection:
+            connection.execute("BEGIN IMMEDIATE")  # one that is stopped while it writes locks everybody out
+            daemon.send(signal.SIGSTOP)
+            until(daemon.is_stopped)
+            connection.execute("ROLLBACK")
         noted(workspace, ["The cat is called Miez"])
         assert home.dreamd("status", "-w", workspace.root).status == 0
         assert home.dreamd("dream", workspace.root).status == 0
