@@ -14,8 +14,8 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 
 from graphs.numbers import number_word
-from state.crystals.antonyms import calendar, words
 from state.crystals.contradiction import contradicts
+from state.text.antonyms import calendar, words
 from state.text.languages.loader import table
 from state.text.languages.tables import Changes, Numerals
 from state.text.sentences import ends_as_question

@@ -7,10 +7,11 @@ It answers with the same operations as a model and passes the same guards.
 
 import math
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
+from typing import Self
 
 from state.crystals.contradiction import contradicts
 from state.document.document import SectionName
@@ -19,6 +20,7 @@ from state.dream import CurrentLine, Draft, Evidence, Kind, Snapshot
 from state.injection.defang import defang, spoken_trust, unquoted
 from state.signals.curiosity import questions_in
 from state.signals.hormones import section_weight
+from state.text.identity import SAME, UPDATE, Comparison, compare
 from state.text.languages.loader import table
 from state.text.languages.tables import Phrases, Sections
 from state.text.words import content_terms, jaccard, normalise
@@ -32,6 +34,10 @@ LEAST_OF_CRYSTALS = 0.7
 MAX_GAPS = 5
 MAX_OLD_TEXT = 10
 RECENCY_DAYS = 3.0
+# An update that is not sure is taken for one of the line that it fits so many times better than any other.
+LIKELY, CLEARER = 0.3, 2.0
+# Texts without vectors are compared when they share so much of their words.
+_LEAST_ALIKE = 0.2
 
 _AUTOMATIC = "Hormonal event:"
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
@@ -43,16 +49,17 @@ def extract(snapshot: Snapshot, pieces: Sequence[Evidence] | None = None) -> Dra
     Of two inputs that contradict each other the newer one counts. Every note among them is named as consumed.
     """
     chosen = _chosen(snapshot, snapshot.evidence if pieces is None else pieces)
+    likeness = Likeness.of(snapshot)
     made: list[tuple[Evidence, Operation]] = []
     for piece in chosen:
         made = [
             (other, operation)
             for other, operation in made
-            if other.at >= piece.at or not contradicts(operation.text, piece.text)
+            if other.at >= piece.at or likeness.update(other.id, other.text, piece.id, piece.text) < UPDATE
         ]
         taken = {line for _, operation in made for line in operation.lines}
         standing = [line for line in snapshot.lines if line.id not in taken]
-        operation = _operation(piece, standing, [operation for _, operation in made])
+        operation = _operation(piece, standing, made, likeness)
         if operation is not None:
             made.append((piece, operation))
     consumed = tuple(piece.id for piece in chosen if piece.kind is Kind.NOTE)
@@ -123,19 +130,73 @@ def _chosen(snapshot: Snapshot, pieces: Sequence[Evidence]) -> list[Evidence]:
     return chosen
 
 
-def _operation(piece: Evidence, standing: Sequence[CurrentLine], made: Sequence[Operation]) -> Operation | None:
+def _operation(
+    piece: Evidence,
+    standing: Sequence[CurrentLine],
+    made: Sequence[tuple[Evidence, Operation]],
+    likeness: "Likeness",
+) -> Operation | None:
     """What this input asks for; None when a line or an earlier operation says it already, or it says nothing."""
     text = defang(condensed(piece.text))
-    if _says_nothing(piece, text) or _said_by(made, standing, piece, text):
+    if _says_nothing(piece, text) or _said_by(made, standing, piece, likeness):
         return None
+    line = _replaced(piece, text, standing, likeness)
+    if line is None:
+        return Operation(Action.ADD, section_for(piece), text, (), (piece.id,))
+    untouchable = line.pinned or line.section in {SectionName.POINTERS, SectionName.SKILLS}
+    return None if untouchable else Operation(Action.REVISE, line.section, text, (line.id,), (piece.id,))
+
+
+def _replaced(
+    piece: Evidence, text: str, standing: Sequence[CurrentLine], likeness: "Likeness"
+) -> CurrentLine | None:
+    """The line whose subject this input gives another value, or of which it says more; the surest of them.
+
+    What a page says stands beside what the agent knows, not in its place.
+    """
     strange = spoken_trust(piece.text, piece.trust).rank < Trust.AGENT.rank
-    for line in standing:
-        if contradicts(line.text, text) or _says_more(text, line.text):
-            if strange and spoken_trust(line.text, line.trust).rank >= Trust.AGENT.rank:
-                continue  # what a page says stands beside what the agent knows, not in its place
-            untouchable = line.pinned or line.section in {SectionName.POINTERS, SectionName.SKILLS}
-            return None if untouchable else Operation(Action.REVISE, line.section, text, (line.id,), (piece.id,))
-    return Operation(Action.ADD, section_for(piece), text, (), (piece.id,))
+    candidates = sorted(
+        (
+            (likeness.update(line.id, line.text, piece.id, piece.text), line)
+            for line in standing
+            if not (strange and spoken_trust(line.text, line.trust).rank >= Trust.AGENT.rank)
+        ),
+        key=lambda pair: -pair[0],
+    )
+    first, second = ([sureness for sureness, _ in candidates[:2]] + [0.0, 0.0])[:2]
+    if first >= UPDATE or (first >= LIKELY and first >= CLEARER * second):
+        return candidates[0][1]
+    return next((line for _, line in candidates if _says_more(text, line.text)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How the lines and inputs of a snapshot are to each other, by their ids and texts."""
+
+    cosines: Mapping[tuple[str, str], float]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        """Of the lines and inputs that are near in meaning."""
+        return cls({(near.one, near.other): near.cosine for near in snapshot.near})
+
+    def _compared(self, older: str, older_text: str, newer: str, newer_text: str) -> Comparison | None:
+        cosine = self.cosines.get((older, newer), self.cosines.get((newer, older)))
+        if cosine is None and jaccard(content_terms(older_text), content_terms(newer_text)) < _LEAST_ALIKE:
+            return None
+        return compare(unquoted(older_text)[0], newer_text, cosine)
+
+    def update(self, older: str, older_text: str, newer: str, newer_text: str) -> float:
+        """How sure it is that the newer one gives the older one's subject another value."""
+        compared = self._compared(older, older_text, newer, newer_text)
+        if compared is None or compared.apart:
+            return 0.0
+        return max(compared.update, UPDATE if contradicts(older_text, newer_text) else 0.0)
+
+    def same(self, one: str, one_text: str, other: str, other_text: str) -> bool:
+        """Whether both say the same."""
+        compared = self._compared(one, one_text, other, other_text)
+        return compared is not None and compared.same >= SAME
 
 
 def _says_more(text: str, old: str) -> bool:
@@ -149,17 +210,25 @@ def _says_nothing(piece: Evidence, text: str) -> bool:
     return piece.text.startswith(_AUTOMATIC) or (not content_terms(text) and len(text) < 3)
 
 
-def _said_by(made: Sequence[Operation], standing: Sequence[CurrentLine], piece: Evidence, text: str) -> bool:
-    """Whether an operation or a line repeats the text; or an operation, by a newer input, says otherwise."""
-    known, key = content_terms(text), normalise(piece.text)
-    said = [*(operation.text for operation in made), *(line.text for line in standing)]
-    if piece.kind is Kind.GAP and any(key in normalise(one) for one in said):
+def _said_by(
+    made: Sequence[tuple[Evidence, Operation]],
+    standing: Sequence[CurrentLine],
+    piece: Evidence,
+    likeness: "Likeness",
+) -> bool:
+    """Whether an operation or a line repeats the input; or an operation, by a newer input, says otherwise."""
+    key = normalise(piece.text)
+    if piece.kind is Kind.GAP:
+        texts = [*(operation.text for _, operation in made), *(line.text for line in standing)]
+        words = content_terms(piece.text)
+        return any(key in normalise(one) or jaccard(words, content_terms(one)) >= REPEATS for one in texts)
+    if any(
+        other.at >= piece.at and likeness.update(piece.id, piece.text, other.id, other.text) >= UPDATE
+        for other, _ in made
+    ):
         return True
-    if any(contradicts(operation.text, text) for operation in made):
-        return True
-    return any(
-        jaccard(known, content_terms(one)) >= REPEATS and not contradicts(one, text) and not _says_more(text, one)
-        for one in said
+    return any(likeness.same(other.id, other.text, piece.id, piece.text) for other, _ in made) or any(
+        key == normalise(line.text) or likeness.same(line.id, line.text, piece.id, piece.text) for line in standing
     )
 
 

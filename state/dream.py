@@ -110,6 +110,15 @@ class PointerLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """Two texts that are near in meaning: the ids of a line or an input, and of an input, with their cosine."""
+
+    one: str
+    other: str
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that a dream reads, once.
 
@@ -121,7 +130,8 @@ class Snapshot:
     crystals of the scratch notes, `pointed` those behind the pointers of the file, `twins` those that have the very
     text of a line. `best` are the lines of the best
     of the last ten versions. `redaction` says what of all this a model, or a crystal, may be given;
-    `forgotten` what no line may hold.
+    `forgotten` what no line may hold. `near` says of which lines and inputs an input may speak, as far as there is an
+    embedding model.
     """
 
     dream: str
@@ -152,6 +162,7 @@ class Snapshot:
     problems: tuple[str, ...] = ()
     redaction: Redaction = DEFAULT
     forgotten: Tombstones = NOTHING
+    near: tuple[Near, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

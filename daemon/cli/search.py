@@ -72,6 +72,9 @@ def _show(reply: "SearchReply", *, as_json: bool) -> None:
         out(f"{number}. {first}")
         for row in more:  # a text that goes on cannot be taken for the next hit
             out(f"   | {row}")
+        if hit.superseded_at is not None:
+            newer = " ".join(hit.superseded_by.split())
+            out(f"   superseded {hit.superseded_at:%Y-%m-%d} by: {newer}", "dim")
         out(f"   {_about(hit)}", "dim")
     for left in reply.archived:
         first, *more = left.text.split("\n")

@@ -131,7 +131,7 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
         alike, opposed = _compared(store, duplicates, keys)
         with transaction(store.crystals.connection):
             store.check()
-            merged += sum(duplicates.merge(one, other) for one, other in alike)
+            merged += sum(duplicates.merge(one, other, cosine) for (one, other), cosine in alike.items())
             for one, other in opposed:
                 raised += store.questions.dispute(gap_of_contradiction(one.text, other.text), one.id, other.id, now)
             duplicates.compared(keys)
@@ -141,7 +141,7 @@ def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int
 
 def _compared(
     store: Store, duplicates: HiddenDuplicates, keys: list[int]
-) -> tuple[list[tuple[int, int]], list[tuple[Crystal, Crystal]]]:
+) -> tuple[dict[tuple[int, int], float], list[tuple[Crystal, Crystal]]]:
     """The pairs of rows that are one memory, and the pairs of crystals, the older first, that contradict each other.
 
     Outside of any transaction: it takes a while.
@@ -150,7 +150,7 @@ def _compared(
     others = {other for cosines in near.values() for other in cosines}
     canonical = duplicates.survivors({*keys, *others})
     crystals = store.crystals.by_keys({*keys, *others, *canonical.values()})
-    alike: dict[tuple[int, int], None] = {}
+    alike: dict[tuple[int, int], float] = {}
     opposed: dict[tuple[str, str], tuple[Crystal, Crystal]] = {}
     for key, cosines in near.items():
         if key in canonical or key not in crystals:
@@ -160,14 +160,14 @@ def _compared(
             same = canonical.get(other, other)  # a merged duplicate is judged by the crystal that it became
             if cosine < RELATED_COSINE or same == key or same not in crystals:
                 continue
-            if cosine >= NEAR_COSINE and same_memory(crystals[key], crystals[same]):
-                alike[min(key, same), max(key, same)] = None
+            if cosine >= NEAR_COSINE and same_memory(crystals[key], crystals[same], cosine):
+                alike[min(key, same), max(key, same)] = cosine
             elif disagree(crystals[key], crystals[same]):
                 disputes.append(crystals[same])
         for nearest in disputes[:1]:  # one question about a crystal is enough
             older, newer = sorted((crystals[key], nearest), key=lambda crystal: (crystal.created_at, crystal.id))
             opposed[older.id, newer.id] = (older, newer)
-    return list(alike), list(opposed.values())
+    return alike, list(opposed.values())
 
 
 def _index(store: Store) -> VectorIndex | None:

@@ -83,7 +83,9 @@ class _Trial:
     at: datetime
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
-        return tuple(hit.crystal.id for hit in self.searcher.search(keywords, self.at, limit=limit).hits)
+        return tuple(
+            hit.crystal.id for hit in self.searcher.search(keywords, self.at, limit=limit, by_value=False).hits
+        )
 
     def frequency(self, words: Sequence[str]) -> Mapping[str, int]:
         return self.searcher.frequency(words)

@@ -1,7 +1,7 @@
 """Snapshot: everything that a dream reads: MEMORY.md as its owner left it, what is new, and what the ledger has."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ from state.document.document import Document, SectionName
 from state.document.merge import working
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
-from state.dream import CurrentLine, Evidence, Kind, PointerLine, Reason, SegmentMark, Snapshot
+from state.dream import CurrentLine, Evidence, Kind, Near, PointerLine, Reason, SegmentMark, Snapshot
 from state.errors import DreamdError, NotFoundError
 from state.signals import economics
 from state.signals.curiosity import rank_questions
@@ -36,6 +36,10 @@ MAX_WORKING = 20
 OLD_LINES_PER_DREAM = 20
 # The age taken for text from before dreamd, so that whatever is new counts as newer.
 OLD_TEXT_AGE = timedelta(days=30)
+# So near in meaning, and so many to each input, are those with which it is compared.
+NEAR = 0.45
+MOST_NEAR = 12
+_STATEMENTS = frozenset((Kind.NOTE, Kind.CRYSTAL, Kind.INSIGHT))
 # What begins an item of a list. A number without its dot belongs to the text.
 _MARKER = re.compile(r"^(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
 # Crystals of these origins may have exactly the text of a line.
@@ -56,6 +60,9 @@ def snapshot(
     feed, feed_problems = _feed(store, now)
     pointers = [pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document)]
     evidence = _evidence(store, notes, now)
+    twins = tuple(
+        store.crystals.get([crystal_id(origin, line.text) for line in edits.lines for origin in _LINE_ORIGINS])
+    )
     return Snapshot(
         dream=dream,
         now=now,
@@ -72,9 +79,7 @@ def snapshot(
         segments=marks,
         pointers=tuple(pointers),
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
-        twins=tuple(
-            store.crystals.get([crystal_id(origin, line.text) for line in edits.lines for origin in _LINE_ORIGINS])
-        ),
+        twins=twins,
         tombstones=tuple(one for one in (*tombstones, *edits.tombstones) if one not in lifted),
         new_tombstones=edits.tombstones,
         lifted_tombstones=lifted,
@@ -87,7 +92,29 @@ def snapshot(
         problems=(*problems, *edits.problems, *feed_problems),
         redaction=store.config.secrets.redaction,
         forgotten=store.crystals.forgotten.tombstones(),
+        near=_near(store, edits.lines, evidence, {twin.text: twin.id for twin in twins}),
     )
+
+
+def _near(
+    store: Store, lines: Sequence[CurrentLine], evidence: Sequence[Evidence], twins: Mapping[str, str]
+) -> tuple[Near, ...]:
+    """Which lines and inputs are near to each input. What has no vector yet is embedded; nothing without a model."""
+    embedder = store.embedder()
+    if embedder is None or not evidence:
+        return ()
+    named = [(line.id, line.text, twins.get(line.text, "")) for line in lines]
+    named += [(piece.id, piece.text, piece.crystal) for piece in evidence if piece.kind in _STATEMENTS]
+    stored = store.crystals.vectors.of(crystal for _, _, crystal in named if crystal)
+    fresh = list(dict.fromkeys(text for _, text, crystal in named if crystal not in stored))
+    made = dict(zip(fresh, embedder.embed(fresh), strict=True)) if fresh else {}
+    vectors = [stored[crystal] if crystal in stored else made[text] for _, text, crystal in named]
+    found = []
+    for at, vector in enumerate(vectors[len(lines) :], len(lines)):
+        cosines = [(float(vector @ other), number) for number, other in enumerate(vectors[:at])]
+        nearest = sorted((pair for pair in cosines if pair[0] >= NEAR), reverse=True)[:MOST_NEAR]
+        found += [Near(named[number][0], named[at][0], round(cosine, 4)) for cosine, number in nearest]
+    return tuple(found)
 
 
 def _piece(crystal: Crystal, kind: Kind) -> Evidence:

@@ -39,6 +39,8 @@ def findings_text(reply: SearchReply) -> str:
 def _about(hit: SearchHit) -> str:
     parts = [f"from {hit.trust}", hit.origin, hit.kind, f"{hit.age_days:.1f} days old", f"score {hit.score:.2f}"]
     parts += [quoted(text) for text in (hit.context, hit.provenance) if text]
+    if hit.superseded_at is not None:
+        parts.append(f"superseded {hit.superseded_at:%Y-%m-%d} by {quoted(hit.superseded_by)}")
     return ", ".join([*parts, f"id {hit.id}"])
 
 

@@ -12,10 +12,10 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from operator import attrgetter
 
-from state.crystals.antonyms import are_alternatives, are_opposites, calendar, unspaced_properties, words
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.crystals.duplicates import comparable
 from state.injection.defang import reads_as_instruction
+from state.text.antonyms import are_alternatives, are_opposites, calendar, unspaced_properties, words
 from state.text.languages.loader import table
 from state.text.languages.tables import Contrasts, Phrases
 from state.text.sentences import ends_as_question, statements_of

@@ -1,54 +1,42 @@
 """Duplicates: whether two crystals are one memory, which one is shown, and what it takes over from the other.
 
 Vectors find candidates; they are no proof: "room 14" and "room 15", "tea over coffee" and "coffee over tea", "was"
-and "is" are nearer to each other than most honest repetitions (.95 to .99). So the words decide. Two texts are one
-memory when they have the same words in the same order, but for grammar, for words that add nothing, and for a clause
-that stands first in one and last in the other. Then nothing is lost when only one of them is shown: neither text is
-changed or deleted, and the twin is still found where its own words are asked for.
+and "is" are nearer to each other than most honest repetitions (.95 to .99). So the words decide, in
+`state.text.identity`. Nothing is lost when only one of them is shown: neither text is changed or deleted, and the
+duplicate is still found where its own words are asked for.
 
 Precision before recall: two crystals that say the same cost a place in a list, a merged truth is hard to find.
 Trust is not lowered by an echo. Whoever is trusted more stands for both, and what is trusted less becomes no parent:
 else a page could take the weight from the owner's word by repeating it, or lend itself that weight.
 """
 
-import re
-from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from dataclasses import replace
+from functools import cache
 
-from state.crystals.antonyms import calendar, words
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
+from state.text.antonyms import calendar
+from state.text.identity import SAME, compare, same_words
 from state.text.languages.loader import table
 from state.text.languages.lookup import Lookup
-from state.text.languages.tables import Sameness, Times
-from state.text.sentences import ends_as_question
-from state.text.words import content_terms, normalise, stem, stop_words, terms
+from state.text.languages.tables import Statements, Times
+from state.text.words import content_terms, normalise, terms
 from state.trust import Trust
 
 NEAR_COSINE = 0.92
 # What was said and noted; and among themselves, what dreams have found. Lines that left MEMORY.md, and the text from
 # before it, stay what they are: something may lead to them.
 _SAID = frozenset((Origin.SCRATCH, Origin.SESSION, Origin.WORKING))
-_ORDINARY = re.compile(r"[\w\s.,;:!?。，、；：！？'\"()\[\]`*_’‘“”„«»…–—-]")
-_MINUS = re.compile(r"(?<!\w)[-−](?=\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    tokens: tuple[str, ...]
-    symbols: tuple[tuple[str, int], ...]
-    asks: bool
-
-
-def same_memory(one: Crystal, other: Crystal) -> bool:
-    """Whether two crystals say one thing of one subject and one time. Symmetric."""
+def same_memory(one: Crystal, other: Crystal, cosine: float | None = None) -> bool:
+    """Whether two crystals, whose vectors have this cosine, say one thing of one subject and one time. Symmetric."""
     if one.id == other.id or not _same_sort(one.origin, other.origin) or not comparable(one, other):
         return False
     timed = Kind.EPISODE in (one.kind, other.kind) or _relative().is_in(one.text, terms(one.text))
     if timed and one.created_at.date() != other.created_at.date():
         return False  # what happened on two days happened twice
-    return says_the_same(one.text, other.text)
+    return says_the_same(one.text, other.text, cosine)
 
 
 def comparable(one: Crystal, other: Crystal) -> bool:
@@ -59,18 +47,11 @@ def comparable(one: Crystal, other: Crystal) -> bool:
     )
 
 
-def says_the_same(one: str, other: str) -> bool:
-    """Whether both texts have the same words in the same order, or with the last ones first. Symmetric, reflexive."""
-    a, b = _said(one), _said(other)
-    if (a.symbols, a.asks) != (b.symbols, b.asks):
-        return False
-    if not a.tokens or a.tokens == b.tokens:
-        return a.tokens == b.tokens and (bool(a.tokens) or normalise(one) == normalise(other))
-    if len(a.tokens) != len(b.tokens) or len(a.tokens) < 3:
-        return False
-    twice = b.tokens + b.tokens
-    turns = (at for at, token in enumerate(b.tokens) if token == a.tokens[0])
-    return any(twice[at : at + len(b.tokens)] == a.tokens for at in turns)
+def says_the_same(one: str, other: str, cosine: float | None = None) -> bool:
+    """Whether either text may stand for the other. Symmetric, reflexive."""
+    if normalise(one) == normalise(other) or same_words(one, other):
+        return True
+    return min(compare(one, other, cosine).same, compare(other, one, cosine).same) >= SAME
 
 
 def canonical(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crystal, Crystal] | None:
@@ -138,36 +119,5 @@ def _relative() -> Lookup:
 
 @cache
 def _persons() -> Lookup:
-    return Lookup(table(Sameness).persons)
-
-
-@cache
-def _turning() -> frozenset[str]:
-    return frozenset(table(Sameness).turning)
-
-
-@cache
-def _adds_nothing() -> frozenset[str]:
-    return frozenset(map(stem, table(Sameness).adds_nothing))
-
-
-@cache
-def _alike() -> dict[str, str]:
-    return {stem(word): stem(group[0]) for group in table(Sameness).alike for word in group}
-
-
-@lru_cache(maxsize=1024)
-def _said(text: str) -> _Said:
-    said = [
-        term
-        for term in terms(text)
-        if (term not in stop_words() or term in _turning()) and term not in words("emphasis")
-    ]
-    stems = {term: stem(term) for term in set(said)}
-    kept = [_alike().get(stems[term], stems[term]) for term in said]
-    symbols = Counter(normalise(text))
-    for char in filter(_ORDINARY.match, tuple(symbols)):
-        del symbols[char]
-    symbols["-"] = len(_MINUS.findall(text))
-    tokens = tuple(token for token in kept if token not in _adds_nothing())
-    return _Said(tokens, tuple(sorted((+symbols).items())), ends_as_question(text))
+    groups = table(Statements).persons
+    return Lookup(tuple(word for group in groups if group[0] in {"i", "you", "we"} for word in group))

@@ -87,11 +87,15 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result of a search. `score` is in [0, 1], `age_days` counts from the crystal's creation."""
+    """One result of a search. `score` is in [0, 1], `age_days` counts from the crystal's creation.
+
+    `replaced_by` is a newer result that gives the subject another value.
+    """
 
     crystal: Crystal
     score: float
     age_days: float
+    replaced_by: Crystal | None = None
 
 
 @dataclass(frozen=True, slots=True)

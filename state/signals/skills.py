@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from state.crystals.antonyms import calendar, words
 from state.injection.defang import defang, reads_as_instruction
+from state.text.antonyms import calendar, words
 from state.text.words import content_terms, normalise
 
 if TYPE_CHECKING:

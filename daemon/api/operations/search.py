@@ -47,7 +47,10 @@ class Search(Request):
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One result. `score` in [0, 1]; `provenance` is file:lines@hash, empty when it came from no file."""
+    """One result. `score` in [0, 1]; `provenance` is file:lines@hash, empty when it came from no file.
+
+    `superseded_by` is the text of a newer result that gives the same subject another value, said at `superseded_at`.
+    """
 
     id: str
     text: str
@@ -62,6 +65,8 @@ class SearchHit:
     context: str
     speaker: str
     session: str
+    superseded_by: str = ""
+    superseded_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,8 @@ def _recalled(hit: Hit) -> SearchHit:
         context=crystal.context,
         speaker=crystal.speaker,
         session=crystal.session,
+        superseded_by=hit.replaced_by.text if hit.replaced_by else "",
+        superseded_at=hit.replaced_by.created_at if hit.replaced_by else None,
     )
 
 

@@ -47,7 +47,7 @@ class HiddenDuplicates:
         )
         return {int(row["key"]): int(row["merged_into"]) for row in rows}
 
-    def merge(self, one: int, other: int) -> bool:
+    def merge(self, one: int, other: int, cosine: float | None = None) -> bool:
         """Hide one of these rows behind the other, if both are one memory and it may be hidden; whether one was.
 
         In the caller's transaction, in which the rows are read. A crystal that a pointer, current or not, names
@@ -56,7 +56,7 @@ class HiddenDuplicates:
         if one == other or self.survivors((one, other)):
             return False
         rows = self._crystals.by_keys((one, other))
-        if len(rows) < 2 or not same_memory(rows[one], rows[other]):
+        if len(rows) < 2 or not same_memory(rows[one], rows[other], cosine):
             return False
         pair = canonical(rows[one], rows[other], self._pointed(crystal.id for crystal in rows.values()))
         if pair is None:

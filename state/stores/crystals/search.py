@@ -33,6 +33,7 @@ from state.search.ranking import (
     shares,
     word_weight,
 )
+from state.search.updates import LOOKED_AT, Order, in_order, order_for
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
@@ -110,8 +111,13 @@ class Searcher:
         limit: int = 8,
         filters: Filters = EVERYTHING,
         hormones: "Hormones | None" = None,
+        by_value: bool = True,
     ) -> Findings:
-        """The crystals that answer the query best, at most `limit`; any string is a query."""
+        """The crystals that answer the query best, at most `limit`; any string is a query.
+
+        With `by_value` the newer value of a subject stands before the older one, as far as both are among them; but
+        whoever asks for a text in its own words wants that one.
+        """
         wanted = max(CANDIDATES, limit)
         question = read_question(query, self._speakers(names_in(query)), now)
         vector = self._vector(question)
@@ -131,15 +137,24 @@ class Searcher:
         if self._beside is not None:
             found = self._matches_beside(self._beside, question, words, vector) | found
         ranked = order(found.values(), now, hormones)
+        keys = {crystal.id: key for key, crystal in crystals.items()}
+        near = self._crystals.vectors.between([keys[one.id] for one, _ in ranked[:LOOKED_AT] if one.id in keys])
+        cosines = {(crystals[one].id, crystals[other].id): cosine for (one, other), cosine in near.items()}
+        by_value = by_value and not (ranked and asked_word_for_word(query, ranked[0][0].text))
+        current = in_order(
+            ranked, cosines, keys, order_for(query, dated=bool(question.periods)) if by_value else Order.AS_FOUND
+        )
         return Findings(
-            hits=tuple(Hit(crystal, score, age_days(crystal, now)) for crystal, score in ranked[:limit]),
+            hits=tuple(
+                Hit(one.crystal, one.score, age_days(one.crystal, now), one.replaced_by) for one in current[:limit]
+            ),
             good=is_good(signals.values(), arms),
             arms=arms,
         )
 
     def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
         """The place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
-        hits = self.search(keywords, now, limit=within).hits
+        hits = self.search(keywords, now, limit=within, by_value=False).hits
         return next((place for place, hit in enumerate(hits, 1) if hit.crystal.id == crystal_id), None)
 
     def _vector(self, question: Question) -> "NDArray[np.float32] | None":

@@ -148,6 +148,25 @@ class CrystalVectors:
             zip((int(row[0]) for row in rows), (_matrix([row[1] for row in rows]) @ vector).tolist(), strict=True)
         )
 
+    def of(self, ids: Iterable[str]) -> "dict[str, NDArray[np.float32]]":
+        """The vectors of these crystals; those without one are left out."""
+        rows = self._connection.execute(
+            f"SELECT c.id, v.vector FROM crystals c JOIN vectors v ON v.crystal = c.key WHERE c.id IN ({_LISTED})",
+            (json.dumps(list(ids)),),
+        ).fetchall()
+        return dict(zip((row[0] for row in rows), _matrix([row[1] for row in rows]), strict=True)) if rows else {}
+
+    def between(self, keys: Iterable[int]) -> dict[tuple[int, int], float]:
+        """How near each of these rows is to each other one, by both in either order."""
+        rows = self._connection.execute(
+            f"SELECT crystal, vector FROM vectors WHERE crystal IN ({_LISTED})", (json.dumps(list(keys)),)
+        ).fetchall()
+        if not rows:
+            return {}
+        vectors, known = _matrix([row[1] for row in rows]), [int(row[0]) for row in rows]
+        found = (vectors @ vectors.T).tolist()
+        return {(a, b): found[i][j] for i, a in enumerate(known) for j, b in enumerate(known) if i != j}
+
     def exact_nearest(
         self, vector: "NDArray[np.float32]", k: int, condition: str = "", values: Sequence[object] = ()
     ) -> list[int]:

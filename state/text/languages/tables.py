@@ -67,6 +67,31 @@ class Contrasts:
 
 
 @dataclass(frozen=True, slots=True)
+class Statements:
+    """By which words two statements are compared, for `state.text.statement`."""
+
+    articles: Words
+    linking: Words  # say nothing by themselves: "is", "of"
+    prepositions: Words
+    persons: Groups  # each with its name first, in English
+    pleasantries: Phrases
+    months: Groups  # each with "m" and its number first
+    days: Groups  # each with "d" and its number first
+    numerals: Groups  # each with its digits first
+    equal: Groups  # any word of a group for any other
+    quantifiers: Words
+    daytimes: Words
+    possible: Words
+    reporting: Words
+    past: Words
+    change: Phrases  # that something is no longer as it was
+    former: Phrases  # by which a question asks for what was before
+    additional: Phrases
+    single_valued: Words  # of which a subject has one value at a time: "lives", "port"
+    many_valued: Words
+
+
+@dataclass(frozen=True, slots=True)
 class Signs:
     """What tells the kind and importance of a turn, for `state.crystals.salience`."""
 
@@ -188,16 +213,6 @@ class Reports:
     denying_prefixes: Words
     denies: Phrases = field(default_factory=Phrases)
     reported: Phrases = field(default_factory=Phrases)
-
-
-@dataclass(frozen=True, slots=True)
-class Sameness:
-    """Which words two texts that say the same may differ in, for `state.crystals.duplicates`."""
-
-    turning: Words  # stop words that turn what is said
-    adds_nothing: Words
-    alike: Groups
-    persons: Words
 
 
 @dataclass(frozen=True, slots=True)
