@@ -7,24 +7,22 @@ It answers with the same operations as a model and passes the same guards.
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import cache
 from operator import attrgetter
-from typing import Self
 
-from state.crystals.contradiction import contradicts
+from graphs.conflicts import Likeness, may_replace
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
 from state.dream import CurrentLine, Draft, Evidence, Kind, Snapshot
-from state.injection.defang import defang, spoken_trust, unquoted
+from state.injection.defang import defang, unquoted
 from state.signals.curiosity import questions_in
 from state.signals.hormones import section_weight
-from state.text.identity import SAME, UPDATE, Comparison, compare
+from state.text.identity import UPDATE
 from state.text.languages.loader import table
 from state.text.languages.tables import Phrases, Sections
 from state.text.words import content_terms, jaccard, normalise
-from state.trust import Trust
 
 AUTHOR = "extractive"
 LINE_CHARACTERS = 240
@@ -36,8 +34,9 @@ MAX_OLD_TEXT = 10
 RECENCY_DAYS = 3.0
 # An update that is not sure is taken for one of the line that it fits so many times better than any other.
 LIKELY, CLEARER = 0.3, 2.0
-# Texts without vectors are compared when they share so much of their words.
-_LEAST_ALIKE = 0.2
+# A line with so many commas names several things.
+MANY_ITEMS = 2
+_BETWEEN_ITEMS = re.compile(r"[,;](?=\s)|[、，；]")
 
 _AUTOMATIC = "Hormonal event:"
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
@@ -152,51 +151,27 @@ def _replaced(
 ) -> CurrentLine | None:
     """The line whose subject this input gives another value, or of which it says more; the surest of them.
 
-    What a page says stands beside what the agent knows, not in its place.
+    What a page says stands beside what the agent knows, not in its place. A question has no value.
     """
-    strange = spoken_trust(piece.text, piece.trust).rank < Trust.AGENT.rank
+    if section_for(piece) is SectionName.GAPS:
+        return None
     candidates = sorted(
         (
             (likeness.update(line.id, line.text, piece.id, piece.text), line)
             for line in standing
-            if not (strange and spoken_trust(line.text, line.trust).rank >= Trust.AGENT.rank)
+            if line.section is not SectionName.GAPS and may_replace(piece, line)
         ),
         key=lambda pair: -pair[0],
     )
     first, second = ([sureness for sureness, _ in candidates[:2]] + [0.0, 0.0])[:2]
-    if first >= UPDATE or (first >= LIKELY and first >= CLEARER * second):
+    if first >= UPDATE or (first >= LIKELY and first >= CLEARER * second and not _lists(candidates[0][1].text)):
         return candidates[0][1]
     return next((line for _, line in candidates if _says_more(text, line.text)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """How the lines and inputs of a snapshot are to each other, by their ids and texts."""
-
-    cosines: Mapping[tuple[str, str], float]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Self:
-        """Of the lines and inputs that are near in meaning."""
-        return cls({(near.one, near.other): near.cosine for near in snapshot.near})
-
-    def _compared(self, older: str, older_text: str, newer: str, newer_text: str) -> Comparison | None:
-        cosine = self.cosines.get((older, newer), self.cosines.get((newer, older)))
-        if cosine is None and jaccard(content_terms(older_text), content_terms(newer_text)) < _LEAST_ALIKE:
-            return None
-        return compare(unquoted(older_text)[0], newer_text, cosine)
-
-    def update(self, older: str, older_text: str, newer: str, newer_text: str) -> float:
-        """How sure it is that the newer one gives the older one's subject another value."""
-        compared = self._compared(older, older_text, newer, newer_text)
-        if compared is None or compared.apart:
-            return 0.0
-        return max(compared.update, UPDATE if contradicts(older_text, newer_text) else 0.0)
-
-    def same(self, one: str, one_text: str, other: str, other_text: str) -> bool:
-        """Whether both say the same."""
-        compared = self._compared(one, one_text, other, other_text)
-        return compared is not None and compared.same >= SAME
+def _lists(text: str) -> bool:
+    """Whether a text names several things, of which one alone may have changed."""
+    return len(_BETWEEN_ITEMS.findall(text)) >= MANY_ITEMS
 
 
 def _says_more(text: str, old: str) -> bool:

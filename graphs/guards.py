@@ -8,7 +8,8 @@ carries its figures. All functions are pure.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from graphs.extractive import AUTHOR, counted_operations, folded_in
+from graphs.conflicts import Conflict, settled
+from graphs.extractive import AUTHOR, condensed, counted_operations, folded_in
 from graphs.operation_checks import LAUNDERED, check_operations, runaway
 from state.document.document import Document, Edit, SectionName, parse, render
 from state.document.editing import edited
@@ -16,6 +17,7 @@ from state.document.merge import working
 from state.document.operations import Action, Operation, Refusal, edits_of
 from state.dream import Draft, Kind, PastLine, Snapshot
 from state.forgetting.tombstones import Tombstones
+from state.injection.defang import attributed, defang, spoken_trust
 from state.text.words import content_terms, normalise
 
 MATURE_CHARACTERS = 2_000
@@ -72,6 +74,25 @@ def judge(snapshot: Snapshot, draft: Draft) -> Verdict:
     added = tuple(one for one in verdict.operations if not one.removes)
     held = replace(verdict.refusal, scope="operation")
     return replace(verdict, operations=added, refused=(held, *verdict.refused), refusal=None)
+
+
+def settle(snapshot: Snapshot, verdict: Verdict, found: Sequence[Conflict]) -> Verdict:
+    """The verdict with what settles these conflicts, as far as the guards let that through."""
+    texts = {
+        conflict.piece.id: attributed(
+            defang(condensed(conflict.piece.text)), spoken_trust(conflict.piece.text, conflict.piece.trust)
+        )
+        for conflict in found
+    }
+    before = verdict.operations
+    after = settled(snapshot, found, before, texts)
+    same = {at for at, operation in enumerate(before) if operation == after[at]}
+    kept = [before[at] for at in sorted(same)]
+    changed = [operation for at, operation in enumerate(after) if at not in same]
+    accepted, refused = check_operations(snapshot, changed, by_code=False, after=kept, settling=True)
+    denied = {one.operation for one in refused}
+    left = [before[at] for at in range(len(before)) if at not in same and after[at] in denied]
+    return replace(verdict, operations=(*kept, *left, *accepted), refused=(*verdict.refused, *refused))
 
 
 def _masked(forgotten: Tombstones, refusal: Refusal) -> Refusal:

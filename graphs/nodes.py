@@ -4,9 +4,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from graphs import extractive, reflection, synthesis
+from graphs.conflicts import conflicts, unsettled
 from graphs.eviction import evict as fade
 from graphs.graph_state import Dreaming, Step
-from graphs.guards import ALL_REFUSED, Verdict, erosion, judge, mass_drop
+from graphs.guards import ALL_REFUSED, Verdict, erosion, judge, mass_drop, settle
 from graphs.input_budget import capped
 from graphs.ports import Answer, Model, Ports, Request
 from graphs.working_copy import WorkingCopy
@@ -71,9 +72,18 @@ def synthesize(state: Dreaming, *, ports: Ports) -> Step:
 
 
 def guard(state: Dreaming, *, ports: Ports) -> Step:
-    """Let through what may be written; a whole draft that is refused goes back with the reasons, twice at most."""
+    """Let through what may be written; a whole draft that is refused goes back with the reasons, twice at most.
+
+    So does, once, one that leaves a line standing beside what supersedes it; then that is settled here.
+    """
     snapshot, draft = decode(Snapshot, state["snapshot"]), decode(Draft, state["draft"] or "")
     verdict = judge(snapshot, draft)
+    if verdict.refusal is None:
+        found = conflicts(snapshot)
+        left = unsettled(found, verdict.operations)
+        if left and draft.author != extractive.AUTHOR and state["attempt"] == 1:
+            return {"verdict": encode(verdict), "feedback": [str(one) for one in left], "outcome": "again"}
+        verdict = settle(snapshot, verdict, found) if left else verdict
     refusals = [*state.get("refusals", []), *(encode(one) for one in _every(verdict))]
     step: Step = {"verdict": encode(verdict), "refusals": refusals, "feedback": list(verdict.reasons)}
     last = state["attempt"] >= MAX_ATTEMPTS

@@ -45,6 +45,7 @@ class OperationContext:
     taken: frozenset[str]
     said: frozenset[str]
     by_code: bool
+    settling: bool
     revisions: int
     foreign: Foreign | None
 
@@ -67,11 +68,17 @@ class OperationContext:
 
 
 def check_operations(
-    snapshot: Snapshot, operations: Sequence[Operation], *, by_code: bool, after: Sequence[Operation] = ()
+    snapshot: Snapshot,
+    operations: Sequence[Operation],
+    *,
+    by_code: bool,
+    after: Sequence[Operation] = (),
+    settling: bool = False,
 ) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
     """The operations that may apply, their texts made safe, and a refusal for each of the others.
 
     `after` are operations that were let through before: what they change and say is not changed and said again.
+    `settling` ones put what is known to hold in the place of what it supersedes: their evidence was weighed already.
     """
     accepted: list[Operation] = []
     refused: list[Refusal] = []
@@ -95,6 +102,7 @@ def check_operations(
             frozenset(taken),
             frozenset(said),
             by_code,
+            settling,
             max((cited[name] for name in operation.cites if name in pieces), default=0),
             None if by_code else _foreign(snapshot, operation),
         )
@@ -178,7 +186,7 @@ def _empty(case: OperationContext) -> Refusal | None:
 def _ungrounded(case: OperationContext) -> Refusal | None:
     """A line says nothing of what it cites: another language, another topic, an invention."""
     operation = case.operation
-    if operation.action is Action.EVICT or case.by_code:
+    if operation.action is Action.EVICT or case.by_code or case.settling:
         return None
     new = content_terms(operation.text) | frozenset(numbers(operation.text))
     if new and not new & case.grounds:
@@ -199,7 +207,7 @@ def _careless(case: OperationContext) -> Refusal | None:
     operation, new = case.operation, content_terms(case.operation.text)
     if operation.action is Action.REVISE and not case.cited:
         return Refusal("evidence", "operation", "a revision cites at least one input")
-    if case.by_code or operation.action not in {Action.REVISE, Action.MERGE}:
+    if case.by_code or case.settling or operation.action not in {Action.REVISE, Action.MERGE}:
         return None
     least = LEAST_KEPT_BY_REVISION if operation.action is Action.REVISE else LEAST_KEPT_BY_MERGE
     for line in case.touched:
@@ -214,7 +222,7 @@ def _careless(case: OperationContext) -> Refusal | None:
 def _unsupported(case: OperationContext) -> Refusal | None:
     """A change that what is cited does not bear out: another value, another subject, a line said again otherwise."""
     operation, inputs = case.operation, [piece.text for piece in case.cited]
-    if case.by_code or operation.action is Action.EVICT:
+    if case.by_code or case.settling or operation.action is Action.EVICT:
         return None
     text, old = operation.text, [line.text for line in case.touched]
     standing = [(line.id, line.text) for line in case.snapshot.lines if line.section not in _WRITTEN_BY_CODE]

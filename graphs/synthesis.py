@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
+from graphs.conflicts import conflicts
 from graphs.evidence_support import supported
 from graphs.ports import Request
 from prompts import Prompt, load, render
@@ -70,6 +71,7 @@ def request(snapshot: Snapshot, feedback: Sequence[str]) -> Request:
                 {"id": piece.id, "label": label(piece, snapshot.now), "text": redaction.of(piece.text)}
                 for piece in shown
             ],
+            "conflicts": [str(conflict) for conflict in conflicts(snapshot)],
             "removed": [redaction.of(text) for text in snapshot.tombstones[-MAX_REMOVED_SHOWN:]],
             "feedback": [redaction.of(text) for text in feedback],
         },

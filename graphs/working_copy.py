@@ -1,6 +1,7 @@
 """Working copy: the document while a dream changes it, and the ledger entries that each change makes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from graphs.extractive import REPEATS
@@ -61,13 +62,22 @@ class WorkingCopy:
         return twin or Crystal(
             text=self._snapshot.redaction.of(line.text),
             origin=Origin.EVICTED,
-            created_at=line.born_at,
+            created_at=line.said_at or line.born_at,
             kind=Kind.GENERAL,
             importance=line.importance,
             trust=line.trust,
             context=line.section.value if line.id[0] == "L" else "",
             lifecycle=Lifecycle.CONSOLIDATED,
             valence=valence(self._snapshot.hormones),
+        )
+
+    def _said_by_hand(self, line: CurrentLine) -> Crystal:
+        return replace(
+            self.crystal_of(line),
+            origin=Origin.SEED,
+            created_at=self._now,
+            lifecycle=Lifecycle.CONSOLIDATED,
+            context="",
         )
 
     def remove(self, line: CurrentLine, fate: Fate, crystal: Crystal, successor: str = "") -> None:
@@ -153,11 +163,16 @@ class WorkingCopy:
             self.edits = (*self.edits, edit)
 
     def _by_hand(self) -> None:
-        """What the owner wrote and deleted since the last version enters the ledger with this one."""
+        """What the owner wrote and deleted since the last version enters the ledger with this one.
+
+        A correction is a crystal at once, so that a search knows what it supersedes.
+        """
+        successors = dict(self._snapshot.corrected)
+        corrections = set(successors.values())
         for line in self.lines:
             if line.id in self._snapshot.by_hand:
-                self.births.append(Birth(line.id, line.section, line.text, line.importance, line.trust))
-        successors = dict(self._snapshot.corrected)
+                evidence = (self._kept(self._said_by_hand(line)),) if line.id in corrections else ()
+                self.births.append(Birth(line.id, line.section, line.text, line.importance, line.trust, evidence))
         for gone in self._snapshot.deleted:
             fate = Fate.REVISED if gone.id in successors else Fate.DELETED
             crystal = self._kept(self.crystal_of(gone))

@@ -65,7 +65,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class CurrentLine:
-    """A line of MEMORY.md as it stands, with its id from the ledger."""
+    """A line of MEMORY.md as it stands, with its id from the ledger.
+
+    `said_at` is when the latest text that it rests on was said; None where that is not known.
+    """
 
     id: str
     section: SectionName
@@ -74,6 +77,7 @@ class CurrentLine:
     trust: Trust
     born_at: datetime
     pinned: bool = False
+    said_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ class Snapshot:
     text of a line. `best` are the lines of the best
     of the last ten versions. `redaction` says what of all this a model, or a crystal, may be given;
     `forgotten` what no line may hold. `near` says of which lines and inputs an input may speak, as far as there is an
-    embedding model.
+    embedding model; `superseded` which line rests on what which input has superseded (their ids).
     """
 
     dream: str
@@ -163,6 +167,7 @@ class Snapshot:
     redaction: Redaction = DEFAULT
     forgotten: Tombstones = NOTHING
     near: tuple[Near, ...] = ()
+    superseded: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Provenance of a line of MEMORY.md: the dream and the operation that wrote it, and the crystals it rests on."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from daemon.workspace.document import read_document
@@ -12,6 +12,7 @@ from state.document.document import parse
 from state.document.operations import Fate
 from state.dream import Dream
 from state.errors import NotFoundError
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.lineage import LineLife
 from state.text.words import normalise
 
@@ -24,7 +25,8 @@ _GENERATIONS = 3
 class Evidence:
     """A crystal that a line rests on. `sources` are file:lines@hash, or sessions; `parents` ids of other evidence.
 
-    A crystal that was forgotten has no text.
+    A crystal that was forgotten has no text. `superseded_by` is the id of the crystal that holds now, which says
+    `holds_now` since `superseded_at`, as `found_by` found.
     """
 
     crystal: str
@@ -34,6 +36,10 @@ class Evidence:
     at: datetime | None
     sources: tuple[str, ...]
     parents: tuple[str, ...]
+    superseded_by: str = ""
+    holds_now: str = ""
+    superseded_at: datetime | None = None
+    found_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +203,7 @@ def _evidence(store: Store, crystal: Crystal) -> Evidence:
         for one in store.crystals.sources(crystal.id)
         if one.source or one.session
     ]
-    return Evidence(
+    evidence = Evidence(
         crystal=crystal.id,
         text=crystal.text,
         trust=crystal.trust.value,
@@ -205,4 +211,18 @@ def _evidence(store: Store, crystal: Crystal) -> Evidence:
         at=crystal.created_at,
         sources=tuple(dict.fromkeys(places)),
         parents=crystal.parents,
+    )
+    key = store.crystals.keys([crystal.id])[crystal.id]
+    known = Supersessions(store.crystals).among([key])
+    current = known.current.get(key)
+    if current is None:
+        return evidence
+    newer = store.crystals.by_keys([current])[current]
+    last = [pair for pair in known.pairs if pair.newer == current][-1]
+    return replace(
+        evidence,
+        superseded_by=newer.id,
+        holds_now=redacted(store, newer.text),
+        superseded_at=last.at,
+        found_by=last.cause.value,
     )

@@ -1,5 +1,6 @@
 """Search of the long-term memory: absorbs pending notes first and counts what was found, or only reads."""
 
+from daemon.dream.consolidation import compare
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import EMBED_BATCH, Store, utc_now
@@ -7,6 +8,8 @@ from state.search.ranking import Filters, Findings
 from state.signals.curiosity import Cause, gap_of_search
 
 _NO_FILTERS = Filters()
+# So many of the newest crystals are compared with the others before a search, so that it knows what they supersede.
+_COMPARED = 16
 # Hits below this share of the best score stand there only to fill the limit.
 _COUNTED_SHARE = 0.5
 
@@ -24,6 +27,7 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
     if embedder is not None:
         # The newest first, and one batch only: the rest of a large ingestion is found by its words.
         store.crystals.vectors.embed_pending(embedder, EMBED_BATCH)
+        compare(store, now, most=_COMPARED)
     findings = search(store, query, limit, filters)
     keywords = " ".join(query.split()).strip("`")
     store.lineage.use_pointer(keywords)

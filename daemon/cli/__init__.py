@@ -25,6 +25,7 @@ COMMANDS = {
     "diff": "show what changed between versions",
     "restore": "bring back an earlier version",
     "why": "show where a line comes from",
+    "supersede": "say which of two memories holds now, or that both do",
     "forget": "erase a text everywhere, with a receipt",
     "secrets": "list what was redacted and may be no secret, and bring it back",
     "review": "show, approve or reject proposals",

@@ -1,7 +1,7 @@
 """Search the long-term memory by meaning and by words."""
 
 import argparse
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +25,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speaker", metavar="NAME")
     parser.add_argument("--since", type=_moment, metavar="TIME", help="from this day or time on (ISO 8601)")
     parser.add_argument("--until", type=_moment, metavar="TIME", help="before this day or time (ISO 8601)")
+    parser.add_argument(
+        "--as-of", type=_day_over, metavar="DATE", help="as it was known at the end of this day, or then"
+    )
     parser.add_argument("--trust", metavar="NAME", help="at least: owner, agent, tool or web")
     parser.add_argument("--archived", action="store_true", help="also what left sessions and was not kept")
     takes_workspace(parser)
@@ -52,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         speaker=arguments.speaker,
         since=arguments.since,
         until=arguments.until,
+        as_of=arguments.as_of,
         trust=_named(Trust, "trust", arguments.trust),
         archived=arguments.archived,
     )
@@ -88,6 +92,7 @@ def _about(hit: "SearchHit") -> str:
     parts += [hit.context] if hit.context else []
     parts += [f"{duration(hit.age_days * 86_400)} old"]
     parts += [hit.provenance] if hit.provenance else []
+    parts += [f"crystal {hit.id[:12]}"]
     return " ".join(", ".join(parts).split())
 
 
@@ -98,6 +103,11 @@ def _named(names: type[Name], option: str, value: str | None) -> Name | None:
         return names(value)
     except ValueError:
         raise UsageError(f"there is no {option} {value!r}", f"there are {', '.join(names)}") from None
+
+
+def _day_over(text: str) -> datetime:
+    moment = _moment(text)
+    return moment + timedelta(days=1) if len(text) == len("2026-03-12") else moment
 
 
 def _moment(text: str) -> datetime:

@@ -1,6 +1,6 @@
-"""Consolidation: takes in what is new, merges duplicates, finds contradictions, and ages crystals, without a model.
+"""Consolidation: takes in what is new, merges duplicates, finds what is superseded, ages crystals; without a model.
 
-    absorb ─> embed ─> compare (merge, dispute) ─> age ─> find skills ─> settle questions ─> sweep
+    absorb ─> embed ─> compare (merge, supersede, dispute) ─> age ─> find skills ─> settle questions ─> sweep
 
 Each step takes what waits for it (a queue, a watermark, a moment that has come) in batches. A batch is one short
 transaction that also says that it is done: a kill repeats the batch that it met, and no other. With nothing new a
@@ -19,17 +19,20 @@ from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO
 from state.crystals.contradiction import disagree
 from state.crystals.crystal import Crystal
 from state.crystals.duplicates import NEAR_COSINE, same_memory
+from state.crystals.supersession import Supersession, sureness_of
 from state.errors import ConfigError
 from state.search.answering import answers
 from state.signals.curiosity import gap_of_contradiction
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.skills import Skills
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.vectors.chroma import VectorIndex
+from state.text.identity import UPDATE
 from state.trust import Trust
 
 COMPARE_BATCH = 64
-NEAREST = 8
+NEAREST = 12
 # Two texts about the same thing are at least as near as this.
 RELATED_COSINE = 0.5
 # So many open questions are asked again in one pass; those that waited longest first.
@@ -50,6 +53,7 @@ class Consolidation:
     vectors: int = 0
     compared: int = 0
     merged: int = 0
+    superseded: int = 0
     archived: int = 0
     frozen: int = 0
     skills: int | None = None
@@ -77,7 +81,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     kept = maintain(store, now)
     working = kept.delivered + hand_over(store, now)
     vectors = embed(store, stop)
-    compared, merged, raised = _compare(store, now, stop)
+    compared = compare(store, now, stop)
     archived, frozen = _age(store, now, stop)
     skills = None if stop() else Skills(store.crystals.connection).refresh()
     settled = 0 if stop() else _settle_questions(store, now)
@@ -87,12 +91,13 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
         turns=absorbed.turns,
         working=working,
         vectors=vectors,
-        compared=compared,
-        merged=merged,
+        compared=compared.count,
+        merged=compared.merged,
+        superseded=compared.superseded,
         archived=archived,
         frozen=frozen,
         skills=skills,
-        raised=raised,
+        raised=compared.raised,
         settled=settled,
         problems=absorbed.problems,
         complete=not stop(),
@@ -120,37 +125,57 @@ def embed(store: Store, stop: Callable[[], bool]) -> int:
     return done
 
 
-def _compare(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, int, int]:
-    """Merge what says the same as something near it, and raise what contradicts it.
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What came of comparing crystals with those nearest to them: how many, merged, superseded, questions raised."""
 
-    Returns how many were compared, merged, and questions raised.
+    count: int = 0
+    merged: int = 0
+    superseded: int = 0
+    raised: int = 0
+
+
+def compare(
+    store: Store, now: datetime, stop: Callable[[], bool] = lambda: False, most: int | None = None
+) -> Compared:
+    """Merge what says the same as something near it, find what it supersedes, and raise what contradicts it.
+
+    Of what waits at most so many, the latest first.
     """
-    duplicates = HiddenDuplicates(store.crystals)
-    compared = merged = raised = 0
-    while not stop() and (keys := duplicates.waiting(COMPARE_BATCH)):
-        alike, opposed = _compared(store, duplicates, keys)
+    duplicates, supersessions = HiddenDuplicates(store.crystals), Supersessions(store.crystals)
+    count = merged = superseded = raised = 0
+    batch = COMPARE_BATCH if most is None else min(most, COMPARE_BATCH)
+    while not stop() and (most is None or count < most) and (keys := duplicates.waiting(batch)):
+        found = _pairs(store, duplicates, keys)
         with transaction(store.crystals.connection):
             store.check()
-            merged += sum(duplicates.merge(one, other, cosine) for (one, other), cosine in alike.items())
-            for one, other in opposed:
+            merged += sum(duplicates.merge(one, other, cosine) for (one, other), cosine in found.alike.items())
+            superseded += supersessions.record(found.superseded)
+            for one, other in found.opposed:
                 raised += store.questions.dispute(gap_of_contradiction(one.text, other.text), one.id, other.id, now)
             duplicates.compared(keys)
-        compared += len(keys)
-    return compared, merged, raised
+        count += len(keys)
+    return Compared(count, merged, superseded, raised)
 
 
-def _compared(
-    store: Store, duplicates: HiddenDuplicates, keys: list[int]
-) -> tuple[dict[tuple[int, int], float], list[tuple[Crystal, Crystal]]]:
-    """The pairs of rows that are one memory, and the pairs of crystals, the older first, that contradict each other.
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Rows that are one memory, with their cosine; those of which one supersedes the other; and what is in doubt."""
 
-    Outside of any transaction: it takes a while.
-    """
+    alike: dict[tuple[int, int], float]
+    superseded: list[Supersession]
+    opposed: list[tuple[Crystal, Crystal]]
+
+
+def _pairs(store: Store, duplicates: HiddenDuplicates, keys: list[int]) -> _Pairs:
+    """What these rows and those nearest to them are to each other. Outside of any transaction: it takes a while."""
     near = store.crystals.vectors.neighbours(keys, NEAREST, _index(store))
     others = {other for cosines in near.values() for other in cosines}
     canonical = duplicates.survivors({*keys, *others})
     crystals = store.crystals.by_keys({*keys, *others, *canonical.values()})
+    said = store.crystals.said_last(crystals)
     alike: dict[tuple[int, int], float] = {}
+    superseded: dict[tuple[int, int], Supersession] = {}
     opposed: dict[tuple[str, str], tuple[Crystal, Crystal]] = {}
     for key, cosines in near.items():
         if key in canonical or key not in crystals:
@@ -160,14 +185,18 @@ def _compared(
             same = canonical.get(other, other)  # a merged duplicate is judged by the crystal that it became
             if cosine < RELATED_COSINE or same == key or same not in crystals:
                 continue
+            older, newer = sorted((key, same), key=lambda row: (said[row], row))
             if cosine >= NEAR_COSINE and same_memory(crystals[key], crystals[same], cosine):
                 alike[min(key, same), max(key, same)] = cosine
-            elif disagree(crystals[key], crystals[same]):
-                disputes.append(crystals[same])
-        for nearest in disputes[:1]:  # one question about a crystal is enough
-            older, newer = sorted((crystals[key], nearest), key=lambda crystal: (crystal.created_at, crystal.id))
-            opposed[older.id, newer.id] = (older, newer)
-    return alike, list(opposed.values())
+                continue
+            sureness = sureness_of(crystals[older], crystals[newer], cosine)
+            if sureness:
+                superseded[older, newer] = Supersession.found(older, newer, sureness, crystals[newer])
+            if sureness < UPDATE and disagree(crystals[older], crystals[newer]):
+                disputes.append((crystals[older], crystals[newer]))
+        for one, another in disputes[:1]:  # one question about a crystal is enough
+            opposed[one.id, another.id] = (one, another)
+    return _Pairs(alike, list(superseded.values()), list(opposed.values()))
 
 
 def _index(store: Store) -> VectorIndex | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.dream.answers import forget_answers
 from daemon.dream.checkpoints import based_on, checkpoints, drop
+from daemon.dream.consolidation import compare
 from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.model import model_for
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 # For these one new note is enough: somebody asked, or it was decided with thresholds of its own
 # (`daemon.service.schedule`).
 _IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR, Reason.PRESSURE, Reason.FIRST_BREATH}
+
+
+# So many of the newest crystals are compared with the others before a dream; the rest waits for a pass.
+COMPARED = 512
 
 
 class Mode(StrEnum):
@@ -96,6 +101,9 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
         on_step(Step("sessions", f"{items} items that left working memory"))
     if vectors := store.embed():
         on_step(Step("embed", f"{vectors} new vectors"))
+    compared = compare(store, now, most=COMPARED)
+    if compared.merged + compared.superseded:
+        on_step(Step("compare", f"{compared.merged} said before, {compared.superseded} superseded"))
     store.index()  # built here, if it has to be: a search does not wait for that
 
 

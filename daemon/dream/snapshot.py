@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from daemon.dream.owner_edits import owner_edits
 from daemon.sessions.for_dreams import open_items
@@ -23,6 +24,7 @@ from state.errors import DreamdError, NotFoundError
 from state.signals import economics
 from state.signals.curiosity import rank_questions
 from state.stores.crystals.skills import Skills
+from state.stores.crystals.supersessions import Supersessions
 from state.text.words import normalise
 from state.trust import Trust, least_trust
 
@@ -59,10 +61,9 @@ def snapshot(
     old_text = _old_text(store, text, now)
     feed, feed_problems = _feed(store, now)
     pointers = [pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document)]
-    evidence = _evidence(store, notes, now)
-    twins = tuple(
-        store.crystals.get([crystal_id(origin, line.text) for line in edits.lines for origin in _LINE_ORIGINS])
-    )
+    lines, superseding = _lines(store, edits.lines)
+    evidence, superseded = _with_superseding(_evidence(store, notes, now), superseding)
+    twins = tuple(store.crystals.get([crystal_id(origin, line.text) for line in lines for origin in _LINE_ORIGINS]))
     return Snapshot(
         dream=dream,
         now=now,
@@ -72,7 +73,7 @@ def snapshot(
         budget=_budget(store, text, document, old_text),
         next_line=edits.next_line,
         hormones=store.feelings.levels(now),
-        lines=edits.lines,
+        lines=lines,
         evidence=(*evidence, *numbered(Kind.FEED, feed), *(_old_piece(store, line) for line in old_text)),
         seeds=tuple(store.crystals.unseen_seeds()),
         notes=tuple(notes),
@@ -92,8 +93,40 @@ def snapshot(
         problems=(*problems, *edits.problems, *feed_problems),
         redaction=store.config.secrets.redaction,
         forgotten=store.crystals.forgotten.tombstones(),
-        near=_near(store, edits.lines, evidence, {twin.text: twin.id for twin in twins}),
+        near=_near(store, lines, evidence, {twin.text: twin.id for twin in twins}),
+        superseded=superseded,
     )
+
+
+def _lines(store: Store, standing: Sequence[CurrentLine]) -> tuple[tuple[CurrentLine, ...], dict[str, Crystal]]:
+    """The lines with the time of what they rest on; and of each that rests on what is superseded, by what."""
+    evidence = store.lineage.evidence()
+    rests_on = {line.id: store.crystals.keys(evidence.get(line.id, ())) for line in standing}
+    rows = {row for keys in rests_on.values() for row in keys.values()}
+    known = Supersessions(store.crystals).among(rows)
+    crystals = store.crystals.by_keys(rows | set(known.current.values()))
+    said = store.crystals.said_last(rows)
+    lines, superseding = [], dict[str, Crystal]()
+    for line in standing:
+        keys = set(rests_on[line.id].values())
+        lines.append(replace(line, said_at=max((said[key] for key in keys), default=None)))
+        newer = {known.current[key] for key in keys if key in known.current} - keys
+        # Of a line that says several things, those that are still so keep it.
+        if newer and keys <= known.current.keys():
+            superseding[line.id] = max((crystals[key] for key in newer), key=attrgetter("created_at"))
+    return tuple(lines), superseding
+
+
+def _with_superseding(
+    evidence: tuple[Evidence, ...], superseding: Mapping[str, Crystal]
+) -> tuple[tuple[Evidence, ...], tuple[tuple[str, str], ...]]:
+    """The inputs, with what supersedes a line also where an earlier dream took it in; and which input that is."""
+    known = {piece.crystal: piece.id for piece in evidence if piece.crystal}
+    missing = {one.id: one for one in superseding.values() if one.id not in known}
+    first = 1 + sum(piece.kind is Kind.CRYSTAL for piece in evidence)
+    more = numbered(Kind.CRYSTAL, [_piece(crystal, Kind.CRYSTAL) for crystal in missing.values()], first)
+    known |= {piece.crystal: piece.id for piece in more}
+    return (*evidence, *more), tuple((line, known[crystal.id]) for line, crystal in superseding.items())
 
 
 def _near(

@@ -15,11 +15,13 @@ from daemon.sessions.call import call, find_kept, sessions_of
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
+from state.crystals.supersession import Cause, Supersession
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
 from state.injection.defang import spoken_trust
 from state.sessions.item import Item, State
 from state.sessions.policies.settings import shown
 from state.signals.hormones import valence
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import explained, transaction
 from state.stores.sessions.apply import MANUAL, put_in_outbox
 from state.stores.sessions.events import EventKind
@@ -30,6 +32,8 @@ from state.stores.sessions.rows import Session, key_of
 from state.stores.sessions.sessions import Sessions
 from state.trust import Trust, is_web, least_trust
 
+# Relations of an item that say that what they name holds no longer.
+_SUPERSEDING = frozenset(("supersedes", "replaces", "updates", "corrects"))
 _BATCH = 64
 _FAILURES = (sqlite3.Error, OSError, DreamdError)
 # What a caller may name a source in, and by which words it is a page's or a program's.
@@ -159,9 +163,28 @@ def _write(store: Store, sessions: Sessions, key: int, promotion: Promotion, now
         if item.state is State.ARCHIVED:  # with what is forgotten in it
             sessions.items.archive_rest(session, item, FORGOTTEN, now)
         return False
-    store.crystals.upsert([crystal_of(store, item, now)])
+    crystal = crystal_of(store, item, now)
+    store.crystals.upsert([crystal])
     sessions.items.promoted(session, item, promotion, now)
+    _supersede(store, sessions, session, item, crystal)
     return True
+
+
+def _supersede(store: Store, sessions: Sessions, session: Session, item: Item, crystal: Crystal) -> None:
+    """Record what the item supersedes by its relations: crystals, or items of its session that are crystals."""
+    relations = sessions.relations.of(session, [item]).get(item.seq, ())
+    ids = [one.target for one in relations if one.type.casefold() in _SUPERSEDING]
+    items = [found for id_ in ids if (found := sessions.items.find(session, id_)) is not None]
+    promoted = [waited.crystal for one in items if (waited := sessions.outbox.of(session, one)) is not None]
+    keys = store.crystals.keys([*ids, *promoted, crystal.id])
+    newer = keys.pop(crystal.id, None)
+    older = store.crystals.by_keys(keys.values())
+    if newer is not None:
+        Supersessions(store.crystals).record(
+            Supersession(key, newer, 1.0, item.created_at, crystal.trust, Cause.SESSION)
+            for key, one in older.items()
+            if one.trust.rank <= crystal.trust.rank
+        )
 
 
 def trust_of(item: Item) -> Trust:

@@ -30,6 +30,11 @@ class Period:
             return 0.0
         return 1.0 if self.day == moment.day else 0.5
 
+    def is_over(self, moment: datetime) -> bool:
+        """Whether all of it lies before the day of this moment; without a year, in the year of that."""
+        end = (self.year or moment.year, self.month or 12, self.day or 31)
+        return end < (moment.year, moment.month, moment.day)
+
 
 def asks_when(question: str) -> bool:
     """Whether the question asks for a time."""

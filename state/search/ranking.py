@@ -89,13 +89,13 @@ class Filters:
 class Hit:
     """One result of a search. `score` is in [0, 1], `age_days` counts from the crystal's creation.
 
-    `replaced_by` is a newer result that gives the subject another value.
+    `superseded_by` is the crystal that gives its subject the value that holds now.
     """
 
     crystal: Crystal
     score: float
     age_days: float
-    replaced_by: Crystal | None = None
+    superseded_by: Crystal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Operations that add to the memory: notes, hormone events, transcripts; and the mood."""
+"""Operations that add to the memory: notes, hormone events, transcripts, what supersedes what; and the mood."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,11 +14,15 @@ from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import vouch
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
+from state.crystals.supersession import Cause, Supersession
 from state.errors import NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.signals.hormones import Feeling, mood
+from state.stores.crystals.supersessions import Supersessions
+from state.stores.database.connection import transaction
 from state.stores.disk.disk import below
 from state.stores.history.segments import Segments
+from state.trust import Trust
 
 
 class TakeNote(Request):
@@ -154,3 +158,41 @@ def _files(path: Path) -> list[Path]:
         return [path]
     visible_files = (file for file in sorted(below(path)) if file.is_file())
     return [file for file in visible_files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+
+
+class Supersede(Request):
+    """Two crystals, by their ids or the first signs of these; or that neither supersedes the other."""
+
+    older: str = Field(min_length=8, max_length=64, pattern="^[0-9a-f]+$", description="What holds no longer")
+    newer: str = Field(min_length=8, max_length=64, pattern="^[0-9a-f]+$", description="What holds now")
+    undo: bool = Field(default=False, description="Take it back: both hold")
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """The texts of both crystals; `undone`: both hold."""
+
+    older: str
+    newer: str
+    undone: bool
+
+
+@operation("supersede", "/supersessions", remote=False)
+def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
+    """Say, as the owner of the workspace, that one crystal holds no longer because of another one, or take it back.
+
+    Raises NotFoundError for an id that no crystal or more than one has, NothingToDoError when there is nothing to
+    take back.
+    """
+    with access.write() as store:
+        older, newer = (store.crystals.found(id_) for id_ in (request.older, request.newer))
+        keys = store.crystals.keys([older.id, newer.id])
+        supersessions = Supersessions(store.crystals)
+        with transaction(store.crystals.connection):
+            store.check()
+            if not request.undo:
+                pair = Supersession(keys[older.id], keys[newer.id], 1.0, utc_now(), Trust.OWNER, Cause.OWNER)
+                supersessions.record([pair])
+            elif not supersessions.undo(keys[older.id], keys[newer.id], utc_now()):
+                raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
+    return Superseded(redacted(store, older.text), redacted(store, newer.text), request.undo)

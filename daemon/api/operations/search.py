@@ -36,13 +36,15 @@ class Search(Request):
     speaker: str | None = Field(default=None, max_length=1_000)
     since: AwareDatetime | None = Field(default=None, description="Only from this time on")
     until: AwareDatetime | None = Field(default=None, description="Only before this time")
+    as_of: AwareDatetime | None = Field(default=None, description="As it was known before this time")
     trust: Trust | None = Field(default=None, description="At least so trusted")
     archived: bool = Field(default=False, description="Also what left sessions and was not kept")
 
     @property
     def filters(self) -> Filters:
         """What may be returned."""
-        return Filters(self.origin, self.kind, self.session, self.speaker, self.since, self.until, self.trust)
+        until = min(filter(None, (self.until, self.as_of)), default=None)
+        return Filters(self.origin, self.kind, self.session, self.speaker, self.since, until, self.trust)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,8 @@ def _recalled(hit: Hit) -> SearchHit:
         context=crystal.context,
         speaker=crystal.speaker,
         session=crystal.session,
-        superseded_by=hit.replaced_by.text if hit.replaced_by else "",
-        superseded_at=hit.replaced_by.created_at if hit.replaced_by else None,
+        superseded_by=hit.superseded_by.text if hit.superseded_by else "",
+        superseded_at=hit.superseded_by.created_at if hit.superseded_by else None,
     )
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
+from state.errors import NotFoundError
 from state.stores.crystals import full_text, skills
 from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, optional_moment, optional_text, to_text, transaction
@@ -73,10 +74,35 @@ class Crystals:
         found = {crystal.id: crystal for crystal in self._read(f"id IN ({_KEYS})", (json.dumps(wanted),))}
         return [found[id_] for id_ in wanted if id_ in found]
 
+    def found(self, prefix: str) -> Crystal:
+        """The crystal whose id begins so. Raises NotFoundError when there is none, or more than one."""
+        found = self._read(
+            "key IN (SELECT key FROM crystals WHERE id >= ? AND id < ? LIMIT 2)", (prefix, f"{prefix}g")
+        )
+        if len(found) == 1:
+            return found[0]
+        how_many = "more than one crystal has" if found else "no crystal has"
+        raise NotFoundError(f"{how_many} an id that begins with {prefix!r}", "'dreamd search' shows the ids")
+
     def by_keys(self, keys: Iterable[int]) -> dict[int, Crystal]:
         """The crystals in these rows; rows that are gone are left out."""
         rows = self._rows(f"key IN ({_KEYS})", (json.dumps(list(keys)),))
         return dict(zip((int(row["key"]) for row in rows), self._built(rows), strict=True))
+
+    def keys(self, ids: Iterable[str]) -> dict[str, int]:
+        """The rows of these crystals, by their ids; a hidden duplicate's is that of the crystal that it became."""
+        rows = self.connection.execute(
+            f"SELECT id, coalesce(merged_into, key) FROM crystals WHERE id IN ({_KEYS})", (json.dumps(list(ids)),)
+        )
+        return {row[0]: int(row[1]) for row in rows}
+
+    def said_last(self, keys: Iterable[int]) -> dict[int, datetime]:
+        """When the texts in these rows were met last."""
+        rows = self.connection.execute(
+            f"SELECT crystal, max(at) FROM occurrences WHERE crystal IN ({_KEYS}) GROUP BY crystal",
+            (json.dumps(list(keys)),),
+        )
+        return {int(row[0]): from_text(row[1]) for row in rows}
 
     def lengths(self, keys: Iterable[int]) -> dict[int, int]:
         """How many characters the texts in these rows have; rows that are gone are left out."""
@@ -284,8 +310,16 @@ class Crystals:
                 source.digest,
             ),
         ).rowcount
-        if new and crystal.kind is Kind.TASK_PATTERN:
+        if not new:
+            return
+        if crystal.kind is Kind.TASK_PATTERN:
             skills.expect_more(self.connection)
+        # Said once more, what was superseded may hold again.
+        self.connection.execute(
+            "INSERT OR IGNORE INTO to_compare SELECT older FROM supersessions JOIN vectors ON crystal = older"
+            " WHERE older = ? LIMIT 1",
+            (key,),
+        )
 
     def _change(self, change: str, condition: str, values: tuple[object, ...], ids: Iterable[str]) -> None:
         with transaction(self.connection) as connection:

@@ -27,8 +27,8 @@ class HiddenDuplicates:
         self._connection = crystals.connection
 
     def waiting(self, limit: int) -> list[int]:
-        """The rows whose vectors have not been compared with their nearest ones yet, the earliest first."""
-        rows = self._connection.execute("SELECT crystal FROM to_compare ORDER BY crystal LIMIT ?", (limit,))
+        """The rows whose vectors have not been compared with their nearest ones yet, the latest first."""
+        rows = self._connection.execute("SELECT crystal FROM to_compare ORDER BY crystal DESC LIMIT ?", (limit,))
         return [int(row["crystal"]) for row in rows]
 
     def compared(self, keys: Sequence[int]) -> None:

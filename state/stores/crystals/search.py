@@ -33,15 +33,17 @@ from state.search.ranking import (
     shares,
     word_weight,
 )
-from state.search.updates import LOOKED_AT, Order, in_order, order_for
+from state.search.updates import Ranked, wanted_by
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.current_values import LOOKED_AT, CurrentValues
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.crystals.vectors import Index
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
 from state.text.sentences import ends_as_question
+from state.text.words import content_terms
 from state.trust import Trust
 
 if TYPE_CHECKING:
@@ -115,8 +117,8 @@ class Searcher:
     ) -> Findings:
         """The crystals that answer the query best, at most `limit`; any string is a query.
 
-        With `by_value` the newer value of a subject stands before the older one, as far as both are among them; but
-        whoever asks for a text in its own words wants that one.
+        With `by_value` the current value of a subject stands before an older one, also one that the words of the
+        query do not find; but whoever asks for a text in its own words wants that one.
         """
         wanted = max(CANDIDATES, limit)
         question = read_question(query, self._speakers(names_in(query)), now)
@@ -137,16 +139,17 @@ class Searcher:
         if self._beside is not None:
             found = self._matches_beside(self._beside, question, words, vector) | found
         ranked = order(found.values(), now, hormones)
-        keys = {crystal.id: key for key, crystal in crystals.items()}
-        near = self._crystals.vectors.between([keys[one.id] for one, _ in ranked[:LOOKED_AT] if one.id in keys])
-        cosines = {(crystals[one].id, crystals[other].id): cosine for (one, other), cosine in near.items()}
-        by_value = by_value and not (ranked and asked_word_for_word(query, ranked[0][0].text))
-        current = in_order(
-            ranked, cosines, keys, order_for(query, dated=bool(question.periods)) if by_value else Order.AS_FOUND
-        )
+        if not by_value or (ranked and asked_word_for_word(query, ranked[0][0].text)):
+            current = [Ranked(crystal, score) for crystal, score in ranked]
+        else:
+            keys = {crystal.id: key for key, crystal in crystals.items()}
+            values = CurrentValues(self._crystals)
+            asked = wanted_by(query, question.periods)
+            first = ranked[: max(limit, LOOKED_AT)]
+            current = values.in_order(first, keys, asked, filters, content_terms(query))
         return Findings(
             hits=tuple(
-                Hit(one.crystal, one.score, age_days(one.crystal, now), one.replaced_by) for one in current[:limit]
+                Hit(one.crystal, one.score, age_days(one.crystal, now), one.superseded_by) for one in current[:limit]
             ),
             good=is_good(signals.values(), arms),
             arms=arms,

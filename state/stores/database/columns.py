@@ -17,6 +17,7 @@ from datetime import datetime
 from enum import Enum, auto
 
 from state.crystals import crystal
+from state.crystals.supersession import Cause
 from state.document.document import SectionName
 from state.document.operations import Fate
 from state.dream import decode_record
@@ -24,7 +25,7 @@ from state.errors import DreamdError
 from state.forgetting.matching import Cut
 from state.sessions.item import Priority, State
 from state.sessions.policies.by_name import DEFAULT, POLICIES
-from state.signals.curiosity import Cause
+from state.signals import curiosity
 from state.signals.hormones import Hormone
 from state.trust import Trust
 
@@ -268,7 +269,10 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "feelings": _columns(prose="cause", code="event", moment="at"),
     "forgotten": _columns(code="digest", moment="at"),
     "gaps": _columns(
-        {"cause": _one_of(Cause)}, prose="folded question one other", code="cause", moment="first_at last_at"
+        {"cause": _one_of(curiosity.Cause)},
+        prose="folded question one other",
+        code="cause",
+        moment="first_at last_at",
     ),
     "hormones": _columns({"armed": Rule(_is_armed, "[]")}, code="armed", moment="at"),
     "item_events": _columns(
@@ -313,6 +317,9 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         json="config",
     ),
     "skills": _columns(prose="pattern"),
+    "supersessions": _columns(
+        {"trust": _one_of(Trust, _WEB), "cause": _one_of(Cause)}, code="trust cause", moment="at undone_at"
+    ),
     "tombstones": _columns(prose="text", moment="at"),
     "vectors": _columns({"vector": Rule(_is_unit)}, code="model vector"),
     "versions": _columns(code="cause dream reason digest model", moment="at"),

@@ -278,3 +278,23 @@ INSERT INTO levels SELECT one, dopamine, cortisol, oxytocin, at, replace(armed, 
 DROP TABLE hormones;
 ALTER TABLE levels RENAME TO hormones;
 """
+
+# Which crystal gives the subject of which other one another value.
+SUPERSESSIONS = """
+CREATE TABLE supersessions (
+    older     INTEGER NOT NULL REFERENCES crystals (key) ON DELETE CASCADE,
+    newer     INTEGER NOT NULL REFERENCES crystals (key) ON DELETE CASCADE,
+    sureness  REAL NOT NULL,
+    trust     TEXT NOT NULL,        -- on whose word
+    cause     TEXT NOT NULL,        -- consolidation, dream, session, owner
+    version   INTEGER,              -- whose dream found it
+    at        TEXT NOT NULL,
+    undone_at TEXT,                 -- the owner has taken it back: it is not found again
+    PRIMARY KEY (older, newer)
+) WITHOUT ROWID;
+CREATE INDEX supersessions_by_newer ON supersessions (newer);
+CREATE INDEX supersessions_by_version ON supersessions (version) WHERE version IS NOT NULL;
+
+-- What is there already is compared once more.
+INSERT OR IGNORE INTO to_compare SELECT crystal FROM vectors;
+"""

@@ -170,6 +170,7 @@ def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, cont
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
     for table in ("vectors", "to_index", "to_compare"):
         connection.execute(f"DELETE FROM {table} WHERE crystal = ?", (key,))
+    connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", (key,))
     connection.execute("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", (key,))
 
 

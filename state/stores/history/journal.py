@@ -27,6 +27,7 @@ from state.document.merge import difference, merged
 from state.dream import Dream, decode_record, encode_record
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
@@ -143,6 +144,7 @@ class Journal:
             else:
                 self._crystals.mark_dreamt(dream.dreamt, dream.number)
             self._lineage.record(dream)
+            Supersessions(self._crystals).learn(dream)
         return dream
 
     def _write_document(self, dream: Dream) -> Dream:

@@ -95,6 +95,15 @@ class Lineage:
         rows = self._connection.execute("SELECT * FROM lines WHERE died_in IS NULL")
         return [_current_line(row) for row in rows]
 
+    def evidence(self) -> dict[str, tuple[str, ...]]:
+        """The ids of the crystals on which each current line rests, by the line's id."""
+        found: dict[str, tuple[str, ...]] = {}
+        for row in self._connection.execute(
+            "SELECT line, evidence.crystal FROM evidence JOIN lines ON line = id WHERE died_in IS NULL ORDER BY 1, 2"
+        ):
+            found[row["line"]] = (*found.get(row["line"], ()), row["crystal"])
+        return found
+
     def lives(self, key_part: str, limit: int = 20) -> list[LineLife]:
         """Lines, current or gone, whose text contains this; the current ones first, then the latest."""
         wanted = normalise(key_part)

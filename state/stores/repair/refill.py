@@ -16,6 +16,7 @@ from state.dream import Dream
 from state.sessions.policies.by_name import DEFAULT
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.crystals.vectors import MODEL
 from state.stores.database.connection import to_text
 from state.stores.database.meta import Meta
@@ -98,6 +99,7 @@ def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
         else:
             crystals.mark_dreamt(dream.dreamt, dream.number)
         lineage.record(dream)
+        Supersessions(crystals).learn(dream)
         connection.execute(
             "INSERT OR IGNORE INTO dreams (id, started_at, ended_at, reason, outcome, version)"
             " VALUES (?, ?, ?, ?, 'committed', ?)",

@@ -102,16 +102,26 @@ def test_a_near_duplicate_among_what_came_at_once_is_merged_too(store: Store) ->
     assert consolidate(store, utc_now()).merged == 1
 
 
-def test_another_value_is_a_question_and_no_duplicate(store: Store) -> None:
+def test_another_value_supersedes_and_is_no_duplicate(store: Store) -> None:
     _note(store, "Ada's office is in room 14")
+    consolidate(store, utc_now())
+    _note(store, "Ada's office is in room 15")
+    done = consolidate(store, utc_now())
+    assert (done.merged, done.superseded, done.raised) == (0, 1, 0)
+    assert _found(store, "Ada's office") == ["Ada's office is in room 15", "Ada's office is in room 14"]
+    assert consolidate(store, utc_now()) == NOTHING
+
+
+def test_an_agents_note_against_its_owners_word_is_a_question(store: Store) -> None:
+    before = utc_now() - timedelta(minutes=1)
+    word = Crystal("Ada's office is in room 14", Origin.SESSION, before, trust=Trust.OWNER)
+    store.crystals.upsert([word])
     consolidate(store, utc_now())
     _note(store, "Ada's office is in room 15")
     done = consolidate(store, utc_now())
     assert (done.merged, done.raised) == (0, 1)
     (question,) = _questions(store)
     assert question == "Which holds: Ada's office is in room 14, or Ada's office is in room 15?"
-    assert set(_found(store, "Ada's office")) == {"Ada's office is in room 14", "Ada's office is in room 15"}
-    assert consolidate(store, utc_now()) == NOTHING
 
 
 def test_a_page_that_contradicts_the_owner_raises_no_question(store: Store) -> None:

@@ -1,17 +1,21 @@
 """Updates among results: the newer value of a subject stands before the older one, unless the past is asked for."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
-from state.search.updates import Order, in_order, order_for
+from state.crystals.supersession import sureness_of
+from state.search.dates import Period
+from state.search.updates import Update, Wanted, in_order, wanted_by
+from state.text.identity import UPDATE
 from state.trust import Trust
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
+NOW_WANTED = Wanted()
 OLD, NEW = "The staging database runs on port 5433.", "We moved the staging database to port 6000."
 
 
@@ -21,24 +25,51 @@ def note(text: str, days_ago: float, trust: Trust = Trust.AGENT, speaker: str = 
     )
 
 
-def texts(crystals: list[Crystal], order: Order = Order.NEWER) -> list[str]:
+def updates_of(crystals: list[Crystal]) -> tuple[list[Update], dict[str, Crystal]]:
+    """What comparing them finds, as a store would tell it."""
+    said = sorted(crystals, key=lambda crystal: crystal.created_at)
+    sure = [
+        (older, newer)
+        for newer, older in product(said, said)
+        if older.created_at < newer.created_at and sureness_of(older, newer, None) >= UPDATE
+    ]
+    return [Update(*pair) for pair in sure], {older.id: newer for older, newer in sure}
+
+
+def texts(crystals: list[Crystal], wanted: Wanted = NOW_WANTED) -> list[str]:
     ranked = [(crystal, 1.0 - at / 100) for at, crystal in enumerate(crystals)]
-    return [one.crystal.text for one in in_order(ranked, {}, {}, order)]
+    return [one.crystal.text for one in in_order(ranked, *updates_of(crystals), wanted)]
 
 
 def test_the_newer_value_stands_first_and_the_older_one_says_what_replaces_it() -> None:
     other = note("Ada feeds the cat at noon.", 3)
-    ranked = [(note(OLD, 9), 0.9), (other, 0.5), (note(NEW, 1), 0.4)]
-    newer, older, last = in_order(ranked, {}, {}, Order.NEWER)
+    ranked = [(note(OLD, 9), 0.9), (other, 0.5), (note(NEW, 1), 0.46)]
+    newer, older, last = in_order(ranked, *updates_of([crystal for crystal, _ in ranked]), NOW_WANTED)
     assert [newer.crystal.text, older.crystal.text, last.crystal.text] == [NEW, OLD, other.text]
-    assert older.replaced_by == newer.crystal
-    assert newer.replaced_by is last.replaced_by is None
+    assert older.superseded_by == newer.crystal
+    assert newer.superseded_by is last.superseded_by is None
     assert newer.score >= older.score >= last.score
 
 
+def test_what_is_not_sure_moves_nothing_that_answers_far_worse() -> None:
+    older, newer = note(OLD, 9), note(NEW, 1)
+    for score, first in ((0.3, older), (0.5, newer)):
+        ranked = [(older, 0.9), (newer, score)]
+        assert in_order(ranked, [Update(older, newer, sure=False)], {}, NOW_WANTED)[0].crystal == first
+        assert in_order(ranked, [Update(older, newer)], {}, NOW_WANTED)[0].crystal == newer
+
+
 def test_who_asks_for_the_past_gets_the_older_value_first() -> None:
-    assert texts([note(NEW, 1), note(OLD, 9)], Order.OLDER) == [OLD, NEW]
-    assert texts([note(OLD, 9), note(NEW, 1)], Order.AS_FOUND) == [OLD, NEW]
+    assert texts([note(NEW, 1), note(OLD, 9)], Wanted(past=True)) == [OLD, NEW]
+    assert texts([note(OLD, 9), note(NEW, 1)], Wanted(past=True)) == [OLD, NEW]
+
+
+def test_who_names_a_time_gets_the_value_of_that_time() -> None:
+    before, after = (Wanted(periods=(Period(2026, 3, day),)) for day in (5, 12))
+    assert texts([note(NEW, 1), note(OLD, 9)], before) == [OLD, NEW]
+    assert texts([note(OLD, 9), note(NEW, 1)], after) == [NEW, OLD]
+    assert texts([note(OLD, 9), note(NEW, 1)], Wanted(periods=(Period(2026, 3),))) == [NEW, OLD]
+    assert texts([note(OLD, 9), note(NEW, 1)], Wanted(periods=(Period(2022),))) == [NEW, OLD]
 
 
 @pytest.mark.parametrize(
@@ -64,39 +95,33 @@ def test_of_a_chain_the_newest_stands_first() -> None:
     assert texts(chain) == [crystal.text for crystal in reversed(chain)]
 
 
-def test_of_one_second_the_one_that_was_written_later_is_newer() -> None:
-    older, newer = note(OLD, 1), note(NEW, 1)
-    keys = {older.id: 4, newer.id: 9}
-    assert [one.crystal for one in in_order([(older, 0.9), (newer, 0.8)], {}, keys, Order.NEWER)] == [newer, older]
-
-
 @pytest.mark.parametrize(
-    ("question", "order"),
+    ("question", "past"),
     [
-        ("Where does Ada live?", Order.NEWER),
-        ("Where did Ada live before that?", Order.OLDER),
-        ("Wo hat Ada früher gewohnt?", Order.OLDER),
-        ("Où habitait Ada avant ?", Order.OLDER),
-        ("¿Dónde vivía Ada antes?", Order.OLDER),
-        ("Где Ада жила раньше?", Order.OLDER),
-        ("艾达以前住在哪里?", Order.OLDER),
-        ("エイダは以前どこに住んでいましたか?", Order.OLDER),
+        ("Where does Ada live?", False),
+        ("Where did Ada live before that?", True),
+        ("Wo hat Ada früher gewohnt?", True),
+        ("Où habitait Ada avant ?", True),
+        ("¿Dónde vivía Ada antes?", True),
+        ("Где Ада жила раньше?", True),
+        ("艾达以前住在哪里?", True),
+        ("エイダは以前どこに住んでいましたか?", True),
     ],
 )
-def test_a_question_says_which_value_it_wants(question: str, order: Order) -> None:
-    assert order_for(question, dated=False) is order
-    assert order_for(question, dated=True) is Order.AS_FOUND
+def test_a_question_says_which_value_it_wants(question: str, past: bool) -> None:  # noqa: FBT001
+    assert wanted_by(question).past is past
+    assert wanted_by(question, (Period(2026),)) == Wanted(periods=(Period(2026),))
 
 
 ROOMS = st.lists(st.tuples(st.integers(1, 99), st.integers(0, 30)), max_size=8)
 
 
-@given(ROOMS, st.sampled_from(Order))
-def test_nothing_is_left_out_or_doubled_and_scores_never_rise(rooms: list[tuple[int, int]], order: Order) -> None:
+@given(ROOMS, st.sampled_from([NOW_WANTED, Wanted(past=True)]))
+def test_nothing_is_left_out_or_doubled_and_scores_never_rise(rooms: list[tuple[int, int]], wanted: Wanted) -> None:
     crystals = list(
         {c.id: c for c in (note(f"Ada's desk is in room {room}.", days) for room, days in rooms)}.values()
     )
     ranked = [(crystal, 1.0 - at / 100) for at, crystal in enumerate(crystals)]
-    found = in_order(ranked, {}, {}, order)
+    found = in_order(ranked, *updates_of(crystals), wanted)
     assert sorted(one.crystal.id for one in found) == sorted(crystal.id for crystal in crystals)
     assert all(one.score >= following.score for one, following in pairwise(found))

@@ -171,10 +171,10 @@ def test_every_vector_waits_to_be_compared_once(crystals: Crystals) -> None:
     crystals.upsert([SAID, AGAIN])
     assert twins.waiting(9) == []
     crystals.vectors.embed_pending(embedder)
-    assert twins.waiting(1) == [1]
+    assert twins.waiting(1) == [2]
     with transaction(crystals.connection):
-        twins.compared([1])
-    assert twins.waiting(9) == [2]
+        twins.compared([2])
+    assert twins.waiting(9) == [1]
     crystals.vectors.use_model("another")
     assert twins.waiting(9) == []
 

@@ -1,0 +1,155 @@
+"""Conflicts: standing lines that an input supersedes, and what settles each where the synthesis leaves both standing.
+
+A model is told of them, and asked once more when its answer settles none; then code settles by who spoke last and by
+trust: the line says what the input says.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from state.crystals.contradiction import contradicts
+from state.document.document import SectionName
+from state.document.operations import Action, Operation
+from state.dream import CurrentLine, Evidence, Kind, Snapshot
+from state.injection.defang import spoken_trust, unquoted
+from state.text.identity import SAME, UPDATE, Comparison, compare
+from state.text.words import content_terms, jaccard, normalise
+from state.trust import Trust
+
+# Texts without vectors are compared when they share so much of their words.
+LEAST_ALIKE = 0.2
+_STATEMENTS = frozenset((Kind.NOTE, Kind.CRYSTAL))
+_WRITTEN_BY_CODE = frozenset((SectionName.POINTERS, SectionName.SKILLS, SectionName.GAPS))
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A standing line, and the input that gives its subject another value."""
+
+    line: CurrentLine
+    piece: Evidence
+
+    def __str__(self) -> str:
+        return f"{self.piece.id} gives what {self.line.id} says another value: revise or merge {self.line.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How the lines and inputs of a snapshot are to each other, by their ids and texts."""
+
+    cosines: Mapping[tuple[str, str], float]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        """Of the lines and inputs that are near in meaning."""
+        return cls({(near.one, near.other): near.cosine for near in snapshot.near})
+
+    def _compared(self, older: str, older_text: str, newer: str, newer_text: str) -> Comparison | None:
+        cosine = self.cosines.get((older, newer), self.cosines.get((newer, older)))
+        if cosine is None and jaccard(content_terms(older_text), content_terms(newer_text)) < LEAST_ALIKE:
+            return None
+        return compare(unquoted(older_text)[0], newer_text, cosine)
+
+    def update(self, older: str, older_text: str, newer: str, newer_text: str) -> float:
+        """How sure it is that the newer one gives the older one's subject another value."""
+        compared = self._compared(older, older_text, newer, newer_text)
+        if compared is None or compared.apart:
+            return 0.0
+        return max(compared.update, UPDATE if contradicts(older_text, newer_text) else 0.0)
+
+    def same(self, one: str, one_text: str, other: str, other_text: str) -> bool:
+        """Whether both say the same."""
+        compared = self._compared(one, one_text, other, other_text)
+        return compared is not None and compared.same >= SAME
+
+
+def conflicts(snapshot: Snapshot) -> tuple[Conflict, ...]:
+    """Every line that an input supersedes, with the latest of these inputs.
+
+    By what the store knows, else by comparing both. Pinned lines and those that code writes are none.
+    """
+    likeness = Likeness.of(snapshot)
+    known = set(snapshot.superseded)
+    pieces = sorted(
+        (piece for piece in snapshot.evidence if piece.kind in _STATEMENTS), key=lambda piece: (piece.at, piece.id)
+    )
+    found = {}
+    for line in snapshot.lines:
+        if line.pinned or line.section in _WRITTEN_BY_CODE:
+            continue
+        for piece in pieces:
+            if (line.id, piece.id) in known or (
+                may_replace(piece, line) and likeness.update(line.id, line.text, piece.id, piece.text) >= UPDATE
+            ):
+                found[line.id] = Conflict(line, piece)
+    return tuple(found.values())
+
+
+def may_replace(piece: Evidence, line: CurrentLine) -> bool:
+    """Whether an input may take a line's place.
+
+    What a page says stands beside what the agent knows, and what was said before the line was is no news.
+    """
+    if piece.at < (line.said_at or line.born_at):
+        return False
+    strange = spoken_trust(piece.text, piece.trust).rank < Trust.AGENT.rank
+    return not strange or spoken_trust(line.text, line.trust).rank < Trust.AGENT.rank
+
+
+def unsettled(found: Sequence[Conflict], operations: Sequence[Operation]) -> tuple[Conflict, ...]:
+    """The conflicts whose line none of these operations touches."""
+    touched = {line for operation in operations for line in operation.lines}
+    return tuple(conflict for conflict in found if conflict.line.id not in touched)
+
+
+def settled(
+    snapshot: Snapshot, found: Sequence[Conflict], operations: Sequence[Operation], text: Mapping[str, str]
+) -> tuple[Operation, ...]:
+    """The operations, so changed and completed that no line of a conflict is left standing.
+
+    An addition that says what the input says takes the line's place; a line that says it already absorbs the other
+    one; else the line says what the input says, in its words: `text` gives them by its id.
+    """
+    likeness = Likeness.of(snapshot)
+    result = list(operations)
+    for conflict in unsettled(found, operations):
+        line, piece = conflict.line, conflict.piece
+        touched = {name for operation in result for name in operation.lines}
+        said = next(
+            (at for at, one in enumerate(result) if one.action is not Action.EVICT and _says(likeness, one, piece)),
+            None,
+        )
+        other = next(
+            (
+                one
+                for one in snapshot.lines
+                if one.id not in {line.id, *touched}
+                and not one.pinned
+                and one.section not in _WRITTEN_BY_CODE
+                and (
+                    normalise(one.text) == normalise(text[piece.id])
+                    or likeness.same(one.id, one.text, piece.id, piece.text)
+                )
+            ),
+            None,
+        )
+        if said is not None:
+            result[said] = _joined(result[said], line)
+        elif other is not None:
+            names = (other.id, line.id)
+            result.append(Operation(Action.MERGE, other.section, other.text, names, (piece.id, *names)))
+        else:
+            result.append(Operation(Action.REVISE, line.section, text[piece.id], (line.id,), (piece.id,)))
+    return tuple(result)
+
+
+def _says(likeness: Likeness, operation: Operation, piece: Evidence) -> bool:
+    return piece.id in operation.cites and likeness.same(operation.text, operation.text, piece.id, piece.text)
+
+
+def _joined(operation: Operation, line: CurrentLine) -> Operation:
+    """The operation in the place of one more line."""
+    lines = (*operation.lines, line.id)
+    action = Action.REVISE if len(lines) == 1 else Action.MERGE
+    return replace(operation, action=action, lines=lines, section=line.section)

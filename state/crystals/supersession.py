@@ -1,0 +1,91 @@
+"""Supersession: that a newer crystal gives the subject of an older one another value, since when, on whose word.
+
+Nothing is deleted or hidden by it. A search shows the current value first, and MEMORY.md does not assert the old one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+from state.crystals.crystal import Crystal
+from state.crystals.duplicates import comparable
+from state.text.identity import PERHAPS, update
+from state.text.sentences import ends_as_question
+from state.trust import Trust
+
+# A longer text says many things, of which one may have changed.
+MAX_CHARACTERS = 600
+# Less than what is sure: the order of two results follows from it, and nothing else.
+MOST_IN_DOUBT = 0.49
+
+
+class Cause(StrEnum):
+    """What found that a value is superseded."""
+
+    CONSOLIDATION = "consolidation"
+    DREAM = "dream"
+    SESSION = "session"
+    OWNER = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Supersession:
+    """Two crystals, by their rows in the store, of which `newer` was said last; `sureness` is in [0, 1].
+
+    `at` is when it was said, `trust` whose word it is, `version` the one whose dream found it.
+    """
+
+    older: int
+    newer: int
+    sureness: float
+    at: datetime
+    trust: Trust
+    cause: Cause
+    version: int | None = None
+
+    @classmethod
+    def found(cls, older: int, newer: int, sureness: float, crystal: Crystal) -> Self:
+        """The one that comparing texts finds; `crystal` is the newer one."""
+        return cls(older, newer, sureness, crystal.created_at, crystal.trust, Cause.CONSOLIDATION)
+
+
+def sureness_of(older: Crystal, newer: Crystal, cosine: float | None) -> float:
+    """How sure it is that the newer crystal gives the older one's subject another value; 0 where it may not.
+
+    Another speaker's words replace nothing, neither does a question, nor a page what was said or noted. What an agent
+    noted since its owner spoke stands before the owner's words, and is not sure to replace them.
+    """
+    if newer.trust.rank < older.trust.rank and newer.trust.rank < Trust.AGENT.rank:
+        return 0.0
+    if not comparable(older, newer) or any(
+        len(one.text) > MAX_CHARACTERS or ends_as_question(one.text) for one in (older, newer)
+    ):
+        return 0.0
+    sureness = update(older.text, newer.text, cosine)
+    if newer.trust.rank < older.trust.rank:
+        sureness = min(sureness, MOST_IN_DOUBT)
+    return sureness if sureness >= PERHAPS else 0.0
+
+
+def current_values(pairs: Iterable[tuple[int, int]], said: Mapping[int, str]) -> dict[int, int]:
+    """For each superseded row the one that holds now: of all that follow it, the one that was said last.
+
+    `pairs` are older and newer rows; `said` tells of each row when it was said last. Who goes back to an old value
+    makes a circle: then the value that was said last holds, and supersedes the others.
+    """
+    after: dict[int, set[int]] = {}
+    for older, newer in pairs:
+        after.setdefault(older, set()).add(newer)
+    found = {}
+    for start in after:
+        reached, waiting = {start}, [start]
+        while waiting:
+            new = after.get(waiting.pop(), set()) - reached
+            reached |= new
+            waiting += new
+        last = max(reached, key=lambda row: (said[row], row))
+        if last != start:
+            found[start] = last
+    return found

@@ -1,0 +1,155 @@
+"""Supersessions: which crystal gives the subject of which other one another value, as rows of state.db.
+
+A pair is kept once, whoever found it. Which of both is current is told by when each was said last: who goes back to
+an old value makes it current again. What the owner has taken back stays known, so that it is not found again.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from state.crystals.crystal import Origin
+from state.crystals.supersession import Cause, Supersession, current_values
+from state.document.operations import Birth, Death, Fate
+from state.dream import Dream
+from state.stores.crystals.crystals import Crystals
+from state.stores.database.connection import from_text, optional_text, to_text
+from state.text.identity import PERHAPS, UPDATE, update
+from state.trust import Trust
+
+# So many rows of one subject, and of those that hang together with them, are looked at.
+_MOST = 256
+_LISTED = "SELECT value FROM json_each(:keys)"
+_ROWS = "SELECT key FROM crystals WHERE id IN (SELECT value FROM json_each(?))"
+# A hidden duplicate stands for the crystal that it became.
+_PAIRS = f"""
+SELECT * FROM (
+    SELECT coalesce(a.merged_into, a.key) AS older, coalesce(b.merged_into, b.key) AS newer, sureness, s.trust, cause,
+           version,
+           (SELECT max(at) FROM occurrences WHERE crystal IN (a.key, a.merged_into) AND at < :before) AS older_at,
+           (SELECT max(at) FROM occurrences WHERE crystal IN (b.key, b.merged_into) AND at < :before) AS newer_at
+    FROM supersessions s JOIN crystals a ON a.key = s.older JOIN crystals b ON b.key = s.newer
+    WHERE undone_at IS NULL
+    AND (s.older IN ({_LISTED}) OR s.newer IN ({_LISTED}))
+) WHERE older <> newer AND older_at IS NOT NULL AND newer_at IS NOT NULL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Crystals that are values of the same subjects, by their rows.
+
+    `pairs` stand in the order in which their newer ones were said; `current` names for each row that is surely
+    superseded the one that holds now.
+    """
+
+    pairs: tuple[Supersession, ...] = ()
+    current: dict[int, int] = field(default_factory=dict)
+
+
+class Supersessions:
+    """The supersessions of one workspace."""
+
+    def __init__(self, crystals: Crystals) -> None:
+        self._crystals = crystals
+        self._connection = crystals.connection
+
+    def record(self, pairs: Iterable[Supersession]) -> int:
+        """Write these pairs, those that are there already excepted; returns how many. In the caller's transaction.
+
+        The owner's word is written also where it was taken back before.
+        """
+        written = 0
+        for pair in pairs:
+            if pair.older == pair.newer:
+                continue
+            values = (pair.older, pair.newer, pair.sureness, pair.trust.value, pair.cause.value, pair.version)
+            written += self._connection.execute(
+                "INSERT INTO supersessions (older, newer, sureness, trust, cause, version, at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (older, newer) DO UPDATE SET"
+                " sureness = excluded.sureness, cause = excluded.cause, version = excluded.version,"
+                " trust = excluded.trust, undone_at = NULL"
+                " WHERE excluded.cause = 'owner' OR (undone_at IS NULL AND excluded.sureness > sureness)",
+                (*values, to_text(pair.at)),
+            ).rowcount
+        return written
+
+    def undo(self, older: int, newer: int, now: datetime) -> bool:
+        """Take a pair back, whichever of both is current; it is not found again. Whether there was one."""
+        return bool(
+            self._connection.execute(
+                "UPDATE supersessions SET undone_at = ? WHERE undone_at IS NULL"
+                " AND ((older = ? AND newer = ?) OR (older = ? AND newer = ?))",
+                (to_text(now), older, newer, newer, older),
+            ).rowcount
+        )
+
+    def learn(self, dream: Dream) -> int:
+        """Write what a dream, or the owner's hand before it, put in the place of what; returns how many pairs.
+
+        A restore takes back what was found about the crystals on which the lines rest that it brings back. In the
+        caller's transaction, after the lines are written.
+        """
+        if dream.cause == "restore":
+            kept = json.dumps([crystal for birth in dream.births for crystal in birth.evidence])
+            statement = f"DELETE FROM supersessions WHERE cause <> ? AND older IN ({_ROWS})"
+            self._connection.execute(statement, (Cause.OWNER.value, kept))
+            return 0
+        births = {birth.id: birth for birth in dream.births}
+        return sum(
+            self.record(self._replacements(death, births[death.successor], dream.number))
+            for death in dream.deaths
+            if death.successor in births and death.fate in (Fate.REVISED, Fate.MERGED)
+        )
+
+    def _replacements(self, death: Death, birth: Birth, version: int) -> list[Supersession]:
+        """The crystals on which a line rested, with the latest on which the line in its place rests."""
+        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (death.id,)).fetchall()
+        rested_on = self._crystals.keys([death.crystal, *(row["crystal"] for row in rows)])
+        rests_on = self._crystals.keys(birth.evidence)
+        crystals = self._crystals.by_keys({*rested_on.values(), *rests_on.values()})
+        said = self._crystals.said_last(crystals)
+        new = [key for key in set(rests_on.values()) - set(rested_on.values()) if key in crystals]
+        if not new:
+            return []
+        newest = max(new, key=lambda key: (said[key], key))
+        after = crystals[newest]
+        cause = Cause.DREAM if birth.evidence and after.origin is not Origin.SEED else Cause.OWNER
+
+        def sureness(text: str) -> float:
+            return max(update(text, birth.text), update(text, after.text))
+
+        if sureness(death.text) < UPDATE:
+            return []  # the new line says more, or the same in other words
+        return [
+            Supersession(key, newest, max(UPDATE, sureness(before.text)), said[newest], after.trust, cause, version)
+            for key in set(rested_on.values())
+            if (before := crystals.get(key)) is not None
+            if before.trust.rank <= after.trust.rank and said[key] <= said[newest]
+            if before.text == death.text or sureness(before.text) >= PERHAPS
+        ]
+
+    def among(self, keys: Iterable[int], until: datetime | None = None) -> Values:
+        """What is known of these rows and of those that hang together with them, as it was before `until`."""
+        pairs: dict[tuple[int, int], Supersession] = {}
+        said: dict[int, str] = {}
+        seen, waiting = set[int](), set(keys)
+        before = optional_text(until) or "~"  # sorts after every moment
+        while waiting and len(seen) <= _MOST:
+            listed = json.dumps(sorted(waiting))
+            seen |= waiting
+            waiting = set()
+            for row in self._connection.execute(_PAIRS, {"keys": listed, "before": before}):
+                ends = [(row["older_at"], int(row["older"])), (row["newer_at"], int(row["newer"]))]
+                if ends[0][0] > ends[1][0]:
+                    ends.reverse()  # the older one was said once more
+                (_, older), (at, newer) = ends
+                said |= {key: moment for moment, key in ends}
+                trust, cause = Trust(row["trust"]), Cause(row["cause"])
+                pair = Supersession(older, newer, row["sureness"], from_text(at), trust, cause, row["version"])
+                pairs[older, newer] = max(pair, pairs.get((older, newer), pair), key=lambda one: one.sureness)
+                waiting |= {older, newer} - seen
+        ordered = tuple(sorted(pairs.values(), key=lambda pair: (pair.at, pair.newer, pair.older)))
+        sure = ((pair.older, pair.newer) for pair in ordered if pair.sureness >= UPDATE)
+        return Values(ordered, current_values(sure, said))

@@ -1,0 +1,167 @@
+"""Which crystal holds now: pairs as rows, chains, circles, what the owner takes back, and the search over them."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.crystals.crystal import Crystal, Origin, Source
+from state.crystals.supersession import Cause, Supersession, current_values
+from state.search.ranking import Filters
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.duplicates import HiddenDuplicates
+from state.stores.crystals.search import Searcher
+from state.stores.crystals.supersessions import Supersessions
+from state.stores.database.connection import transaction
+from state.trust import Trust
+from tests.support.in_memory import BagOfWords
+
+NOW = datetime(2026, 3, 12, tzinfo=UTC)
+PORTS = ["The cache listens on port 5433", "Port 6000 is the one of the cache since Monday", "Now it is 7000 there"]
+
+
+def said(text: str, days_ago: float, place: int = 0) -> Crystal:
+    at = NOW - timedelta(days=days_ago)
+    return Crystal(text, Origin.SCRATCH, at, trust=Trust.AGENT, source=Source("notes.md", place + 1, place + 1, ""))
+
+
+def pair(older: int, newer: int, **changes: object) -> Supersession:
+    made = Supersession(older, newer, 0.9, NOW, Trust.AGENT, Cause.CONSOLIDATION)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def known(crystals: Crystals) -> Supersessions:
+    """Three values of one port, the newest last, each superseding the one before."""
+    crystals.upsert([said(text, 9 - 4 * at, at) for at, text in enumerate(PORTS)])
+    supersessions = Supersessions(crystals)
+    with transaction(crystals.connection):
+        assert supersessions.record([pair(1, 2), pair(2, 3)]) == 2
+    return supersessions
+
+
+def test_of_a_chain_the_last_one_holds_wherever_one_looks(known: Supersessions) -> None:
+    for key in (1, 2, 3):
+        found = known.among([key])
+        assert [(one.older, one.newer) for one in found.pairs] == [(1, 2), (2, 3)]
+        assert found.current == {1: 3, 2: 3}
+
+
+def test_writing_a_pair_again_changes_nothing(known: Supersessions, crystals: Crystals) -> None:
+    before = known.among([1])
+    with transaction(crystals.connection):
+        assert known.record([pair(1, 2), pair(1, 1)]) == 0
+    assert known.among([1]) == before
+
+
+def test_who_goes_back_to_an_old_value_makes_it_current(known: Supersessions, crystals: Crystals) -> None:
+    crystals.vectors.embed_pending(BagOfWords())
+    with transaction(crystals.connection):
+        HiddenDuplicates(crystals).compared([1, 2, 3])
+    crystals.upsert([said(PORTS[0], 0, 7)])
+    assert known.among([2]).current == {2: 1}
+    assert HiddenDuplicates(crystals).waiting(9) == [1]  # and what it supersedes now is found
+    with transaction(crystals.connection):
+        known.record([pair(3, 1)])
+    assert known.among([2]).current == {2: 1, 3: 1}
+
+
+def test_before_a_day_the_value_of_that_day_holds(known: Supersessions) -> None:
+    assert known.among([1], NOW - timedelta(days=4)).current == {1: 2}
+    assert known.among([1], NOW - timedelta(days=8)).current == {}
+
+
+def test_what_the_owner_takes_back_is_not_found_again(known: Supersessions, crystals: Crystals) -> None:
+    with transaction(crystals.connection):
+        assert known.undo(2, 1, NOW)
+        assert not known.undo(1, 2, NOW)
+        assert known.record([pair(1, 2, sureness=1.0)]) == 0
+    assert known.among([1]).pairs == ()
+    assert known.among([2]).current == {2: 3}
+    with transaction(crystals.connection):
+        assert known.record([pair(1, 2, cause=Cause.OWNER)]) == 1
+    assert known.among([1]).current == {1: 3, 2: 3}
+
+
+def test_what_is_in_doubt_supersedes_nothing(known: Supersessions, crystals: Crystals) -> None:
+    crystals.upsert([said("Perhaps 8000 by now", 0)])
+    with transaction(crystals.connection):
+        known.record([pair(3, 4, sureness=0.3)])
+    assert known.among([3]).current == {1: 3, 2: 3}
+    assert known.among([3]).pairs[-1].newer == 4
+
+
+def test_a_hidden_duplicate_stands_for_the_crystal_that_it_became(known: Supersessions, crystals: Crystals) -> None:
+    crystals.upsert([said("And now 7000, there", 0.5)])
+    with transaction(crystals.connection) as connection:
+        connection.execute("UPDATE crystals SET merged_into = 3 WHERE key = 4")
+        known.record([pair(2, 4)])
+    assert known.among([1]).current == {1: 3, 2: 3}
+
+
+def test_a_crystal_that_is_erased_takes_its_pairs_along(known: Supersessions, crystals: Crystals) -> None:
+    crystals.connection.execute("PRAGMA foreign_keys = ON")
+    crystals.remove([crystals.by_keys([2])[2].id])
+    assert known.among([1, 3]).pairs == ()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20),
+    st.lists(st.integers(0, 9), min_size=7, max_size=7),
+)
+def test_chains_and_circles_end_at_what_was_said_last(pairs: list[tuple[int, int]], times: list[int]) -> None:
+    moments = {row: str(time) for row, time in enumerate(times)}
+    found = current_values(pairs, moments)
+    for old, now in found.items():
+        assert old != now
+        assert (moments[now], now) > (moments[old], old)
+        reachable = {old}
+        for _ in range(7):
+            reachable |= {newer for older, newer in pairs if older in reachable}
+        assert now == max(reachable, key=lambda row: (moments[row], row))
+
+
+def search(crystals: Crystals, query: str, **filters: object) -> list[tuple[str, str]]:
+    """The texts that are found, each with the text that supersedes it."""
+    embedder = BagOfWords()
+    crystals.vectors.embed_pending(embedder)
+    wanted = Filters(**filters)  # type: ignore[arg-type]
+    hits = Searcher(crystals, embedder).search(query, NOW, limit=3, filters=wanted).hits
+    return [(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in hits]
+
+
+@pytest.mark.usefixtures("known")
+def test_a_search_brings_the_current_value_also_in_words_that_the_query_lacks(crystals: Crystals) -> None:
+    crystals.upsert(said(f"The cache was cleared for the {number}th time", 1, 20 + number) for number in range(9))
+    found = search(crystals, "which port listens for the cache")
+    assert found[0] == (PORTS[2], "")
+    assert (PORTS[0], PORTS[2]) in found
+
+
+@pytest.mark.usefixtures("known")
+def test_a_question_about_the_past_brings_the_value_before(crystals: Crystals) -> None:
+    found = [text for text, _ in search(crystals, "which port did the cache use before")]
+    assert found.index(PORTS[0]) < found.index(PORTS[1])
+
+
+@pytest.mark.usefixtures("known")
+def test_as_of_a_day_what_came_later_is_neither_found_nor_told_of(crystals: Crystals) -> None:
+    found = search(crystals, "which port listens for the cache", until=NOW - timedelta(days=4))
+    assert found == [(PORTS[1], ""), (PORTS[0], PORTS[1])]
+    found = search(crystals, "which port listens for the cache", until=NOW - timedelta(days=8))
+    assert found == [(PORTS[0], "")]
+
+
+@pytest.mark.usefixtures("known")
+def test_what_a_filter_leaves_out_is_not_brought_in(crystals: Crystals) -> None:
+    crystals.connection.execute("UPDATE crystals SET trust = 'web' WHERE key = 3")
+    found = search(crystals, "which port listens for the cache", trust=Trust.AGENT)
+    assert PORTS[2] not in [text for text, _ in found]
+    assert all(newer != PORTS[2] for _, newer in found)
+
+
+@pytest.mark.usefixtures("known")
+def test_who_asks_for_a_text_in_its_own_words_gets_that_one_first(crystals: Crystals) -> None:
+    assert search(crystals, PORTS[0])[0][0] == PORTS[0]
