@@ -18,8 +18,8 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
     """The search of the workspace's owner: finds the newest notes, and records what was found and gap_of_search.
 
     Pending notes become crystals first. Each hit that matches at least half as well as the best
-    counts as an access; a query that nothing answers becomes an open question; the keywords of a pointer count as a
-    use of that pointer.
+    counts as an access, and the query is kept for a while, to be asked again at each dream; a query that nothing
+    answers becomes an open question; the keywords of a pointer count as a use of that pointer.
     """
     now = utc_now()
     absorb_notes(store, now)
@@ -33,6 +33,8 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
     store.lineage.use_pointer(keywords)
     if findings.good:
         enough = findings.hits[0].score * _COUNTED_SHARE if findings.hits else 0.0
+        if findings.hits and filters == _NO_FILTERS:
+            store.ledger.keep_search(keywords, findings.hits[0].crystal.id, now)
         store.crystals.touch([hit.crystal.id for hit in findings.hits if hit.score >= enough], now)
     elif filters == _NO_FILTERS and (gap := gap_of_search(redacted(store, keywords))) is not None:
         store.questions.raise_(gap, Cause.MISS, now)

@@ -38,6 +38,7 @@ COMMANDS = {
     "serve": "the daemon, in the foreground: dreams by itself, serves agents",
     "mcp": "MCP over stdio, for an agent",
     "install-service": "have systemd run the daemon",
+    "eval": "measure what the dream is worth, on a life of notes",
     "doctor": "check everything and say what to do",
 }
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it

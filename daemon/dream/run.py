@@ -14,6 +14,7 @@ from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, report_nodes
+from daemon.dream.recall import recall_before, record_recall
 from daemon.ingest.notes import absorb_notes, forget_notes
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
@@ -78,7 +79,10 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     start: Dreaming = {"dream": dream, "reason": reason.value, "now": now.isoformat()}
-    return _run(store, dream, start, mode, on_step, resumed=False)
+    before = recall_before(store, now) if mode is Mode.AUTO else {}
+    outcome = _run(store, dream, start, mode, on_step, resumed=False)
+    record_recall(store, dream, before, utc_now())
+    return outcome
 
 
 def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:

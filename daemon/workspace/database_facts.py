@@ -14,7 +14,7 @@ from state.stores.database.connection import SCHEMA_VERSION, explained, open_unm
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
-from state.stores.history.ledger import Ledger, Run
+from state.stores.history.ledger import Ledger, Recall, Run
 from state.stores.history.lineage import Lineage
 
 
@@ -46,6 +46,7 @@ class DatabaseFacts:
     rejections: tuple[Refusal, ...] = ()
     withheld: int = 0
     forgetting_unfinished: bool = False
+    recall: Recall | None = None
 
 
 def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
@@ -91,6 +92,7 @@ def _facts(connection: sqlite3.Connection, now: datetime) -> DatabaseFacts:
         rejections=tuple(ledger.rejections(run.id)) if run else (),
         withheld=TombstoneStore(connection).withheld(),
         forgetting_unfinished=is_unfinished(connection),
+        recall=ledger.recall(run.id) if run else None,
     )
 
 

@@ -191,8 +191,9 @@ def _tar_entries(file: _File) -> Iterator[_Entry]:
             yield _Entry(name, info.size, info.type == tarfile.REGTYPE and info.name == name, stream.read)
             if stream.seek(end) != end:
                 raise EOFError("it is cut off")
+        # Two blocks end it, and fill the record; where one block was left of that, another record with the second.
         rest = stream.read(2 * tarfile.RECORDSIZE)
-        if not header or len(rest) >= tarfile.RECORDSIZE or any(rest):
+        if not header or len(rest) > tarfile.RECORDSIZE or any(rest):
             raise ValueError("it is cut off, or something was added to it")
 
 

@@ -308,7 +308,9 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         {"record": _json(dict)}, prose="crystal", code="id reason", moment="at delivered_at", json="record"
     ),
     "proposals": _columns({"record": Rule(_is_dream)}, code="dream verdict", moment="at", json="record"),
+    "recalls": _columns({"lost": _json(list, "[]", str)}, code="dream", moment="at", json="lost"),
     "rejections": _columns(prose="figures", code="dream guard scope", moment="at"),
+    "searches": _columns(prose="query crystal", moment="at"),
     "sessions": _columns(
         {"policy": _one_of(POLICIES, DEFAULT), "config": _json(dict, "{}")},
         prose="id",

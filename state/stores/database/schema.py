@@ -298,3 +298,23 @@ CREATE INDEX supersessions_by_version ON supersessions (version) WHERE version I
 -- What is there already is compared once more.
 INSERT OR IGNORE INTO to_compare SELECT crystal FROM vectors;
 """
+
+# Whether what could be found is still found after a dream.
+RECALLS = """
+-- The last searches that found something good, with what stood first.
+CREATE TABLE searches (
+    query   TEXT PRIMARY KEY,
+    crystal TEXT NOT NULL,
+    at      TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Of each dream: how many pointers and searches were asked, how many found theirs before it and after it.
+CREATE TABLE recalls (
+    dream  TEXT PRIMARY KEY,
+    at     TEXT NOT NULL,
+    asked  INTEGER NOT NULL,
+    before INTEGER NOT NULL,
+    after  INTEGER NOT NULL,
+    lost   TEXT NOT NULL DEFAULT '[]'  -- JSON: the keywords and queries that find theirs no more
+) WITHOUT ROWID;
+"""

@@ -33,7 +33,7 @@ _CHECKPOINT_SECONDS = 10.0
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
 # Every other text of every table is looked at.
 _NAMES = (Kind.CODE, Kind.FILE)
-_REFERENCES = (("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"))
+_REFERENCES = (("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"), ("searches", "crystal"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     for name, column in (("tombstones", "text"), ("gaps", "question"), ("skills", "pattern")):
         changed[name] += _whole_rows(connection, name, column, erasure)
     changed["pointers"] += _pointers(connection, erasure)
+    changed["searches"] += connection.execute("DELETE FROM searches WHERE crystal = ''").rowcount
     changed["items"] += erase_items(connection, erasure, now)
     changed["proposals"] += _proposals(connection, erasure)
     for name, table in tables_of(connection).items():

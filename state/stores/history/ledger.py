@@ -1,5 +1,6 @@
-"""The ledger: every run with its reason and outcome, every rejection with its figures, every call with its price."""
+"""The ledger: every run with its outcome, rejections with figures, calls with prices, searches and recall."""
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,11 @@ from state.dream import Dream, encode_record
 from state.errors import NotFoundError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.connection import from_text, optional_moment, to_text, transaction
+from state.stores.database.tombstones import TombstoneStore
+
+KEPT_SEARCHES = 20
+_LONGEST_SEARCH = 500
+_NAMED = 3
 
 # The answers of a dream that was killed are used again; those of a proposal may be looked up.
 _NEEDED = (
@@ -54,6 +60,22 @@ class Proposal:
     at: datetime
     record: str
     verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Of a dream: how many questions were asked, how many found theirs before and after it, and which did no more."""
+
+    asked: int
+    before: int
+    after: int
+    lost: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """What was lost, the first three by name."""
+        named = ", ".join(f"`{query}`" for query in self.lost[:_NAMED])
+        more = ", …" if len(self.lost) > _NAMED else ""
+        return f"{len(self.lost)} of {self.asked} searches do not find what they found before: {named}{more}"
 
 
 class Ledger:
@@ -150,6 +172,42 @@ class Ledger:
         ).fetchone()
         return Spend(row[0], row[1], row[2])
 
+    def keep_search(self, query: str, crystal: str, at: datetime) -> None:
+        """Keep a search that found this crystal (id) first, among the last 20; not one that holds a secret."""
+        if self._redaction.of(query) != query or len(query) > _LONGEST_SEARCH:
+            return
+        with transaction(self._connection):
+            if TombstoneStore(self._connection).withholds(query):
+                return
+            self._connection.execute(
+                "INSERT OR REPLACE INTO searches VALUES (?, ?, ?)", (query, crystal, to_text(at))
+            )
+            self._connection.execute(
+                "DELETE FROM searches WHERE query IN"
+                " (SELECT query FROM searches ORDER BY at DESC, query LIMIT -1 OFFSET ?)",
+                (KEPT_SEARCHES,),
+            )
+
+    def searches(self) -> list[tuple[str, str]]:
+        """The kept searches, the latest first: each query with the id of what it found."""
+        rows = self._connection.execute("SELECT query, crystal FROM searches ORDER BY at DESC, query")
+        return [(row["query"], row["crystal"]) for row in rows]
+
+    def record_recall(self, dream: str, recall: Recall, at: datetime) -> None:
+        """Record what a dream did to recall."""
+        lost = json.dumps([self._redaction.of(one) for one in recall.lost], ensure_ascii=False)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO recalls VALUES (?, ?, ?, ?, ?, ?)",
+            (dream, to_text(at), recall.asked, recall.before, recall.after, lost),
+        )
+
+    def recall(self, dream: str) -> Recall | None:
+        """What this dream did to recall; None when nothing was asked, or an earlier dreamd dreamt."""
+        if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'recalls'").fetchone():
+            return None  # a database that is read before it is migrated
+        row = self._connection.execute("SELECT * FROM recalls WHERE dream = ?", (dream,)).fetchone()
+        return Recall(row["asked"], row["before"], row["after"], tuple(json.loads(row["lost"]))) if row else None
+
     def propose(self, dream: Dream) -> None:
         """Store a dream as a proposal, until a human has decided."""
         self._connection.execute(
@@ -186,7 +244,7 @@ class Ledger:
         ).rowcount
         done += execute("DELETE FROM proposals WHERE at < ? AND verdict <> 'waiting'", (old,)).rowcount
         done += execute(f"DELETE FROM dreams WHERE started_at < ? AND id NOT IN ({_LATEST})", (old,)).rowcount
-        for table in ("rejections", "calls"):
+        for table in ("rejections", "calls", "recalls"):
             statement = f"DELETE FROM {table} WHERE at < ? AND dream NOT IN (SELECT id FROM dreams)"
             done += execute(statement, (old,)).rowcount
         return done

@@ -130,6 +130,15 @@ class Lineage:
         )
         return [self._life(row) for row in rows]
 
+    def replaced(self) -> list[tuple[str, str]]:
+        """The text of each line that was revised or merged, and of the line that took its place."""
+        rows = self._connection.execute(
+            "SELECT old.text AS old, new.text AS new FROM lines old JOIN lines new ON new.id = old.successor"
+            " WHERE old.fate IN (?, ?) ORDER BY old.died_in, old.id",
+            (Fate.REVISED.value, Fate.MERGED.value),
+        )
+        return [(row["old"], row["new"]) for row in rows]
+
     def tombstones(self) -> list[str]:
         """Lines that the owner deleted, the latest last."""
         return [row["text"] for row in self._connection.execute("SELECT text FROM tombstones ORDER BY at, text")]

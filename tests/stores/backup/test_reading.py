@@ -303,6 +303,16 @@ def test_a_damaged_archive_is_refused_or_gives_the_same(
         assert list((folder / "alone").iterdir()) == []
 
 
+def test_an_archive_that_ends_anywhere_in_a_record_is_read(archive: Path, tmp_path: Path) -> None:
+    files = [(header(name, len(content)), content) for name, content in unpacked(archive).items()]
+    path = tmp_path / "some.tar.gz"
+    longest = tarfile.RECORDSIZE + tarfile.BLOCKSIZE  # one block was left of the record
+    for end in range(2 * tarfile.BLOCKSIZE, longest + 1, tarfile.BLOCKSIZE):
+        path.write_bytes(tarred(files, bytes(end)))
+        with open_archive(path) as opened:
+            assert opened.manifest.members
+
+
 def test_the_file_is_an_ordinary_tar_gz(archive: Path) -> None:
     with tarfile.open(archive) as opened:
         infos = opened.getmembers()

@@ -123,6 +123,10 @@ def test_the_fourth_migration_is_what_the_fourth_version_wrote() -> None:
     assert MIGRATIONS[3].strip() == (HERE / "version_4.sql").read_text(encoding="utf-8").strip()
 
 
+def test_the_fifth_migration_is_what_the_fifth_version_wrote() -> None:
+    assert MIGRATIONS[4].strip() == (HERE / "version_5.sql").read_text(encoding="utf-8").strip()
+
+
 @pytest.mark.parametrize(("stored", "armed"), [("{}", "[]"), ('["cortisol"]', '["cortisol"]')])
 def test_a_database_of_version_4_keeps_its_levels_and_drops_what_nobody_read(
     tmp_path: Path, stored: str, armed: str
