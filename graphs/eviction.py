@@ -143,13 +143,15 @@ def trusted_topic(snapshot: Snapshot, line: CurrentLine, said: str) -> str:
 def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[CurrentLine]:
     """The lines in the order in which they may leave.
 
-    By importance within the hormones' weight of their section, then the oldest first; what code counts (The Niche,
-    Emerging Skills) last, since the next dream would write it again. Pinned lines and pointers are not among them.
+    By importance within the hormones' weight of their section, then the oldest first; then what code counts (The
+    Niche, Emerging Skills), since the next dream would write it again; last what the owner wrote by hand. Pinned
+    lines and pointers are not among them.
     """
     free = [line for line in lines if not line.pinned and line.section is not SectionName.POINTERS]
     return sorted(
         free,
         key=lambda line: (
+            line.id in snapshot.handwritten,
             line.section in COUNTED,
             round(line.importance * section_weight(snapshot.hormones, line.section.value), 2),
             line.born_at,

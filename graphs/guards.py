@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from graphs.conflicts import Conflict, settled
 from graphs.extractive import AUTHOR, condensed, counted_operations, folded_in
-from graphs.operation_checks import LAUNDERED, check_operations, runaway
+from graphs.operation_checks import LAUNDERED, SETTLING, check_operations, runaway
 from state.document.document import Document, Edit, SectionName, parse, render
 from state.document.editing import edited
 from state.document.merge import working
-from state.document.operations import Action, Operation, Refusal, edits_of
+from state.document.operations import Action, Doubt, Operation, Refusal, edits_of
 from state.dream import Draft, Kind, PastLine, Snapshot
 from state.forgetting.tombstones import Tombstones
 from state.injection.defang import attributed, defang, spoken_trust
@@ -31,13 +31,17 @@ ALL_REFUSED = "all refused"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the guards let through. `refusal` is set when the whole dream is refused."""
+    """What the guards let through, and of these operations the doubtful ones.
+
+    `refusal` is set when the whole dream is refused.
+    """
 
     operations: tuple[Operation, ...]
     refused: tuple[Refusal, ...]
     consumed: tuple[str, ...] = ()
     author: str = ""
     refusal: Refusal | None = None
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -68,12 +72,14 @@ def judge(snapshot: Snapshot, draft: Draft) -> Verdict:
     """
     verdict = _judged(snapshot, draft)
     if snapshot.forgotten:
-        verdict = replace(verdict, refused=tuple(_masked(snapshot.forgotten, one) for one in verdict.refused))
+        masked = tuple(_masked(snapshot.forgotten, one) for one in verdict.refused)
+        verdict = replace(verdict, refused=masked)
     if verdict.refusal is None or draft.author != AUTHOR:
         return verdict
     added = tuple(one for one in verdict.operations if not one.removes)
     held = replace(verdict.refusal, scope="operation")
-    return replace(verdict, operations=added, refused=(held, *verdict.refused), refusal=None)
+    doubts = tuple(one for one in verdict.doubts if one.operation in added)
+    return replace(verdict, operations=added, refused=(held, *verdict.refused), refusal=None, doubts=doubts)
 
 
 def settle(snapshot: Snapshot, verdict: Verdict, found: Sequence[Conflict]) -> Verdict:
@@ -89,7 +95,7 @@ def settle(snapshot: Snapshot, verdict: Verdict, found: Sequence[Conflict]) -> V
     same = {at for at, operation in enumerate(before) if operation == after[at]}
     kept = [before[at] for at in sorted(same)]
     changed = [operation for at, operation in enumerate(after) if at not in same]
-    accepted, refused = check_operations(snapshot, changed, by_code=False, after=kept, settling=True)
+    accepted, refused, _ = check_operations(snapshot, changed, by_code=False, after=kept, checks=SETTLING)
     denied = {one.operation for one in refused}
     left = [before[at] for at in range(len(before)) if at not in same and after[at] in denied]
     return replace(verdict, operations=(*kept, *left, *accepted), refused=(*verdict.refused, *refused))
@@ -111,8 +117,8 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     if unusable is not None:
         return Verdict((), tuple(refused), draft.consumed, draft.author, unusable)
     operations, too_many = runaway(_whole_sections(draft, refused))
-    counted, worse = check_operations(snapshot, counted_operations(snapshot), by_code=True)
-    accepted, more = check_operations(snapshot, operations, by_code=False, after=counted)
+    counted, worse, _ = check_operations(snapshot, counted_operations(snapshot), by_code=True)
+    accepted, more, doubts = check_operations(snapshot, operations, by_code=False, after=counted)
     refused += (*too_many, *more)
     nothing_left = _nothing_left(draft, accepted, refused)
     # An input whose operation was refused is not taken in by being named.
@@ -122,7 +128,7 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     misquoted = {cite for one in more if one.guard == LAUNDERED and one.operation for cite in one.operation.cites}
     said = folded_in(snapshot, Draft(accepted, consumed, author=draft.author), misquoted)
     new = said.operations[len(accepted) :]
-    folded, more = check_operations(snapshot, new, by_code=False, after=(*counted, *accepted))
+    folded, more, _ = check_operations(snapshot, new, by_code=False, after=(*counted, *accepted))
     refused += (*more, *worse)
     accepted = (*accepted, *folded, *counted)
     accepted, drifted = _without_bond_drift(snapshot, accepted)
@@ -133,7 +139,8 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     moved = [name for one in accepted if one.action in {Action.EVICT, Action.MERGE} for name in one.lines]
     held = sum(len(line.text) for line in snapshot.lines if line.id in moved)
     refusal = nothing_left or mass_drop(snapshot, after, kept) or empty_synthesis(snapshot, after, held)
-    return Verdict(accepted, tuple(refused), said.consumed, draft.author, refusal)
+    doubts = tuple(one for one in doubts if one.operation in accepted)
+    return Verdict(accepted, tuple(refused), said.consumed, draft.author, refusal, doubts)
 
 
 def mass_drop(snapshot: Snapshot, after: Document, kept: int) -> Refusal | None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from graphs import extractive, reflection, synthesis
+from graphs.approval import sort_by_policy
 from graphs.conflicts import conflicts, unsettled
 from graphs.eviction import evict as fade
 from graphs.graph_state import Dreaming, Step
@@ -102,19 +103,25 @@ def guard(state: Dreaming, *, ports: Ports) -> Step:
 
 
 def evict(state: Dreaming, *, ports: Ports) -> Step:
-    """Fit the budget with verified pointers, judge the result once more, and write down the dream."""
-    snapshot, verdict = decode(Snapshot, state["snapshot"]), decode(Verdict, state["verdict"])
-    copy = WorkingCopy(snapshot, verdict.operations, decode(tuple[Crystal, ...], state["insights"]))
+    """Stage what waits for the owner, fit the budget with verified pointers, judge the result, write it down."""
+    snapshot = decode(Snapshot, state["snapshot"])
+    by_policy = sort_by_policy(snapshot, decode(Verdict, state["verdict"]))
+    verdict = by_policy.verdict
+    copy = WorkingCopy(snapshot, verdict.operations, decode(tuple[Crystal, ...], state["insights"]), verdict.doubts)
     fade(snapshot, copy, verdict.operations, ports.memory)
     refusal = _last_look(snapshot, copy, ports)
-    refusals = [*state["refusals"], *(encode(one) for one in copy.refused)]
+    held = [encode(one) for one in by_policy.refused]
+    refusals = [*state["refusals"], *held, *(encode(one) for one in copy.refused)]
     if refusal is not None:
         return {"refusals": [*refusals, encode(refusal)], "feedback": [refusal.figures], "outcome": "refused"}
     spent = (ports.clock() - snapshot.now).total_seconds()
     dream = copy.dream(
-        [decode(Refusal, one) for one in state["refusals"]], verdict.author, decode(Usage, state["usage"]), spent
+        [decode(Refusal, one) for one in (*state["refusals"], *held)],
+        verdict.author,
+        decode(Usage, state["usage"]),
+        spent,
     )
-    return {"record": encode(dream), "refusals": refusals, "outcome": "ready"}
+    return {"record": encode(replace(dream, staged=by_policy.staged)), "refusals": refusals, "outcome": "ready"}
 
 
 def commit(state: Dreaming, *, ports: Ports) -> Step:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from graphs.evidence_support import one_more, unsupported_addition, unsupported_merge, unsupported_revision
 from graphs.numbers import invented
@@ -15,7 +16,7 @@ from graphs.voices import strangers, trust_of_line, vouchers
 from state.attribution.sources import Foreign, foreign
 from state.crystals.contradiction import contradicts, violates
 from state.document.document import SectionName, is_placeholder
-from state.document.operations import Action, Operation, Refusal
+from state.document.operations import Action, Doubt, Operation, Refusal
 from state.dream import CurrentLine, Evidence, Snapshot
 from state.injection.defang import attributed, defang, reads_as_instruction, spoken_trust, unquoted
 from state.text.words import content_terms, jaccard, normalise, numbers
@@ -45,7 +46,6 @@ class OperationContext:
     taken: frozenset[str]
     said: frozenset[str]
     by_code: bool
-    settling: bool
     revisions: int
     foreign: Foreign | None
 
@@ -67,18 +67,25 @@ class OperationContext:
         return frozenset().union(*(content_terms(text) for text in texts), *(numbers(text) for text in texts))
 
 
+class Checked(NamedTuple):
+    """The operations that may apply, their texts made safe; a refusal for each of the others; whom one doubts."""
+
+    accepted: tuple[Operation, ...]
+    refused: tuple[Refusal, ...]
+    doubts: tuple[Doubt, ...]
+
+
 def check_operations(
     snapshot: Snapshot,
     operations: Sequence[Operation],
     *,
     by_code: bool,
     after: Sequence[Operation] = (),
-    settling: bool = False,
-) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
-    """The operations that may apply, their texts made safe, and a refusal for each of the others.
+    checks: "Sequence[Check] | None" = None,
+) -> Checked:
+    """Which of the operations may apply, and which of these are doubtful; by all checks, or by these alone.
 
     `after` are operations that were let through before: what they change and say is not changed and said again.
-    `settling` ones put what is known to hold in the place of what it supersedes: their evidence was weighed already.
     """
     accepted: list[Operation] = []
     refused: list[Refusal] = []
@@ -102,18 +109,17 @@ def check_operations(
             frozenset(taken),
             frozenset(said),
             by_code,
-            settling,
             max((cited[name] for name in operation.cites if name in pieces), default=0),
             None if by_code else _foreign(snapshot, operation),
         )
-        refusal = next((found for check in CHECKS if (found := check(case)) is not None), None)
+        refusal = next((found for check in checks or CHECKS if (found := check(case)) is not None), None)
         if refusal is not None:
             refused.append(replace(refusal, operation=operation))
             continue
         taken |= set(operation.lines)
         accepted.append(_quoted(case))
         said |= {normalise(accepted[-1].text)} if operation.action is not Action.EVICT else set()
-    return tuple(accepted), tuple(refused)
+    return Checked(tuple(accepted), tuple(refused), ())
 
 
 def runaway(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
@@ -186,7 +192,7 @@ def _empty(case: OperationContext) -> Refusal | None:
 def _ungrounded(case: OperationContext) -> Refusal | None:
     """A line says nothing of what it cites: another language, another topic, an invention."""
     operation = case.operation
-    if operation.action is Action.EVICT or case.by_code or case.settling:
+    if operation.action is Action.EVICT or case.by_code:
         return None
     new = content_terms(operation.text) | frozenset(numbers(operation.text))
     if new and not new & case.grounds:
@@ -207,7 +213,7 @@ def _careless(case: OperationContext) -> Refusal | None:
     operation, new = case.operation, content_terms(case.operation.text)
     if operation.action is Action.REVISE and not case.cited:
         return Refusal("evidence", "operation", "a revision cites at least one input")
-    if case.by_code or case.settling or operation.action not in {Action.REVISE, Action.MERGE}:
+    if case.by_code or operation.action not in {Action.REVISE, Action.MERGE}:
         return None
     least = LEAST_KEPT_BY_REVISION if operation.action is Action.REVISE else LEAST_KEPT_BY_MERGE
     for line in case.touched:
@@ -222,7 +228,7 @@ def _careless(case: OperationContext) -> Refusal | None:
 def _unsupported(case: OperationContext) -> Refusal | None:
     """A change that what is cited does not bear out: another value, another subject, a line said again otherwise."""
     operation, inputs = case.operation, [piece.text for piece in case.cited]
-    if case.by_code or case.settling or operation.action is Action.EVICT:
+    if case.by_code or operation.action is Action.EVICT:
         return None
     text, old = operation.text, [line.text for line in case.touched]
     standing = [(line.id, line.text) for line in case.snapshot.lines if line.section not in _WRITTEN_BY_CODE]
@@ -308,7 +314,8 @@ def _repeated(case: OperationContext) -> Refusal | None:
     return None
 
 
-CHECKS: tuple[Callable[[OperationContext], Refusal | None], ...] = (
+Check = Callable[[OperationContext], Refusal | None]
+CHECKS: tuple[Check, ...] = (
     _forgotten,
     _uncited,
     _untouchable,
@@ -322,6 +329,20 @@ CHECKS: tuple[Callable[[OperationContext], Refusal | None], ...] = (
     _unsupported,
     _laundered,
 )
+# What is known to hold takes the place of what it supersedes: its evidence was weighed before.
+SETTLING: tuple[Check, ...] = (
+    _forgotten,
+    _uncited,
+    _untouchable,
+    _empty,
+    _vetoed,
+    _injected,
+    _contradictory,
+    _repeated,
+    _laundered,
+)
+# What not even the owner's approval of one change sets aside.
+PROTECTING: tuple[Check, ...] = (_forgotten, _untouchable, _empty, _vetoed, _contradictory, _repeated)
 
 
 def same_as_deleted(text: str, deleted: str) -> bool:

@@ -12,7 +12,7 @@ from state.crystals.contradiction import contradicts
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import Edit, SectionName, render, stamped
 from state.document.editing import edited
-from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
+from state.document.operations import Action, Birth, Death, Doubt, Fate, Operation, Refusal
 from state.document.pointer import render_pointer
 from state.document.seed import split_seed
 from state.dream import CurrentLine, Dream, Evidence, PointerLine, Snapshot, Usage
@@ -28,8 +28,15 @@ MAX_OLD_LINES = 20
 class WorkingCopy:
     """Starts with the operations that the guards let through; evictions follow; `dream` gives the final `Dream`."""
 
-    def __init__(self, snapshot: Snapshot, operations: Sequence[Operation], insights: Sequence[Crystal]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        operations: Sequence[Operation],
+        insights: Sequence[Crystal],
+        doubts: Sequence[Doubt] = (),
+    ) -> None:
         self._snapshot = snapshot
+        self._doubts = tuple(doubts)
         self._operations = tuple(operations)
         self._next = snapshot.next_line
         self.document, self.edits = apply(snapshot, [one for one in operations if one.action is not Action.EVICT])
@@ -155,6 +162,7 @@ class WorkingCopy:
             notes=sum(piece.id.startswith("N") for piece in snapshot.evidence),
             seconds=seconds,
             problems=snapshot.problems,
+            doubts=self._doubts,
         )
 
     def _edit(self, edit: Edit) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal
+from state.document.approval import Policy
 from state.document.document import Edit, SectionName
-from state.document.operations import Birth, Death, Operation, Refusal
+from state.document.operations import Birth, Death, Doubt, Operation, Refusal
 from state.errors import StorageError
 from state.forgetting.tombstones import NOTHING, Tombstones
 from state.secrets.policy import DEFAULT, Redaction
@@ -122,6 +123,57 @@ class Near:
     cosine: float
 
 
+class Decision(StrEnum):
+    """What became of a change that the owner is to look at.
+
+    It waits, or applied and is doubtful; the owner approved or declined it, or accepted or undid what had applied;
+    nobody decided in time (expired), or its lines are no longer what they were (outdated).
+    """
+
+    WAITING = "waiting"
+    DOUBTFUL = "doubtful"
+    APPROVED = "approved"
+    DECLINED = "declined"
+    ACCEPTED = "accepted"
+    UNDONE = "undone"
+    EXPIRED = "expired"
+    OUTDATED = "outdated"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChange:
+    """A change of lines that the owner is to look at, with all that is needed to judge it and to carry it out later.
+
+    `lines` are the old lines as they stood, `evidence` and `beside` the inputs and the other lines that the operation
+    cites; `figures` say why it is shown. `applied`: it stands in MEMORY.md already, in doubt.
+    """
+
+    operation: Operation
+    lines: tuple[CurrentLine, ...]
+    evidence: tuple[Evidence, ...]
+    beside: tuple[CurrentLine, ...]
+    figures: str
+    applied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision on a staged change, which is named by its dream and its place among the changes of that dream."""
+
+    dream: str
+    place: int
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierChange:
+    """A change that was staged by an earlier dream, and what became of it. `number` is what the owner calls it."""
+
+    number: int
+    operation: Operation
+    decision: Decision
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that a dream reads, once.
@@ -135,7 +187,10 @@ class Snapshot:
     text of a line. `best` are the lines of the best
     of the last ten versions. `redaction` says what of all this a model, or a crystal, may be given;
     `forgotten` what no line may hold. `near` says of which lines and inputs an input may speak, as far as there is an
-    embedding model; `superseded` which line rests on what which input has superseded (their ids).
+    embedding model; `superseded` which line rests on what which input has superseded (their ids). `policy` says what
+    waits for the owner, `handwritten` are the ids of all lines that stand as the owner wrote them, `earlier` the
+    changes that wait or were declined, and `undecided` the crystals of those inputs that waited once and were not
+    decided.
     """
 
     dream: str
@@ -168,6 +223,10 @@ class Snapshot:
     forgotten: Tombstones = NOTHING
     near: tuple[Near, ...] = ()
     superseded: tuple[tuple[str, str], ...] = ()
+    policy: Policy = field(default_factory=Policy)
+    handwritten: tuple[str, ...] = ()
+    earlier: tuple[EarlierChange, ...] = ()
+    undecided: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +273,9 @@ class Dream:
     """All that a dream will change, and why: the record in the journal.
 
     Applying `edits` to `before` and stamping it gives `after`; a MEMORY.md that a human changed meanwhile gets the
-    same edits. Committing the same dream again changes nothing.
+    same edits. Committing the same dream again changes nothing. `doubts` are those of its operations that somebody
+    should look at; `staged` the changes that wait for the owner and those in doubt, with all that is known of them;
+    `decided` what this version makes of changes that were staged before.
     """
 
     number: int
@@ -243,6 +304,14 @@ class Dream:
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     merged: str | None = None
+    doubts: tuple[Doubt, ...] = ()
+    staged: tuple[StagedChange, ...] = ()
+    decided: tuple[Decided, ...] = ()
+
+    @property
+    def waiting(self) -> int:
+        """How many changes wait for the owner."""
+        return sum(not one.applied for one in self.staged)
 
     @property
     def text(self) -> str:
@@ -250,12 +319,12 @@ class Dream:
         return self.after if self.merged is None else self.merged
 
 
-RECORD_FORMAT = 1
+RECORD_FORMAT = 2
 """The form in which the journal and a proposal keep a dream. What has no number is of before there were any: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
-# Each makes a record of the next form from one of the form of its place here. The first came with its number alone.
-_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict,)
+# Each makes a record of the next form from one of the form of its place here. 1: the number alone, 2: doubts.
+_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict, dict)
 
 
 def encode_record(dream: Dream) -> str:

@@ -28,7 +28,7 @@ COMMANDS = {
     "supersede": "say which of two memories holds now, or that both do",
     "forget": "erase a text everywhere, with a receipt",
     "secrets": "list what was redacted and may be no secret, and bring it back",
-    "review": "show, approve or reject proposals",
+    "review": "what waits for you: show it side by side, approve, decline, undo",
     "feel": "raise a hormone event",
     "mood": "show the hormone levels",
     "ingest": "read transcripts into the long-term memory",

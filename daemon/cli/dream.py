@@ -83,6 +83,11 @@ def _show(outcome: "Outcome", config: "Config") -> None:
         out(f"  {row}", style)
     for refusal in outcome.refused:
         out(f"  refused by {refusal.guard} ({refusal.scope}): {refusal.figures}", "yellow")
+    if dream.doubts:
+        out(f"  {counted(len(dream.doubts), 'change')} to look at: 'dreamd review'", "yellow")
+    if outcome.waiting and outcome.mode == "auto":
+        waits = "waits" if outcome.waiting == 1 else "wait"
+        out(f"  {counted(outcome.waiting, 'change')} {waits} for you: 'dreamd review'", "yellow")
     out(_how(dream, config))
     if outcome.pending and outcome.mode == "auto":
         out(f"{counted(outcome.pending, 'note')} pending: what came meanwhile")

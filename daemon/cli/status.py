@@ -115,12 +115,20 @@ def _show(value: "Status") -> None:
     elif value.holder:
         rows += [("held by", str(value.holder))]
     rows += [("proposal", f"{dream} waits; 'dreamd review' shows it") for dream in value.proposals]
+    rows += [("review", _to_review(value))] if value.changes.waiting or value.changes.doubtful else []
     for name, text in rows:
         out(f"{name:<12} {text}")
     for refusal in value.rejections:
         out(f"{'refused':<12} {refusal.guard} ({refusal.scope}): {refusal.figures}", "yellow")
     for problem in value.problems:
         out(f"{'problem':<12} {problem}", "red")
+
+
+def _to_review(value: "Status") -> str:
+    waiting, doubtful = value.changes.waiting, value.changes.doubtful
+    parts = [f"{counted(waiting, 'change')} {'waits' if waiting == 1 else 'wait'}"] if waiting else []
+    parts += [f"{counted(doubtful, 'doubtful change')} to look at"] if doubtful else []
+    return f"{', '.join(parts)}; 'dreamd review' shows {'it' if waiting + doubtful == 1 else 'them'}"
 
 
 def _dream(last: "LastDream | None", now: datetime) -> str:

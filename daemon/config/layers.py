@@ -105,11 +105,16 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:  # noqa: ANN401 - checked by the model of the configuration
-    """A variable's value: a number, true, false, null or a list as YAML has them, else the text itself."""
+    """A variable's value: a number, true, false, null, a list or a {table} as YAML has them, else the text itself."""
     import yaml
 
     try:
         value = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return text
-    return value if isinstance(value, (bool, int, float, list)) or value is None else text
+    return value if isinstance(value, (bool, int, float, list)) or value is None or _is_table(text, value) else text
+
+
+def _is_table(text: str, value: object) -> bool:
+    """Whether a text was meant as a table; one such as "a: b" was not."""
+    return isinstance(value, dict) and text.lstrip().startswith("{")

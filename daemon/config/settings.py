@@ -10,14 +10,18 @@ import reprlib
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from daemon.config.layers import layers
 from daemon.config.paths import allowed
 from state.budget import DayLimits
 from state.codec import problems_of
+from state.document.approval import Approval, Policy, SectionRule
+from state.document.document import SectionName
+from state.document.operations import Action
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
 
@@ -39,13 +43,80 @@ class ModelSection(_Section):
     on_failure: Literal["keep", "extractive"] = "keep"
 
 
+Word = Literal["auto", "ask", "never"]
+
+
+class SectionApproval(_Section):
+    """What becomes of operations on one section that cite nothing of the owner's; one word is for all but adds."""
+
+    add: Word = "auto"
+    revise: Word = "auto"
+    merge: Word = "auto"
+    evict: Word = "auto"
+
+
+def _sections(value: object) -> object:
+    """The sections as they were given, over the defaults; one word is for whatever removes or changes."""
+    if not isinstance(value, dict):
+        raise _wrong("it is a table of sections, each with auto, ask or never")
+    names, words = [name.value for name in SectionName], [approval.value for approval in Approval]
+    for name, given in value.items():
+        if name not in names:
+            raise _wrong(f"there is no section {str(name)!r:.60}; there are {', '.join(names)}")
+        if given not in words if isinstance(given, str) else not isinstance(given, dict | SectionApproval):
+            raise _wrong(
+                f"for {name} it is {', '.join(words)}, or a table of add, revise, merge, evict: not {given!r:.60}"
+            )
+    changing = ("revise", "merge", "evict")
+    tables = {n: dict.fromkeys(changing, one) if isinstance(one, str) else one for n, one in value.items()}
+    return _OWNERS_SECTIONS | tables
+
+
+def _wrong(what: str) -> PydanticCustomError:
+    return PydanticCustomError("approval", "{what}", {"what": what})
+
+
+_OWNERS_SECTIONS = {
+    name.value: SectionApproval(revise="ask", merge="ask", evict="ask")
+    for name in (SectionName.PHENOTYPE, SectionName.BOND)
+}
+
+
+class ApproveSection(_Section):
+    """What becomes of each operation of a synthesis: auto applies, ask waits for 'dreamd review', never is refused.
+
+    The strictest rule counts. `by_hand` is for the removal or change of lines that the owner wrote.
+    """
+
+    add: Word = "auto"
+    revise: Word = "auto"
+    merge: Word = "auto"
+    evict: Word = "auto"
+    doubtful: Word = "auto"
+    by_hand: Word = "ask"
+    sections: Annotated[dict[str, SectionApproval], BeforeValidator(_sections)] = _OWNERS_SECTIONS
+
+    @property
+    def policy(self) -> Policy:
+        """The policy for `graphs.approval`."""
+        kinds = {name: Approval(getattr(self, name)) for name in (*Action, "doubtful", "by_hand")}
+        sections = tuple(
+            SectionRule(SectionName(name), action, Approval(getattr(rules, action.value)))
+            for name, rules in self.sections.items()
+            for action in Action
+        )
+        return Policy(**kinds, sections=sections)
+
+
 class DreamSection(_Section):
-    """When a dream runs, and for how large a context window it writes."""
+    """When a dream runs, for how large a context window it writes, and what of it waits for the owner, how long."""
 
     interval_minutes: float = Field(default=120, gt=0)
     min_chunks: int = Field(default=5, ge=1)
     context_window: int = Field(default=200_000, ge=1_000)
     mode: Literal["auto", "propose"] = "auto"
+    approve: ApproveSection = ApproveSection()
+    approve_days: int = Field(default=14, ge=1, le=3_650)
     idle_minutes: float = Field(default=20, gt=0)
 
 
@@ -186,7 +257,8 @@ def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
 def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:
     section: Any = Config
     for step in path:
-        section = section.model_fields[str(step)].annotation
+        # A table of sections has a model for each.
+        section = get_args(section)[1] if get_origin(section) is dict else section.model_fields[str(step)].annotation
     return tuple(section.model_fields)
 
 

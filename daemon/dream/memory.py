@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from daemon.dream.snapshot import snapshot
@@ -70,6 +70,11 @@ class DryMemory(WorkspaceMemory):
 @dataclass(frozen=True, slots=True)
 class ProposingMemory(WorkspaceMemory):
     """Keeps the dream as a proposal for the owner."""
+
+    def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
+        """The snapshot of a dream that waits as a whole: nothing of it waits on its own."""
+        read = WorkspaceMemory.read(self, dream, reason, now)
+        return replace(read, policy=read.policy.asked_as_a_whole)
 
     def commit(self, dream: Dream) -> Dream:
         """The proposal waits; its notes stay pending until it is approved."""

@@ -1,6 +1,7 @@
 """Restore: commits an older version of MEMORY.md anew, and makes what was consumed since pending again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
@@ -12,7 +13,7 @@ from state.document.markdown import is_stamp
 from state.document.merge import difference
 from state.document.operations import Birth, Death, Fate
 from state.document.pointer import parse_pointer
-from state.dream import CurrentLine, Dream, PointerLine, SegmentMark
+from state.dream import CurrentLine, Decided, Decision, Dream, PointerLine, SegmentMark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.journal import RESTORE
@@ -57,6 +58,7 @@ def restore(store: Store, number: int) -> Dream:
         tombstones=tuple(death.text for death in deaths if death.fate is Fate.DELETED),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in standing),
         problems=(*problems, *lost.values()),
+        decided=_undecided(store, later),
     )
     store.ledger.begin(dream.id, f"restore of version {number}", now)
     done = store.journal.commit(dream)
@@ -95,6 +97,30 @@ def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[SegmentMark, ...], tuple
         tuple(mark for number, mark in segments.items() if number not in earlier_segments),
         tuple(crystal for crystal in crystals if crystal not in earlier_crystals),
     )
+
+
+_BEFORE = {
+    Decision.APPROVED: Decision.WAITING,
+    Decision.UNDONE: Decision.DOUBTFUL,
+    Decision.OUTDATED: Decision.WAITING,  # by a restore, which is taken back
+    Decision.WAITING: Decision.APPROVED,
+    Decision.DOUBTFUL: Decision.UNDONE,
+}
+
+
+def _undecided(store: Store, later: Sequence[Dream]) -> tuple[Decided, ...]:
+    """What these versions had decided is open again; what they had staged waits no longer: it is input again."""
+    back: dict[tuple[str, int], Decided] = {}
+    for record in later:
+        for one in record.decided:
+            back.setdefault((one.dream, one.place), replace(one, decision=_BEFORE[one.decision]))
+    for record in later:
+        for change in store.changes.of(record.id):
+            if change.decision is Decision.DECLINED:
+                back.pop((change.dream, change.place), None)
+            else:
+                back[change.dream, change.place] = change.decided(Decision.OUTDATED)
+    return tuple(back.values())
 
 
 def _line_changes(

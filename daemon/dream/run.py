@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from daemon.dream.answers import forget_answers
+from daemon.dream.changes import settle
 from daemon.dream.checkpoints import based_on, checkpoints, drop
 from daemon.dream.consolidation import compare
 from daemon.dream.forgotten import unforget_written, withheld_lately
@@ -53,13 +54,14 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a dream ended. `pending` notes came while it ran."""
+    """How a dream ended. `pending` notes came while it ran; `waiting` changes wait for the owner, old ones too."""
 
     dream: Dream
     mode: Mode
     refused: tuple[Refusal, ...]
     resumed: bool
     pending: int
+    waiting: int = 0
 
 
 def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step], None] = lambda _: None) -> Outcome:
@@ -91,6 +93,8 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
         on_step(Step("forget", f"{lines} new lines of MEMORY.md hold what was forgotten: it is learnt again"))
     migrate(store, now)
+    if settled := settle(store, now):
+        on_step(Step("review", f"{settled} changes that nobody decided, or whose lines are gone, wait no longer"))
     absorbed = absorb_transcripts(store, transcript_files(store), now, lambda line: on_step(Step("ingest", line)))
     store.unread = absorbed.problems
     store.notices += absorbed.problems
@@ -232,4 +236,5 @@ def _conclude(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, r
         store.ledger.end(dream, "committed", withheld_lately(store, refusals), utc_now(), record.number)
     elif mode is Mode.PROPOSE:
         store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
-    return Outcome(record, mode, refusals, resumed, len(store.segments.pending_notes()))
+    waiting = store.changes.counts().waiting
+    return Outcome(record, mode, refusals, resumed, len(store.segments.pending_notes()), waiting)

@@ -95,6 +95,10 @@ def snapshot(
         forgotten=store.crystals.forgotten.tombstones(),
         near=_near(store, lines, evidence, {twin.text: twin.id for twin in twins}),
         superseded=superseded,
+        policy=store.config.dream.approve.policy,
+        handwritten=(*edits.written, *sorted(store.lineage.handwritten())),
+        earlier=store.changes.earlier(),
+        undecided=store.changes.undecided(),
     )
 
 

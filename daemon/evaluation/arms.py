@@ -227,7 +227,7 @@ class _Asked:
 
     def _found(self, query: str) -> tuple[Found, ...]:
         return tuple(
-            Found(hit.crystal.text, hit.replaced_by.text if hit.replaced_by else "") for hit in self.hits(query)
+            Found(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in self.hits(query)
         )
 
     def _context(self, hits: Sequence[Found]) -> tuple[str, ...]:

@@ -176,7 +176,7 @@ class LastDream:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceCondition:
-    """How a workspace is. `breaker` says why no model is asked any more today; else empty."""
+    """How a workspace is. `changes` wait for the user. `breaker` says why no model is asked any more; else empty."""
 
     version: int
     last_dream: LastDream | None
@@ -185,6 +185,7 @@ class WorkspaceCondition:
     oldest_note_hours: float
     crystals: int
     proposals: tuple[str, ...]
+    changes: int
     usd_today: float
     usd_per_day: float
     breaker: str
@@ -202,6 +203,7 @@ def condition(reply: Status) -> WorkspaceCondition:
         oldest_note_hours=round(reply.pending.oldest_seconds / 3600, 2),
         crystals=sum(reply.crystals.values()),
         proposals=reply.proposals,
+        changes=reply.changes.waiting + reply.changes.doubtful,
         usd_today=round(reply.spending.usd, 6),
         usd_per_day=reply.spending.usd_per_day,
         breaker=reply.spending.breaker,

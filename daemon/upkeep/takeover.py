@@ -193,13 +193,17 @@ def _digest(path: Path) -> bytes:
 
 
 def _discard(connection: Connection) -> None:
-    """End interrupted dreams, proposals and stored answers, which would act by themselves."""
+    """End interrupted dreams, proposals, staged changes and stored answers, which would act by themselves."""
     with transaction(connection):
         connection.execute(
             "UPDATE dreams SET outcome = 'failed', detail = ?, ended_at = ? WHERE outcome = 'running'",
             ("interrupted before the workspace was adopted", to_text(utc_now())),
         )
         connection.execute("UPDATE proposals SET verdict = 'outdated' WHERE verdict = 'waiting'")
+        connection.execute(
+            "UPDATE changes SET decision = 'outdated', decided_at = ? WHERE decision IN ('waiting', 'doubtful')",
+            (to_text(utc_now()),),
+        )
         connection.execute("UPDATE calls SET reply = '', usable = 0")
     connection.execute("PRAGMA journal_mode = DELETE")  # one file, which a rename can put in its place
 

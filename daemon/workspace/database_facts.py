@@ -14,6 +14,7 @@ from state.stores.database.connection import SCHEMA_VERSION, explained, open_unm
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
+from state.stores.history.changes import Changes, OpenChanges
 from state.stores.history.ledger import Ledger, Recall, Run
 from state.stores.history.lineage import Lineage
 
@@ -42,6 +43,7 @@ class DatabaseFacts:
     crystals: dict[str, int] = field(default_factory=dict)
     waiting_embeddings: int = 0
     proposals: tuple[str, ...] = ()
+    changes: OpenChanges = field(default_factory=OpenChanges)
     spent: Spend = field(default_factory=Spend)
     rejections: tuple[Refusal, ...] = ()
     withheld: int = 0
@@ -60,7 +62,7 @@ def read_facts(workspace: Workspace, now: datetime) -> DatabaseFacts:
             if schema > SCHEMA_VERSION:
                 raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
             connection.execute("BEGIN")  # one moment for all that follows
-            return _facts(connection, now) if schema else DatabaseFacts()
+            return _facts(connection, now, schema) if schema else DatabaseFacts()
     except sqlite3.Error as error:
         raise explained(error, path) from error
 
@@ -78,7 +80,7 @@ def _opened(workspace: Workspace) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _facts(connection: sqlite3.Connection, now: datetime) -> DatabaseFacts:
+def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> DatabaseFacts:
     ledger, lineage = Ledger(connection), Lineage(connection)
     run = ledger.last_dream()
     waiting = connection.execute("SELECT count(*) FROM to_embed").fetchone()[0]
@@ -88,6 +90,7 @@ def _facts(connection: sqlite3.Connection, now: datetime) -> DatabaseFacts:
         crystals=_lifecycles(connection),
         waiting_embeddings=waiting,
         proposals=tuple(proposal.dream for proposal in ledger.proposals()),
+        changes=Changes(connection).counts() if schema >= SCHEMA_VERSION else OpenChanges(),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),
         withheld=TombstoneStore(connection).withheld(),

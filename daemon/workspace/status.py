@@ -6,7 +6,7 @@ imported, and a workspace that has never dreamt has a status as well.
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from daemon.config.paths import spent_folder
@@ -21,6 +21,7 @@ from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED
+from state.stores.history.changes import OpenChanges
 from state.stores.history.daily_spend import daily_spend
 from state.stores.history.segments import Segments
 
@@ -98,7 +99,8 @@ class ServiceStatus:
 class Status:
     """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept. `service`: None without daemon.
 
-    `withheld` counts the texts that were not learnt because they hold what was forgotten.
+    `withheld` counts the texts that were not learnt because they hold what was forgotten, `changes` what the owner is
+    to look at.
     """
 
     workspace: str
@@ -117,6 +119,7 @@ class Status:
     problems: tuple[Problem, ...]
     service: ServiceStatus | None = None
     withheld: int = 0
+    changes: OpenChanges = field(default_factory=OpenChanges)
 
 
 def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
@@ -147,6 +150,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         ),
         service=service,
         withheld=facts.withheld,
+        changes=facts.changes,
     )
 
 

@@ -22,6 +22,7 @@ from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Changes
 from state.stores.history.journal import Journal
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
@@ -48,6 +49,7 @@ class Store:
     crystals: Crystals
     lineage: Lineage
     ledger: Ledger
+    changes: Changes
     feelings: Feelings
     questions: Questions
     segments: Segments
@@ -128,6 +130,7 @@ class Store:
             meta.put(_SWEPT, to_text(now))
             rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
             rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
+            rows += self.changes.sweep(before)
         try:
             compact(connection)
         except OperationalError as error:  # another process reads for long, or there is no room for a second file
@@ -232,6 +235,7 @@ def _opened(
         crystals=crystals,
         lineage=lineage,
         ledger=Ledger(connection, config.secrets.redaction),
+        changes=Changes(connection),
         feelings=Feelings(connection, baselines),
         questions=Questions(connection),
         segments=segments,

@@ -9,12 +9,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
-from state.crystals.crystal import Crystal
+from state.crystals.crystal import Crystal, Origin
 from state.crystals.duplicates import comparable
 from state.text.identity import PERHAPS, update
 from state.text.sentences import ends_as_question
 from state.trust import Trust
 
+# What a dream made of texts, or kept of a line, is no news.
+SAID = frozenset((Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED))
 # A longer text says many things, of which one may have changed.
 MAX_CHARACTERS = 600
 # Less than what is sure: the order of two results follows from it, and nothing else.
@@ -59,8 +61,10 @@ def sureness_of(older: Crystal, newer: Crystal, cosine: float | None) -> float:
     """
     if newer.trust.rank < older.trust.rank and newer.trust.rank < Trust.AGENT.rank:
         return 0.0
-    if not comparable(older, newer) or any(
-        len(one.text) > MAX_CHARACTERS or ends_as_question(one.text) for one in (older, newer)
+    if (
+        newer.origin not in SAID
+        or not comparable(older, newer)
+        or any(len(one.text) > MAX_CHARACTERS or ends_as_question(one.text) for one in (older, newer))
     ):
         return 0.0
     sureness = update(older.text, newer.text, cosine)
@@ -70,22 +74,31 @@ def sureness_of(older: Crystal, newer: Crystal, cosine: float | None) -> float:
 
 
 def current_values(pairs: Iterable[tuple[int, int]], said: Mapping[int, str]) -> dict[int, int]:
-    """For each superseded row the one that holds now: of all that follow it, the one that was said last.
+    """For each superseded row the one that holds now: of all that follow it, one that nothing supersedes.
 
-    `pairs` are older and newer rows; `said` tells of each row when it was said last. Who goes back to an old value
-    makes a circle: then the value that was said last holds, and supersedes the others.
+    `pairs` are older and newer rows; `said` tells of each row when it was said last. Of several, and where a circle
+    supersedes itself, the one that was said last holds.
     """
     after: dict[int, set[int]] = {}
     for older, newer in pairs:
         after.setdefault(older, set()).add(newer)
+    following = {
+        row: _following(row, after) for row in {*after, *(newer for rows in after.values() for newer in rows)}
+    }
     found = {}
     for start in after:
-        reached, waiting = {start}, [start]
-        while waiting:
-            new = after.get(waiting.pop(), set()) - reached
-            reached |= new
-            waiting += new
-        last = max(reached, key=lambda row: (said[row], row))
-        if last != start:
-            found[start] = last
+        last = [row for row in following[start] if all(row in following[other] for other in following[row])]
+        now = max(last, key=lambda row: (said[row], row))
+        if now != start:
+            found[start] = now
     return found
+
+
+def _following(start: int, after: Mapping[int, set[int]]) -> set[int]:
+    """The row and all that follow it."""
+    reached, waiting = {start}, [start]
+    while waiting:
+        new = after.get(waiting.pop(), set()) - reached
+        reached |= new
+        waiting += new
+    return reached

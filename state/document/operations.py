@@ -61,6 +61,14 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """An operation that is neither borne out nor ruled out by what it cites, and what is missing. It applies."""
+
+    operation: Operation
+    figures: str
+
+
+@dataclass(frozen=True, slots=True)
 class Birth:
     """A line that this dream wrote. `evidence` names crystals; `replaces` the lines whose place it takes."""
 

@@ -185,12 +185,15 @@ class Pair:
     def _alike_in_shape(self) -> bool:
         """Whether both fill one sentence with other words: "Ada never merges without Bo", "Eve … without Kim".
 
-        A new value stands in one place. With another in a second one, or beside another name at the beginning, the
-        sentence is about something else; so it is with a count in each of two places ("release 1 ships on day 4"),
-        while a date and a time may be one value.
+        A new value stands in one place. With another in a second one, or beside another name or kind at the beginning
+        ("the staging database …"), the sentence is about something else; so it is with a count in each of two places
+        ("release 1 ships on day 4"), while a date and a time may be one value.
         """
         matcher = SequenceMatcher(None, self.old_texts, self.new_texts, autojunk=False)
         changed = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+        replaced = [code for code in changed if code[0] == "replace"]
+        if len(replaced) > 1 and replaced[0] == ("replace", 0, 1, 0, 1) and not self.before[0].number:
+            return not self._turned()
         if len(changed) < 2 or any(code[0] != "replace" for code in changed) or self._turned():
             return False
         gone = [word for _, start, end, _, _ in changed for word in self.before[start:end]]

@@ -19,7 +19,7 @@ PLANNED = "L6"
 def judged(
     operation: Operation, *notes: str | Evidence, by_code: bool = False, **changes: object
 ) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
-    return check_operations(snapshot(TEXT, *notes, **changes), [operation], by_code=by_code)
+    return check_operations(snapshot(TEXT, *notes, **changes), [operation], by_code=by_code)[:2]
 
 
 def refusal(operation: Operation, *notes: str | Evidence, by_code: bool = False, **changes: object) -> Refusal:

@@ -78,7 +78,7 @@ def test_a_note_that_says_the_old_and_the_new_name_renames_everything() -> None:
     lines = [f"Falcon has module{number}." for number in range(30)]
     operations = [revise(CONTEXT, f"L{at}", f"Kestrel has module{at - 1}.", "N1") for at in range(1, 31)]
     read = snapshot(memory(context=lines), "Falcon is called Kestrel now")
-    assert check_operations(read, operations, by_code=False) == (tuple(operations), ())
+    assert check_operations(read, operations, by_code=False) == (tuple(operations), (), ())
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_deleted_line_does_not_come_back_as_a_revision_or_a_merge(action: str)
 def test_a_pinned_line_is_not_contradicted_for_all_its_full_stop() -> None:
     text = "Anna prefers spaces over tabs."
     before = snapshot(memory(bond=["Anna prefers tabs over spaces. 📌"]), text)
-    _, (one,) = check_operations(before, [add(BOND, text, "N1")], by_code=False)
+    _, (one,), _ = check_operations(before, [add(BOND, text, "N1")], by_code=False)
     assert one.guard == "pinned"
 
 
@@ -149,7 +149,7 @@ def test_a_quotation_that_stands_is_not_said_twice() -> None:
     line = f'"{RELEASE}" (from the web)'
     text = memory(context=[line])
     page = note(1, RELEASE, trust=Trust.WEB)
-    accepted, (one,) = check_operations(snapshot(text, page), [add(CONTEXT, RELEASE, "N1")], by_code=False)
+    accepted, (one,), _ = check_operations(snapshot(text, page), [add(CONTEXT, RELEASE, "N1")], by_code=False)
     assert accepted == ()
     assert one.figures == "L1 says so already"
 
@@ -177,7 +177,7 @@ def test_what_stands_quoted_is_its_speakers_whatever_the_ledger_says() -> None:
         revise(CONTEXT, "L1", MALLORY, "N1"),
         merge(CONTEXT, ["L1", "L2"], MALLORY),
     ):
-        accepted, _ = check_operations(snapshot(text, "Anna booked a hotel."), [change], by_code=False)
+        accepted, *_ = check_operations(snapshot(text, "Anna booked a hotel."), [change], by_code=False)
         assert [one.text for one in accepted if "(from the web)" not in one.text] == []
 
 
@@ -190,8 +190,8 @@ def test_an_item_on_the_agents_mind_vouches_for_nothing() -> None:
 def test_a_line_of_the_ledger_has_the_trust_of_its_words() -> None:
     page, own = note(1, TEA, trust=Trust.WEB), note(2, TEA)
     before = snapshot("", page, own)
-    plain, _ = check_operations(before, [add(BOND, TEA, "N1", "N2")], by_code=False)
-    quoted, _ = check_operations(snapshot("", page), [add(BOND, TEA, "N1")], by_code=False)
+    plain, *_ = check_operations(before, [add(BOND, TEA, "N1", "N2")], by_code=False)
+    quoted, *_ = check_operations(snapshot("", page), [add(BOND, TEA, "N1")], by_code=False)
     assert [birth.trust for birth in WorkingCopy(before, plain, ()).births] == [Trust.AGENT]
     assert [birth.trust for birth in WorkingCopy(before, quoted, ()).births] == [Trust.WEB]
 

@@ -44,7 +44,7 @@ def proposing(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Caller:
 
 def waiting(dreamd: Caller, workspace: Workspace) -> list[str]:
     ended = dreamd("review", "-w", workspace.root, "--json")
-    return [one["id"] for one in ended.json] if ended.status == 0 else []
+    return [one["id"] for one in ended.json["proposals"]] if ended.status == 0 else []
 
 
 def test_a_proposal_waits_and_its_approval_commits_it(proposing: Caller, workspace: Workspace) -> None:

@@ -141,12 +141,14 @@ class Decide(Request):
     """A proposal, and what becomes of it."""
 
     dream: str = Field(default="", max_length=100, description="The beginning of its id; empty when only one waits")
-    verdict: Literal["approve", "reject"] = Field(description="approve commits it; reject leaves its notes pending")
+    verdict: Literal["approve", "decline", "reject"] = Field(
+        description="approve commits it; decline (or reject, its older name) leaves its notes pending"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decision. `version` is None for a rejected one."""
+    """The decision, approved or declined. `version` is None for a declined one."""
 
     dream: str
     verdict: str
@@ -156,13 +158,13 @@ class Decided:
 
 @operation("decide", "/decision", long=True)
 def decide(access: WorkspaceAccess, request: Decide) -> Decided:
-    """Approve or reject a proposal."""
+    """Approve or decline a proposal."""
     with access.exclusive() as store:
         dream = _waiting_proposal(store, request.dream)
         version = approve(store, dream).number if request.verdict == "approve" else None
         if version is None:
             decline(store, dream)
-        verdict = "rejected" if version is None else "approved"
+        verdict = "declined" if version is None else "approved"
         return Decided(dream, verdict, version, utc_now())
 
 

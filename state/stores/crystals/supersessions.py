@@ -141,12 +141,12 @@ class Supersessions:
             seen |= waiting
             waiting = set()
             for row in self._connection.execute(_PAIRS, {"keys": listed, "before": before}):
+                trust, cause = Trust(row["trust"]), Cause(row["cause"])
                 ends = [(row["older_at"], int(row["older"])), (row["newer_at"], int(row["newer"]))]
-                if ends[0][0] > ends[1][0]:
+                said |= {key: moment for moment, key in ends}
+                if ends[0][0] > ends[1][0] and cause is not Cause.OWNER:
                     ends.reverse()  # the older one was said once more
                 (_, older), (at, newer) = ends
-                said |= {key: moment for moment, key in ends}
-                trust, cause = Trust(row["trust"]), Cause(row["cause"])
                 pair = Supersession(older, newer, row["sureness"], from_text(at), trust, cause, row["version"])
                 pairs[older, newer] = max(pair, pairs.get((older, newer), pair), key=lambda one: one.sureness)
                 waiting |= {older, newer} - seen

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
+from state.codec import decode
 from state.crystals import crystal
 from state.crystals.supersession import Cause
 from state.document.document import SectionName
 from state.document.operations import Fate
-from state.dream import decode_record
+from state.dream import Decision, StagedChange, decode_record
 from state.errors import DreamdError
 from state.forgetting.matching import Cut
 from state.sessions.item import Priority, State
@@ -174,6 +175,14 @@ def _is_dream(value: Value) -> bool:
     return True
 
 
+def _is_change(value: Value) -> bool:
+    try:
+        decode(StagedChange, str(value))
+    except DreamdError:
+        return False
+    return True
+
+
 def _is_unit(value: Value) -> bool:
     """A vector of single floats of length 1 (or 0)."""
     if not isinstance(value, bytes) or not value or len(value) % 4:
@@ -250,6 +259,13 @@ def _columns(rules: Mapping[str, Rule] | None = None, /, **kinds: str) -> dict[s
 
 COLUMNS: Mapping[str, Mapping[str, Content]] = {
     "calls": _columns(code="dream digest model", moment="at", json="reply"),
+    "changes": _columns(
+        {"record": Rule(_is_change), "decision": _one_of(Decision)},
+        prose="note",
+        code="dream decision",
+        moment="at decided_at",
+        json="record",
+    ),
     "crystals": _columns(
         {
             "text": _FILLED,

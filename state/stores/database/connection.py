@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from state.crystals.crystal import faded_at
 from state.errors import StorageError
-from state.stores.database.schema import COMPARISONS, LOOKUPS, MEMORIES, RECALLS, SUPERSESSIONS
+from state.stores.database.schema import COMPARISONS, LOOKUPS, MEMORIES, RECALLS, REVIEWS, SUPERSESSIONS
 from state.stores.database.session_schema import FORGETTING, SESSIONS
 from state.stores.disk.disk import opened
 from state.stores.disk.syscalls import storage_errors
@@ -29,7 +29,8 @@ _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 # The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
-MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING, LOOKUPS, SUPERSESSIONS + RECALLS)
+_TRUTH = SUPERSESSIONS + RECALLS + REVIEWS
+MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING, LOOKUPS, _TRUTH)
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")

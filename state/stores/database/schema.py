@@ -318,3 +318,20 @@ CREATE TABLE recalls (
     lost   TEXT NOT NULL DEFAULT '[]'  -- JSON: the keywords and queries that find theirs no more
 ) WITHOUT ROWID;
 """
+
+# What the owner is to look at, line by line.
+REVIEWS = """
+-- Changes of lines that wait for the owner, and doubtful ones that applied; decided ones are kept like the ledger.
+CREATE TABLE changes (
+    number     INTEGER PRIMARY KEY,     -- what the owner calls it
+    dream      TEXT NOT NULL,           -- whose change it is, and which of them
+    place      INTEGER NOT NULL,
+    at         TEXT NOT NULL,           -- since when it waits
+    record     TEXT NOT NULL,           -- JSON: operation, old lines, evidence, figures
+    decision   TEXT NOT NULL,           -- waiting, doubtful; approved, declined, accepted, undone, expired, outdated
+    decided_at TEXT,
+    note       TEXT NOT NULL DEFAULT '' -- the crystal of the note that it has become
+);
+CREATE UNIQUE INDEX changes_by_dream ON changes (dream, place);
+CREATE INDEX changes_by_decision ON changes (decision);
+"""

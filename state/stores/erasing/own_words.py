@@ -24,6 +24,7 @@ _KINDS: tuple[type[StrEnum], ...] = (
     document.SectionName,
     dream.Kind,
     dream.Reason,
+    dream.Decision,
     hormones.Feeling,
     hormones.Hormone,
     item.Priority,

@@ -12,10 +12,10 @@ from typing import Any
 from state.crystals.crystal import Crystal
 from state.document.document import Block, Document, Part, is_placeholder, is_title, parse, placeholder_of, render
 from state.document.markdown import is_stamp
-from state.document.operations import Birth, Death, Operation, Refusal
+from state.document.operations import Birth, Death, Doubt, Operation, Refusal
 from state.document.pointer import parse_pointer
 from state.document.seed import MARKER
-from state.dream import Dream, PointerLine
+from state.dream import Dream, PointerLine, StagedChange
 from state.forgetting.matching import Cut, Target, cut_out, spans, without
 from state.forgetting.placed_words import Span, placed_words
 from state.stores.erasing.own_words import is_field, is_own, is_reply_field
@@ -180,7 +180,31 @@ def erased_record(dream: Dream, erasure: Erasure) -> Dream:
         tombstones=tuple(new for one in dream.tombstones if (new := line(one))),
         lifted_tombstones=tuple(new for one in dream.lifted_tombstones if (new := line(one))),
         problems=tuple(new for one in dream.problems if (new := erasure.prose(one))),
+        doubts=tuple(doubt for one in dream.doubts if (doubt := _doubt(one, erasure))),
+        # None of them leaves: a decision names one by its place.
+        staged=tuple(erased_change(one, erasure) for one in dream.staged),
     )
+
+
+def erased_change(change: StagedChange, erasure: Erasure) -> StagedChange:
+    """The staged change without the targets; of its operation, and of its lines, the texts may be empty then."""
+    evidence = [
+        replace(piece, text=erasure.prose(piece.text), crystal=erasure.id(piece.crystal)) for piece in change.evidence
+    ]
+    return replace(
+        change,
+        operation=_operation(change.operation, erasure) or replace(change.operation, text=""),
+        lines=tuple(replace(line, text=erasure.line(line.text)) for line in change.lines),
+        evidence=tuple(piece for piece in evidence if piece.text),
+        beside=tuple(replace(line, text=text) for line in change.beside if (text := erasure.line(line.text))),
+        figures=erasure.prose(change.figures),
+    )
+
+
+def says_less(change: StagedChange, before: StagedChange) -> bool:
+    """Whether an erased change can no longer be what it was: its text, a line, or all that it rests on is changed."""
+    texts = [(one.operation.text, [line.text for line in one.lines], bool(one.evidence)) for one in (change, before)]
+    return texts[0] != texts[1]
 
 
 def erased_document(text: str, erasure: Erasure) -> str:
@@ -259,6 +283,11 @@ def _operation(operation: Operation, erasure: Erasure) -> Operation | None:
 def _refusal(refusal: Refusal, erasure: Erasure) -> Refusal:
     operation = _operation(refusal.operation, erasure) if refusal.operation else None
     return replace(refusal, figures=erasure.prose(refusal.figures), operation=operation)
+
+
+def _doubt(doubt: Doubt, erasure: Erasure) -> Doubt | None:
+    operation = _operation(doubt.operation, erasure)
+    return replace(doubt, operation=operation, figures=erasure.prose(doubt.figures)) if operation else None
 
 
 def _birth(birth: Birth, erasure: Erasure) -> Birth:

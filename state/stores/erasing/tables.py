@@ -17,15 +17,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from state.codec import decode, encode
 from state.crystals.crystal import Kind as CrystalKind
 from state.crystals.crystal import Origin, crystal_id
-from state.dream import decode_record, encode_record
+from state.dream import Decision, StagedChange, decode_record, encode_record
 from state.errors import BusyError, StorageError
 from state.forgetting.matching import Cut, Target, spans, without
 from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Kind, Table, content_of, tables_of
+from state.stores.database.connection import to_text
 from state.stores.erasing.items import erase_items
-from state.stores.erasing.plan import INTENTION, Erasure, erased_record
+from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_record, says_less
+from state.stores.history.changes import OPEN
 from state.stores.sessions.cold_archive import ColdArchive
 from state.text.words import terms
 
@@ -33,7 +36,10 @@ _CHECKPOINT_SECONDS = 10.0
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
 # Every other text of every table is looked at.
 _NAMES = (Kind.CODE, Kind.FILE)
-_REFERENCES = (("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"), ("searches", "crystal"))
+_REFERENCES = (
+    ("lines", "crystal"), ("pointers", "crystal"), ("promotions", "crystal"), ("searches", "crystal"),
+    ("changes", "note"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed["searches"] += connection.execute("DELETE FROM searches WHERE crystal = ''").rowcount
     changed["items"] += erase_items(connection, erasure, now)
     changed["proposals"] += _proposals(connection, erasure)
+    changed["changes"] += _changes(connection, erasure, now)
     for name, table in tables_of(connection).items():
         changed[name] += _swept(connection, table, erasure)
     if changed["crystals"]:
@@ -268,6 +275,24 @@ def _proposals(connection: sqlite3.Connection, erasure: Erasure) -> int:
                 "UPDATE dreams SET outcome = 'rejected', detail = 'it held what was forgotten' WHERE id = ?",
                 (row["dream"],),
             )
+    return changed
+
+
+def _changes(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:
+    """Erase the targets from staged changes; one that would write or change a target waits no longer."""
+    changed = 0
+    for row in connection.execute("SELECT number, record, decision FROM changes").fetchall():
+        old = decode(StagedChange, row["record"], f"change {row['number']}")
+        new = erased_change(old, erasure)
+        if new == old:
+            continue
+        changed += 1
+        is_over = row["decision"] in OPEN and says_less(new, old)
+        connection.execute(
+            "UPDATE changes SET record = ?1, decision = iif(?2, ?3, decision), decided_at = iif(?2, ?4, decided_at)"
+            " WHERE number = ?5",
+            (encode(new), is_over, Decision.OUTDATED.value, to_text(now), row["number"]),
+        )
     return changed
 
 

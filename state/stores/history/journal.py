@@ -31,6 +31,7 @@ from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.segments import Segments
 from state.text.words import normalise
@@ -145,6 +146,7 @@ class Journal:
                 self._crystals.mark_dreamt(dream.dreamt, dream.number)
             self._lineage.record(dream)
             Supersessions(self._crystals).learn(dream)
+            Changes(connection).record(dream)
         return dream
 
     def _write_document(self, dream: Dream) -> Dream:

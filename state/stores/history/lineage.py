@@ -104,6 +104,17 @@ class Lineage:
             found[row["line"]] = (*found.get(row["line"], ()), row["crystal"])
         return found
 
+    def handwritten(self) -> set[str]:
+        """The current lines that stand as the owner wrote them: they rest on no input and were not merged."""
+        rows = self._connection.execute(
+            """SELECT id FROM lines l WHERE died_in IS NULL AND trust = ?
+               AND NOT EXISTS (SELECT 1 FROM evidence e JOIN crystals c ON c.id = e.crystal
+                               WHERE line = l.id AND c.origin <> 'seed')
+               AND NOT EXISTS (SELECT 1 FROM lines WHERE successor = l.id AND successor <> '' AND fate = ?)""",
+            (Trust.OWNER.value, Fate.MERGED.value),
+        )
+        return {row["id"] for row in rows}
+
     def lives(self, key_part: str, limit: int = 20) -> list[LineLife]:
         """Lines, current or gone, whose text contains this; the current ones first, then the latest."""
         wanted = normalise(key_part)

@@ -21,6 +21,7 @@ from state.stores.crystals.vectors import MODEL
 from state.stores.database.connection import to_text
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
+from state.stores.history.changes import Changes
 from state.stores.history.journal import RESTORE
 from state.stores.history.lineage import Lineage
 from state.stores.repair.row_rules import Row
@@ -86,7 +87,7 @@ def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
     `every`: these are all commits, so that other rows about versions and lines are deleted first.
     """
     connection, new = crystals.connection, 0
-    lineage = Lineage(connection)
+    lineage, changes = Lineage(connection), Changes(connection)
     uses = connection.execute("SELECT uses, keywords FROM pointers").fetchall()
     if every:
         for table in (*_LINEAGE, "pointers"):
@@ -100,6 +101,7 @@ def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
             crystals.mark_dreamt(dream.dreamt, dream.number)
         lineage.record(dream)
         Supersessions(crystals).learn(dream)
+        changes.record(dream)
         connection.execute(
             "INSERT OR IGNORE INTO dreams (id, started_at, ended_at, reason, outcome, version)"
             " VALUES (?, ?, ?, ?, 'committed', ?)",

@@ -64,8 +64,8 @@ def test_no_command_at_all_is_a_usage_error_that_shows_the_help(dreamd: Caller) 
         (("diff",), 1, "there is no version yet"),
         (("restore", "7"), 1, "there is no version 7"),
         (("why", "anything"), 1, "no line of MEMORY.md has or had 'anything'"),
-        (("review",), 3, "no proposal waits"),
-        (("review", "2026"), 1, "no waiting proposal '2026'"),
+        (("review",), 3, "nothing waits for you"),
+        (("review", "2026"), 1, "no change and no proposal '2026' waits"),
         (("dream",), 3, "there is nothing new since the last dream"),
         (("dream", "--dry-run"), 3, "there is nothing new since the last dream"),
         (("status", "--config", "/nowhere.yaml"), 2, "/nowhere.yaml: no such file"),
@@ -161,7 +161,7 @@ def test_a_wrong_configuration_is_a_usage_error_that_names_file_and_key(
 
 def test_a_busy_workspace_ends_with_5_and_names_who_holds_it(dreamd: Caller, here: Path) -> None:
     with acquire(open_workspace(here), "another command"):
-        for command in ("dream", "restore 1", "feel reward", "ingest x", "review --approve"):
+        for command in ("dream", "restore 1", "feel reward", "ingest x"):
             ended = dreamd(*command.split(), "-w", here)
             assert ended.status == BusyError.exit_status
             assert f"process {os.getpid()} ('another command'" in ended.err

@@ -104,11 +104,11 @@ def test_a_proposal_waits_until_it_is_approved_or_rejected(
 
     shown = dreamd("review", "-w", here)
     assert f"+- {NOTES[0]}" in shown.out
-    (proposal,) = dreamd("review", "-w", here, "--json").json
+    (proposal,) = dreamd("review", "-w", here, "--json").json["proposals"]
     assert dreamd("review", proposal["id"][:10], "-w", here).out == shown.out
-    assert dreamd("review", "--approve", "--reject", "-w", here).status == 2
+    assert dreamd("review", "--approve", "--decline", "-w", here).status == 2
 
-    assert dreamd("review", "--reject", "-w", here, "--json").json["verdict"] == "rejected"
+    assert dreamd("review", "--reject", "-w", here, "--json").json["verdict"] == "declined"
     assert dreamd("review", "-w", here).status == 3
     assert NOTES[0] in dreamd("bootstrap", here).out
 

@@ -19,8 +19,8 @@ from state.dream import Reason
 from state.scratch import Note
 from state.search.ranking import Filters
 from state.stores.crystals.supersessions import Supersessions
-from tests.daemon.sessions.support import add
 from tests.support.running import Caller
+from tests.support.working import add
 
 OLD, NEW = "The staging database listens on port 5433.", "The staging database listens on port 6000 now."
 
@@ -144,9 +144,10 @@ def test_as_of_a_day_the_old_value_holds(store: Store) -> None:
 
 
 def test_an_item_of_a_session_supersedes_what_it_names(store: Store) -> None:
-    old = add(store, "deploys go through the blue gate", now=utc_now())
-    promote(store, "s", old.id, utc_now())
-    new = add(store, "everything is released by the harbour crew", now=utc_now())
-    relation_add(store, "s", new.id, "supersedes", old.id, {}, utc_now())
-    promote(store, "s", new.id, utc_now())
-    assert found(store, "deploys through which gate")[:2] == [(new.content, ""), (old.content, new.content)]
+    before, after = "deploys go through the blue gate", "everything is released by the harbour crew"
+    old = add(store, before, now=utc_now())
+    promote(store, "s", old, utc_now())
+    new = add(store, after, now=utc_now())
+    relation_add(store, "s", new, "supersedes", old, utc_now())
+    promote(store, "s", new, utc_now())
+    assert found(store, "deploys through which gate")[:2] == [(after, ""), (before, after)]

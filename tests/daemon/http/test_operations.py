@@ -34,6 +34,8 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("dream_now", {"mode": "propose"}),
     ("proposals", {}),
     ("decide", {"verdict": "approve"}),
+    ("changes", {}),
+    ("decide_changes", {"decline": []}),
     ("dream_status", {}),
     ("memory_state", {}),
     ("memory_why", {"text": "ledger"}),

@@ -1,0 +1,164 @@
+"""Operations on single changes that wait for the owner, or that applied in doubt: list them, decide on them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.operation import Nothing, Request, operation
+from daemon.dream.changes import RefusedChange, decide_changes, open_changes
+from daemon.workspace.stores import Store
+from state.document.document import SectionName
+from state.document.operations import Action
+from state.dream import Decision
+from state.errors import UsageError
+from state.stores.history.changes import Change
+from state.trust import Trust
+
+Numbers = Annotated[tuple[int, ...], Field(max_length=10_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class SaidBy:
+    """Something that a change cites: who said it, and when. `speaker` is empty where it is not known."""
+
+    text: str
+    trust: Trust
+    at: datetime
+    speaker: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeToReview:
+    """A change of MEMORY.md to look at. `old` lines become `new` (empty: they become a pointer).
+
+    `decision` is waiting, or doubtful for one that applied already. `why` says by which rule it is here and what the
+    guards found. `outdated`: its lines are no longer what they were. After `until` it becomes a note.
+    """
+
+    number: int
+    decision: Decision
+    action: Action
+    section: SectionName
+    old: tuple[str, ...]
+    new: str
+    evidence: tuple[SaidBy, ...]
+    why: str
+    dream: str
+    at: datetime
+    until: datetime
+    outdated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesToReview:
+    """The changes that wait or are doubtful, in the order of their numbers."""
+
+    changes: tuple[ChangeToReview, ...]
+
+
+@operation("changes", "/changes", method="GET")
+def changes(access: WorkspaceAccess, _: Nothing) -> ChangesToReview:
+    """The changes of single lines that wait for the owner, and the doubtful ones that applied."""
+    with access.read() as store:
+        return ChangesToReview(tuple(_to_review(store, one, outdated) for one, outdated in open_changes(store)))
+
+
+def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:  # noqa: FBT001 - of a pair
+    change = one.change
+    speakers = {
+        crystal.id: crystal.speaker
+        for crystal in store.crystals.get([piece.crystal for piece in change.evidence if piece.crystal])
+    }
+    cited = [SaidBy(piece.text, piece.trust, piece.at, speakers.get(piece.crystal, "")) for piece in change.evidence]
+    cited += [SaidBy(line.text, line.trust, line.born_at, "") for line in change.beside]
+    return ChangeToReview(
+        number=one.number,
+        decision=one.decision,
+        action=change.operation.action,
+        section=change.operation.section,
+        old=tuple(line.text for line in change.lines),
+        new="" if change.operation.action is Action.EVICT else change.operation.text,
+        evidence=tuple(cited),
+        why=change.figures,
+        dream=one.dream,
+        at=one.at,
+        until=one.at + timedelta(days=store.config.dream.approve_days),
+        outdated=outdated,
+    )
+
+
+class OwnText(Request):
+    """The owner's own words for a change."""
+
+    number: int = Field(ge=1, le=10**9)
+    text: str = Field(min_length=1, max_length=600, description="The line, in place of what was proposed")
+
+
+class DecideChanges(Request):
+    """What is decided, by the numbers of the changes; all or nothing."""
+
+    approve: Numbers = Field(default=(), description="Changes that wait: they apply, as one version")
+    decline: Numbers = Field(default=(), description="Changes that wait: they are not proposed again")
+    accept: Numbers = Field(default=(), description="Doubtful changes that applied: they are right")
+    undo: Numbers = Field(default=(), description="Doubtful changes that applied: the old text comes back")
+    texts: Annotated[tuple[OwnText, ...], Field(max_length=1_000)] = Field(
+        default=(), description="Other words for changes that are approved"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesDecided:
+    """What became of the decisions. `version` is the one that they made, if any.
+
+    `outdated` changes did not apply, since their lines are no longer what they were; `refused` ones wait on.
+    """
+
+    version: int | None
+    approved: tuple[int, ...]
+    declined: tuple[int, ...]
+    accepted: tuple[int, ...]
+    undone: tuple[int, ...]
+    outdated: tuple[int, ...]
+    refused: tuple[RefusedChange, ...]
+
+
+@operation("decide_changes", "/changes/decision", long=True)
+def decide(access: WorkspaceAccess, request: DecideChanges) -> ChangesDecided:
+    """Approve or decline changes that wait, accept or undo doubtful ones that applied."""
+    decisions = _once(
+        (
+            *((number, Decision.APPROVED) for number in request.approve),
+            *((number, Decision.DECLINED) for number in request.decline),
+            *((number, Decision.ACCEPTED) for number in request.accept),
+            *((number, Decision.UNDONE) for number in request.undo),
+        )
+    )
+    texts = {one.number: one.text for one in request.texts}
+    if unknown := sorted(texts.keys() - set(request.approve)):
+        raise UsageError(f"there is a text for change {unknown[0]}, which is not approved", "approve it too")
+    with access.exclusive() as store:
+        done = decide_changes(store, decisions, texts)
+    access.mark_changed()
+    by_decision = {one: tuple(n for n, decision in done.decided.items() if decision is one) for one in Decision}
+    return ChangesDecided(
+        version=done.dream.number if done.dream else None,
+        approved=by_decision[Decision.APPROVED],
+        declined=by_decision[Decision.DECLINED],
+        accepted=by_decision[Decision.ACCEPTED],
+        undone=by_decision[Decision.UNDONE],
+        outdated=done.outdated,
+        refused=done.refused,
+    )
+
+
+def _once(decided: Iterable[tuple[int, Decision]]) -> dict[int, Decision]:
+    """The decisions by number. Raises UsageError for two on one change."""
+    decisions: dict[int, Decision] = {}
+    for number, decision in decided:
+        if decisions.setdefault(number, decision) is not decision:
+            raise UsageError(f"change {number} is decided twice", "decide it once")
+    return decisions

@@ -1,0 +1,172 @@
+"""Changes: carries out what the owner decides of staged changes, and settles those that nobody decided in time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from daemon.dream.memory import WorkspaceMemory
+from daemon.dream.owner_edits import owner_edits
+from daemon.dream.snapshot import snapshot
+from daemon.ingest.notes import note_crystal
+from daemon.workspace.document import read_document
+from daemon.workspace.stores import Store, utc_now
+from graphs.approval import Wish, carry_out, is_outdated
+from state.document.merge import working
+from state.document.operations import Action, Refusal
+from state.dream import CurrentLine, Decided, Decision, Dream, Reason
+from state.errors import UsageError
+from state.scratch import Note
+from state.stores.database.connection import transaction
+from state.stores.history.changes import Change
+from state.text.words import normalise
+
+# What may be decided of a change, by what it is.
+DECISIONS: Mapping[Decision, tuple[Decision, ...]] = {
+    Decision.WAITING: (Decision.APPROVED, Decision.DECLINED),
+    Decision.DOUBTFUL: (Decision.ACCEPTED, Decision.UNDONE),
+}
+_WORDS = {
+    Decision.APPROVED: "approve", Decision.DECLINED: "decline", Decision.ACCEPTED: "accept", Decision.UNDONE: "undo",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChange:
+    """A change that a guard refused although the owner wanted it; it waits on."""
+
+    number: int
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of the owner's decisions, by the numbers of the changes. `dream` is the version that they made.
+
+    `outdated`: their lines are no longer what they were.
+    """
+
+    dream: Dream | None
+    decided: Mapping[int, Decision]
+    outdated: tuple[int, ...]
+    refused: tuple[RefusedChange, ...]
+
+
+def decide_changes(store: Store, decisions: Mapping[int, Decision], texts: Mapping[int, str]) -> Settled:
+    """Carry out the owner's decisions; what applies or is undone is one version. `texts` are the owner's own words.
+
+    Nothing is decided when one of them cannot be: raises NotFoundError for a number that is not open, UsageError for
+    a decision or a text that it cannot have.
+    """
+    changes = {number: store.changes.get(number) for number in decisions}
+    for number, change in changes.items():
+        _require_possible(change, decisions[number], texts.get(number))
+    now = utc_now()
+    wishes = [
+        Wish(number, changes[number].change, texts.get(number, ""), undo=decision is Decision.UNDONE)
+        for number, decision in decisions.items()
+        if decision in {Decision.APPROVED, Decision.UNDONE}
+    ]
+    carried = _carried(store, wishes, changes, decisions, now)
+    at_once = {number: one for number, one in decisions.items() if one in {Decision.DECLINED, Decision.ACCEPTED}}
+    with transaction(store.crystals.connection):
+        store.check()
+        for number, decision in at_once.items():
+            store.changes.decide(number, decision, now)
+    _let_go(store, [changes[number] for number in carried.outdated], Decision.OUTDATED, now)
+    return replace(carried, decided={**carried.decided, **at_once})
+
+
+def open_changes(store: Store) -> list[tuple[Change, bool]]:
+    """The changes that wait or are doubtful, each with whether it is outdated."""
+    waiting = store.changes.open()
+    lines = _lines(store, utc_now()) if waiting else ()
+    return [(one, is_outdated(one.change, lines)) for one in waiting]
+
+
+def settle(store: Store, now: datetime) -> int:
+    """Let go of the changes that waited too long or whose lines are gone; returns how many.
+
+    What one of them says anew becomes a note again, of the time when it was said.
+    """
+    waiting = store.changes.open()
+    if not waiting:
+        return 0
+    lines = _lines(store, now)
+    oldest = now - timedelta(days=store.config.dream.approve_days)
+    outdated = [one for one in waiting if is_outdated(one.change, lines)]
+    expired = [one for one in waiting if one not in outdated and one.at <= oldest]
+    _let_go(store, outdated, Decision.OUTDATED, now)
+    _let_go(store, expired, Decision.EXPIRED, now)
+    return len(outdated) + len(expired)
+
+
+def _require_possible(change: Change, decision: Decision, text: str | None) -> None:
+    """Return if this may be decided of the change. Raises UsageError."""
+    possible = DECISIONS[change.decision]
+    if decision not in possible:
+        how = "waits" if change.decision is Decision.WAITING else "has applied and is doubtful"
+        raise UsageError(
+            f"change {change.number} {how}, so you cannot {_WORDS[decision]} it",
+            f"{' or '.join(_WORDS[one] for one in possible)} it",
+        )
+    if text is None:
+        return
+    if decision is not Decision.APPROVED or change.change.operation.action is Action.EVICT:
+        raise UsageError(f"change {change.number} takes no text of yours", "only what is to be written does")
+    if not text.strip() or "\n" in text or "\r" in text:
+        raise UsageError(f"the text of change {change.number} is no line", "write it in one line")
+
+
+def _carried(
+    store: Store,
+    wishes: Sequence[Wish],
+    changes: Mapping[int, Change],
+    decisions: Mapping[int, Decision],
+    now: datetime,
+) -> Settled:
+    if not wishes:
+        return Settled(None, {}, (), ())
+    memory, name = WorkspaceMemory(store), f"{now:%Y%m%dT%H%M%S%f}Z"
+    carried = carry_out(snapshot(store, (), (), name, Reason.MANUAL, now), wishes, memory)
+    refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused)
+    if carried.dream is None:
+        return Settled(None, {}, carried.outdated, refused)
+    done = {number: decisions[number] for number in carried.done}
+    decided: tuple[Decided, ...] = tuple(changes[number].decided(decision) for number, decision in done.items())
+    dream = replace(carried.dream, decided=decided)
+    store.ledger.begin(dream.id, f"{dream.cause} of {dream.reason}", now)
+    dream = memory.commit(dream)
+    store.ledger.end(dream.id, "committed", "by the owner", utc_now(), dream.number)
+    return Settled(dream, done, carried.outdated, refused)
+
+
+def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: datetime) -> None:
+    """Decide these, with a note for each that waited and says something that no line says."""
+    if not changes:
+        return
+    standing = {normalise(line.text) for line in _lines(store, now)}
+    pending = {note.text for note in store.segments.pending_notes()}
+    for one in changes:
+        note = _as_note(one) if one.decision is Decision.WAITING else None
+        if note is None or normalise(note.text) in standing:
+            store.changes.decide(one.number, decision, now)
+            continue
+        # In this order: a kill in between leaves a note that is pending, and is not written a second time.
+        if note.text not in pending:
+            note = store.segments.append(note, store.config.secrets.redaction)
+        store.changes.decide(one.number, decision, now, note_crystal(store, note, "", now).id)
+
+
+def _as_note(change: Change) -> Note | None:
+    """What the change says, of the time when it was said; None for one that only takes away."""
+    operation, evidence = change.change.operation, change.change.evidence
+    if operation.action is Action.EVICT:
+        return None
+    said = max((piece.at for piece in evidence), default=change.at)
+    return Note(operation.text, said, max((piece.importance for piece in evidence), default=0.5))
+
+
+def _lines(store: Store, now: datetime) -> tuple[CurrentLine, ...]:
+    """The lines of MEMORY.md as its owner left it."""
+    text, _ = read_document(store)
+    return owner_edits(store, working(text), now).lines

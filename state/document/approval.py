@@ -1,0 +1,79 @@
+"""Approval: which operations apply by themselves, which wait for the owner, and which are refused."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from state.document.document import SectionName
+from state.document.operations import Action
+
+
+class Approval(StrEnum):
+    """What becomes of an operation; the later the member, the stricter."""
+
+    AUTO = "auto"
+    ASK = "ask"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a policy that concerns an operation; `name` is its key below `dream.approve`."""
+
+    name: str
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRule:
+    """What becomes of one kind of operation on a section that cites nothing of the owner's."""
+
+    section: SectionName
+    action: Action
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The owner's rules: one for each kind of operation, for doubtful ones, for lines by hand, and for sections.
+
+    Of several rules that concern an operation the strictest counts.
+    """
+
+    add: Approval = Approval.AUTO
+    revise: Approval = Approval.AUTO
+    merge: Approval = Approval.AUTO
+    evict: Approval = Approval.AUTO
+    doubtful: Approval = Approval.AUTO
+    by_hand: Approval = Approval.AUTO
+    sections: tuple[SectionRule, ...] = ()
+
+    def rule_of(
+        self, action: Action, sections: Iterable[SectionName], *, doubtful: bool, by_hand: bool, by_owner: bool
+    ) -> Rule:
+        """The strictest rule for an operation of this kind on lines of these sections.
+
+        `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites what the owner said.
+        """
+        rules = [Rule(action.value, Approval(getattr(self, action.value)))]
+        rules += [Rule("doubtful", self.doubtful)] if doubtful else []
+        rules += [Rule("by_hand", self.by_hand)] if by_hand else []
+        if not by_owner:
+            concerned = set(sections)
+            rules += [
+                Rule(f"sections.{one.section.value}", one.approval)
+                for one in self.sections
+                if one.action is action and one.section in concerned
+            ]
+        return max(rules, key=lambda rule: list(Approval).index(rule.approval))
+
+    @property
+    def asked_as_a_whole(self) -> "Policy":
+        """The policy of a dream that waits as a whole: what would be asked is asked with it."""
+
+        def told(approval: Approval) -> Approval:
+            return Approval.AUTO if approval is Approval.ASK else approval
+
+        kinds = {name: told(getattr(self, name)) for name in (*Action, "doubtful", "by_hand")}
+        sections = tuple(replace(one, approval=told(one.approval)) for one in self.sections)
+        return Policy(**kinds, sections=sections)

@@ -1,0 +1,132 @@
+"""Changes: what of single dreams the owner is to look at, from the dream that staged it to the decision on it."""
+
+import sqlite3
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.codec import decode, encode
+from state.dream import Decided, Decision, Dream, EarlierChange, StagedChange
+from state.errors import NotFoundError
+from state.stores.database.connection import from_text, optional_moment, to_text
+
+OPEN = (Decision.WAITING, Decision.DOUBTFUL)
+# A synthesis is compared with the latest of these.
+MOST_EARLIER = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A staged change with its number, its dream and its place there, since when it waits, and what became of it."""
+
+    number: int
+    dream: str
+    place: int
+    at: datetime
+    change: StagedChange
+    decision: Decision
+    decided_at: datetime | None
+
+    def decided(self, decision: Decision) -> Decided:
+        """This decision on it."""
+        return Decided(self.dream, self.place, decision)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChanges:
+    """How many changes wait for the owner, and how many that applied are doubtful."""
+
+    waiting: int = 0
+    doubtful: int = 0
+
+
+class Changes:
+    """The staged changes of one workspace in state.db."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def record(self, dream: Dream) -> None:
+        """Record what a committed dream stages and decides; doing it again changes nothing new.
+
+        In the caller's transaction.
+        """
+        at = to_text(dream.at)
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO changes (dream, place, at, record, decision) VALUES (?, ?, ?, ?, ?)",
+            [
+                (dream.id, place, at, encode(one), Decision.DOUBTFUL if one.applied else Decision.WAITING)
+                for place, one in enumerate(dream.staged)
+            ],
+        )
+        for one in dream.decided:
+            if one.decision in OPEN:
+                statement = "UPDATE changes SET decision = ?, at = ?, decided_at = NULL WHERE dream = ? AND place = ?"
+            else:
+                statement = "UPDATE changes SET decision = ?, decided_at = ? WHERE dream = ? AND place = ?"
+            self._connection.execute(statement, (one.decision.value, at, one.dream, one.place))
+
+    def open(self) -> list[Change]:
+        """The changes that wait or are doubtful, in the order of their numbers."""
+        return self._where(f"decision IN ({', '.join('?' * len(OPEN))}) ORDER BY number", OPEN)
+
+    def get(self, number: int) -> Change:
+        """The open change of this number. Raises NotFoundError."""
+        found = self._where(f"number = ? AND decision IN ({', '.join('?' * len(OPEN))})", (number, *OPEN))
+        if not found:
+            raise NotFoundError(f"no change {number} waits", "'dreamd review' lists them")
+        return found[0]
+
+    def of(self, dream: str) -> list[Change]:
+        """Every change that this dream staged."""
+        return self._where("dream = ? ORDER BY place", (dream,))
+
+    def counts(self) -> OpenChanges:
+        """How many are open."""
+        counted = dict(
+            self._connection.execute("SELECT decision, count(*) FROM changes GROUP BY decision").fetchall()
+        )
+        return OpenChanges(counted.get(Decision.WAITING.value, 0), counted.get(Decision.DOUBTFUL.value, 0))
+
+    def earlier(self) -> tuple[EarlierChange, ...]:
+        """The latest changes that wait or were declined: they are not to be staged again."""
+        found = self._where(
+            "decision IN (?, ?) ORDER BY number DESC LIMIT ?", (Decision.WAITING, Decision.DECLINED, MOST_EARLIER)
+        )
+        return tuple(EarlierChange(one.number, one.change.operation, one.decision) for one in found)
+
+    def undecided(self) -> tuple[str, ...]:
+        """The crystals of the notes that changes have become which nobody decided."""
+        rows = self._connection.execute("SELECT DISTINCT note FROM changes WHERE note <> '' ORDER BY note")
+        return tuple(row["note"] for row in rows)
+
+    def decide(self, number: int, decision: Decision, at: datetime, note: str = "") -> None:
+        """Record a decision; `note` is the crystal of the note that the change has become."""
+        self._connection.execute(
+            "UPDATE changes SET decision = ?, decided_at = ?, note = ? WHERE number = ?",
+            (decision.value, to_text(at), note, number),
+        )
+
+    def sweep(self, before: datetime) -> int:
+        """Delete the changes that were decided before; returns how many. In the caller's transaction."""
+        statement = "DELETE FROM changes WHERE decided_at < ?"
+        return self._connection.execute(statement, (to_text(before),)).rowcount
+
+    def _where(self, rest: str, values: tuple[object, ...]) -> list[Change]:
+        columns = "number, dream, place, at, record, decision, decided_at"
+        rows = self._connection.execute(f"SELECT {columns} FROM changes WHERE {rest}", [*map(_plain, values)])
+        return [
+            Change(
+                number,
+                dream,
+                place,
+                from_text(at),
+                decode(StagedChange, record, f"change {number}"),
+                Decision(decision),
+                optional_moment(decided_at),
+            )
+            for number, dream, place, at, record, decision, decided_at in rows
+        ]
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Decision) else value

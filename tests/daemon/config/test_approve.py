@@ -1,0 +1,85 @@
+"""`dream.approve`: what a person writes, what it means, and errors that name the key."""
+
+from pathlib import Path
+
+import pytest
+
+from daemon.config.settings import load
+from state.document.approval import Approval, Policy
+from state.document.document import SectionName
+from state.document.operations import Action
+from state.errors import ConfigError
+
+BOND, PHENOTYPE, NICHE = SectionName.BOND, SectionName.PHENOTYPE, SectionName.NICHE
+
+
+def loaded(folder: Path, text: str) -> Policy:
+    file = folder / "config.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load(file, {}).dream.approve.policy
+
+
+def rule(policy: Policy, action: Action, section: SectionName = SectionName.CONTEXT, *, hand: bool = False) -> str:
+    return policy.rule_of(action, [section], doubtful=False, by_hand=hand, by_owner=False).approval
+
+
+def test_by_default_the_owners_lines_and_sections_are_asked_for(tmp_path: Path) -> None:
+    policy = loaded(tmp_path, "")
+    for section in SectionName:
+        for action in Action:
+            asked = section in {BOND, PHENOTYPE} and action is not Action.ADD
+            assert rule(policy, action, section) == ("ask" if asked else "auto")
+    assert rule(policy, Action.EVICT, hand=True) == "ask"
+    assert policy.doubtful is Approval.AUTO
+
+
+def test_one_word_is_for_what_removes_and_changes_and_other_sections_keep_theirs(tmp_path: Path) -> None:
+    policy = loaded(tmp_path, 'dream: {approve: {evict: ask, sections: {"The Niche": never, "The Bond": auto}}}')
+    assert rule(policy, Action.EVICT) == "ask"
+    assert rule(policy, Action.REVISE) == "auto"
+    assert [rule(policy, action, NICHE) for action in (Action.ADD, Action.REVISE)] == ["auto", "never"]
+    assert rule(policy, Action.REVISE, BOND) == "auto"
+    assert rule(policy, Action.REVISE, PHENOTYPE) == "ask"
+
+
+def test_a_section_may_say_it_one_by_one(tmp_path: Path) -> None:
+    policy = loaded(tmp_path, 'dream: {approve: {sections: {"The Bond": {add: ask, merge: never}}}}')
+    assert [rule(policy, action, BOND) for action in Action] == ["ask", "auto", "auto", "never"]
+
+
+def test_a_variable_may_hold_the_table() -> None:
+    environment = {"DREAMD_DREAM__APPROVE": "{evict: never, by_hand: auto}", "DREAMD_MODEL__NAME": "a: b"}
+    config = load(None, environment)
+    assert config.dream.approve.policy.evict is Approval.NEVER
+    assert config.model.name == "a: b"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("dream: {approve: {evict: maybe}}", ("dream.approve.evict is 'maybe'", "'auto', 'ask' or 'never'")),
+        ("dream: {approve: {delete: ask}}", ("no key 'dream.approve.delete'", "by_hand", "doubtful")),
+        ("dream: {approve: ask}", ("dream.approve is 'ask'",)),
+        ('dream: {approve: {sections: {"The Bnd": ask}}}', ("dream.approve.sections", "'The Bnd'", "The Bond")),
+        (
+            'dream: {approve: {sections: {"The Bond": yes}}}',
+            ("dream.approve.sections", "for The Bond it is auto, ask, never", "True"),
+        ),
+        ('dream: {approve: {sections: {"The Bond": maybe}}}', ("dream.approve.sections", "for The Bond", "'maybe'")),
+        (
+            'dream: {approve: {sections: {"The Bond": {evict: maybe}}}}',
+            ("dream.approve.sections.The Bond.evict is 'maybe'",),
+        ),
+        (
+            'dream: {approve: {sections: {"The Bond": {delete: ask}}}}',
+            ("The Bond.delete", "add, evict, merge, revise"),
+        ),
+        ("dream: {approve: {sections: [ask]}}", ("dream.approve.sections", "a table of sections")),
+        ("dream: {approve_days: 0}", ("dream.approve_days is 0",)),
+    ],
+)
+def test_an_error_names_the_key_and_what_it_may_be(tmp_path: Path, text: str, parts: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loaded(tmp_path, text)
+    for part in ("config.yaml", *parts):
+        assert part in str(raised.value), str(raised.value)

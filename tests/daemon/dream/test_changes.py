@@ -1,0 +1,329 @@
+"""Changes that wait for their owner: over real dreams, restores, a kill, and weeks in which nobody looks."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.config.settings import ApproveSection, Config, DreamSection
+from daemon.dream.changes import decide_changes, open_changes, settle
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, Outcome, dream_now
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.status import status
+from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding
+from state.document.document import SectionName, parse
+from state.document.operations import Action, Fate
+from state.dream import Decision, Dream, Reason, StagedChange
+from state.errors import NotFoundError, UsageError
+from state.scratch import Note
+from state.stores.disk.workspace import Workspace
+from state.stores.vectors.embedder import Unavailable
+from state.trust import Trust
+from tests.support.committing import added
+from tests.support.faults import PowerCut, Unsynced
+from tests.support.forgettable import forgotten
+
+TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
+OLD_PORT, NEW_PORT = "The staging server listens on port 8080", "The staging server listens on port 9090"
+WEEKS = timedelta(days=15)
+
+
+class _CutAtTheSwap(Unsynced):
+    """The power goes when MEMORY.md is to be swapped: the version is decided and not done."""
+
+    def exchange(self, one: Path, other: Path, /) -> None:
+        raise PowerCut(f"{one} {other}")
+
+
+@contextmanager
+def opened(folder: Path, **approve: str) -> Iterator[Store]:
+    """The workspace, with these rules; without an embedding model."""
+    workspace = Workspace(folder) if (folder / ".dreamd").exists() else init_workspace(folder)
+    config = Config(dream=DreamSection(approve=ApproveSection.model_validate(approve)))
+    with open_exclusive(workspace, config, "test", embedding=Embedding.given(Unavailable("not here"))) as store:
+        yield store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with opened(tmp_path / "agent") as store:
+        dreamt(store, TEA, OLD_PORT)
+        yield store
+
+
+def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
+    for note in notes:
+        store.segments.append(Note(note, utc_now(), 0.8))
+    return dream_now(store, Reason.MANUAL, mode)
+
+
+def lines(store: Store) -> list[str]:
+    return [block.text for _, block in parse(store.workspace.document.read_text(encoding="utf-8")).lines()]
+
+
+def by_hand(store: Store, line: str) -> None:
+    text = store.workspace.document.read_text(encoding="utf-8")
+    store.workspace.document.write_text(added(text, line), encoding="utf-8")
+
+
+def decided(store: Store) -> list[tuple[int, str]]:
+    rows = store.crystals.connection.execute("SELECT number, decision FROM changes ORDER BY number")
+    return [(number, decision) for number, decision in rows]
+
+
+def waiting(store: Store) -> list[str]:
+    return [one.change.operation.text for one, _ in open_changes(store)]
+
+
+def approve(store: Store, *numbers: int) -> Dream | None:
+    return decide_changes(store, dict.fromkeys(numbers, Decision.APPROVED), {}).dream
+
+
+def test_a_change_of_the_bond_waits_and_the_rest_is_committed(store: Store) -> None:
+    outcome = dreamt(store, COFFEE, NEW_PORT)
+    assert (outcome.dream.waiting, outcome.waiting) == (1, 1)
+    assert lines(store) == [TEA, NEW_PORT]
+    assert waiting(store) == [COFFEE]
+    assert store.segments.pending_notes() == ()
+    # Its input is taken in: nothing is left to dream of, and what comes later does not propose it again.
+    dreamt(store, "The harbour wall is of granite")
+    assert waiting(store) == [COFFEE]
+    counts = status(store.workspace, store.config, utc_now()).changes
+    assert (counts.waiting, counts.doubtful) == (1, 0)
+
+
+def test_an_approved_change_is_a_version_that_a_restore_takes_back(store: Store) -> None:
+    dreamt(store, COFFEE)
+    done = approve(store, 1)
+    assert done is not None
+    assert (done.number, done.cause, done.reason) == (3, "review", "change 1")
+    assert lines(store) == [COFFEE, OLD_PORT]
+    assert waiting(store) == []
+    assert store.ledger.runs(1)[0].outcome == "committed"
+    (life,) = store.lineage.lives(TEA)
+    assert (life.fate, life.died_in) == (Fate.REVISED, 3)
+    assert TEA in {crystal.text for crystal in store.crystals.get([life.crystal])}
+    with pytest.raises(NotFoundError, match="no change 1 waits"):
+        approve(store, 1)
+
+    restore(store, 2)
+    assert lines(store) == [TEA, OLD_PORT]
+    assert waiting(store) == [COFFEE]
+    assert approve(store, 1) is not None
+    assert lines(store) == [COFFEE, OLD_PORT]
+
+
+def test_a_restore_to_before_the_dream_that_staged_it_makes_its_note_pending_again(store: Store) -> None:
+    dreamt(store, COFFEE)
+    restore(store, 1)
+    assert waiting(store) == []
+    assert [note.text for note in store.segments.pending_notes()] == [COFFEE]
+    dreamt(store)
+    assert waiting(store) == [COFFEE]
+    assert decided(store) == [(1, "outdated"), (2, "waiting")]
+
+
+def test_a_declined_change_is_not_proposed_again(store: Store) -> None:
+    dreamt(store, COFFEE)
+    done = decide_changes(store, {1: Decision.DECLINED}, {})
+    assert (done.dream, dict(done.decided)) == (None, {1: Decision.DECLINED})
+    outcome = dreamt(store, f"{COFFEE}!")
+    assert lines(store) == [TEA, OLD_PORT]
+    assert waiting(store) in ([], [f"{COFFEE}!"])
+    assert [one.figures for one in outcome.refused if one.guard == "approval"] in (
+        [],
+        ["change 1 was declined by the owner"],
+    )
+
+
+def test_what_nobody_decides_becomes_a_note_and_does_not_go_in_circles(store: Store) -> None:
+    dreamt(store, COFFEE)
+    assert settle(store, utc_now() + timedelta(days=13)) == 0
+    assert settle(store, utc_now() + WEEKS) == 1
+    assert settle(store, utc_now() + WEEKS) == 0
+    assert decided(store) == [(1, "expired")]
+    (note,) = store.segments.pending_notes()
+    assert note.text == COFFEE
+    outcome = dreamt(store)
+    assert waiting(store) == []
+    assert [one.figures for one in outcome.refused] == ["what it cites has waited before and was not decided"]
+    assert store.segments.pending_notes() == ()
+    assert lines(store) == [TEA, OLD_PORT]
+    # With a rule that lets it apply, the note would have.
+    store.config = Config(
+        dream=DreamSection(approve=ApproveSection.model_validate({"sections": {"The Bond": "auto"}}))
+    )
+    dreamt(store, "Ada prefers coffee in the morning now")
+    assert TEA not in lines(store)
+
+
+def test_a_note_that_a_kill_left_before_it_was_recorded_is_not_written_twice(store: Store) -> None:
+    dreamt(store, COFFEE)
+    settle(store, utc_now() + WEEKS)
+    store.crystals.connection.execute("UPDATE changes SET decision = 'waiting', decided_at = NULL, note = ''")
+    settle(store, utc_now() + WEEKS)
+    assert [note.text for note in store.segments.pending_notes()] == [COFFEE]
+
+
+def test_a_change_whose_line_the_owner_changed_does_not_apply_and_is_a_note_of_its_time(store: Store) -> None:
+    dreamt(store, COFFEE)
+    text = store.workspace.document.read_text(encoding="utf-8").replace(TEA, "Ada drinks water in the morning")
+    store.workspace.document.write_text(text, encoding="utf-8")
+    assert [outdated for _, outdated in open_changes(store)] == [True]
+    done = decide_changes(store, {1: Decision.APPROVED}, {})
+    assert (done.dream, done.outdated, dict(done.decided)) == (None, (1,), {})
+    assert store.workspace.document.read_text(encoding="utf-8") == text
+    assert decided(store) == [(1, "outdated")]
+    assert [note.text for note in store.segments.pending_notes()] == [COFFEE]
+
+
+def test_a_change_that_the_owner_made_by_hand_is_dropped_without_a_note(store: Store) -> None:
+    dreamt(store, COFFEE)
+    text = store.workspace.document.read_text(encoding="utf-8").replace(TEA, COFFEE)
+    store.workspace.document.write_text(text, encoding="utf-8")
+    assert settle(store, utc_now()) == 1
+    assert store.segments.pending_notes() == ()
+
+
+def test_a_line_by_hand_is_changed_when_its_owner_says_so(store: Store) -> None:
+    by_hand(store, "The backup server listens on port 7070")
+    dreamt(store, "Grace plays chess")
+    dreamt(store, "The backup server listens on port 7171")
+    assert "The backup server listens on port 7070" in lines(store)
+    (one,) = [one for one, _ in open_changes(store)]
+    assert one.change.figures == "dream.approve.by_hand: ask"
+    assert approve(store, one.number) is not None
+    assert "The backup server listens on port 7171" in lines(store)
+
+
+def test_the_owners_own_words_take_its_place(store: Store) -> None:
+    dreamt(store, COFFEE)
+    for text in ("", " ", "two\nlines"):
+        with pytest.raises(UsageError):
+            decide_changes(store, {1: Decision.APPROVED}, {1: text})
+    assert decided(store) == [(1, "waiting")]
+    done = decide_changes(store, {1: Decision.APPROVED}, {1: "Ada prefers cocoa"}).dream
+    assert done is not None
+    assert lines(store) == ["Ada prefers cocoa", OLD_PORT]
+    (life,) = store.lineage.lives("cocoa")
+    assert life.trust is Trust.OWNER
+    assert life.id in store.lineage.handwritten()
+
+
+def test_never_refuses_and_takes_the_note_in(tmp_path: Path) -> None:
+    with opened(tmp_path / "agent", revise="never") as store:
+        dreamt(store, OLD_PORT)
+        outcome = dreamt(store, NEW_PORT)
+        assert [one.figures for one in outcome.refused] == ["dream.approve.revise is never"]
+        assert lines(store) == [OLD_PORT]
+        assert waiting(store) == []
+
+
+def test_a_dream_that_waits_as_a_whole_asks_for_no_line_of_its_own(store: Store) -> None:
+    dream = dreamt(store, COFFEE, mode=Mode.PROPOSE).dream
+    assert dream.staged == ()
+    assert COFFEE in dream.after
+
+
+def test_a_dry_run_stages_nothing(store: Store) -> None:
+    assert dreamt(store, COFFEE, mode=Mode.DRY).dream.waiting == 1
+    assert waiting(store) == []
+
+
+def test_an_approval_that_was_cut_off_is_finished_once(tmp_path: Path) -> None:
+    with opened(tmp_path / "agent") as store:
+        dreamt(store, TEA, OLD_PORT)
+        dreamt(store, COFFEE)
+        store.disk.system = _CutAtTheSwap()
+        with pytest.raises(PowerCut):
+            approve(store, 1)
+    with opened(tmp_path / "agent") as store:
+        assert lines(store) == [COFFEE, OLD_PORT]
+        assert decided(store) == [(1, "approved")]
+        dreamt(store, "The harbour wall is of granite")
+        assert store.lineage.last_version() == 4
+
+
+def test_what_is_forgotten_leaves_the_changes_too(tmp_path: Path) -> None:
+    with opened(tmp_path / "agent") as store:
+        dreamt(store, TEA, OLD_PORT)
+        dreamt(store, COFFEE)
+        workspace = store.workspace
+    forgotten(workspace, COFFEE)
+    with closing(sqlite3.connect(workspace.database)) as connection:
+        assert not [row for row in connection.iterdump() if "coffee" in row]
+        assert connection.execute("SELECT decision FROM changes").fetchall() == [("outdated",)]
+    with opened(tmp_path / "agent") as store:
+        dreamt(store, "The harbour wall is of granite")
+        assert store.changes.of(store.journal.record(2).id)[0].change.operation.text == ""
+
+
+def doubted(store: Store) -> None:
+    """A revision that has applied, as one in doubt."""
+    dream = dreamt(store, NEW_PORT).dream
+    (operation,) = dream.operations
+    old = store.lineage.life(operation.lines[0])
+    assert old is not None
+    (line,) = [
+        replace(one, id=old.id, text=old.text, section=old.section)
+        for one in store.lineage.current_lines()
+        if one.text == NEW_PORT
+    ]
+    shown = StagedChange(operation, (line,), (), (), "no word of it is in what it cites", applied=True)
+    store.changes.record(replace(dream, staged=(shown,)))
+
+
+def test_what_applied_in_doubt_is_accepted_or_undone(store: Store) -> None:
+    doubted(store)
+    counts = status(store.workspace, store.config, utc_now()).changes
+    assert (counts.waiting, counts.doubtful) == (0, 1)
+    with pytest.raises(UsageError, match="accept or undo"):
+        approve(store, 1)
+    done = decide_changes(store, {1: Decision.UNDONE}, {})
+    assert done.dream is not None
+    assert lines(store) == [TEA, OLD_PORT]
+    assert decided(store) == [(1, "undone")]
+    restore(store, 2)
+    assert decided(store) == [(1, "doubtful")]
+    assert decide_changes(store, {1: Decision.ACCEPTED}, {}).dream is None
+    assert lines(store) == [TEA, NEW_PORT]
+    assert open_changes(store) == []
+
+
+def test_an_old_text_that_came_back_by_the_owner_is_not_changed_unasked(store: Store) -> None:
+    doubted(store)
+    decide_changes(store, {1: Decision.UNDONE}, {})
+    dreamt(store, "The staging server listens on port 9191")
+    assert OLD_PORT in lines(store)
+    assert waiting(store) == ["The staging server listens on port 9191"]
+
+
+def test_nothing_is_decided_when_one_of_them_cannot_be(store: Store) -> None:
+    dreamt(store, COFFEE)
+    with pytest.raises(NotFoundError):
+        decide_changes(store, {1: Decision.DECLINED, 9: Decision.APPROVED}, {})
+    assert decided(store) == [(1, "waiting")]
+
+
+def test_decided_changes_are_swept_with_the_ledger(store: Store) -> None:
+    dreamt(store, COFFEE)
+    store.sweep(utc_now() + timedelta(days=10_000))
+    assert decided(store) == [(1, "waiting")]
+    decide_changes(store, {1: Decision.DECLINED}, {})
+    store.sweep(utc_now() + timedelta(days=20_000))
+    assert decided(store) == []
+
+
+def test_recording_a_dream_again_changes_nothing(store: Store) -> None:
+    dream = dreamt(store, COFFEE).dream
+    decide_changes(store, {1: Decision.DECLINED}, {})
+    store.changes.record(dream)
+    assert decided(store) == [(1, "declined")]
+    (change,) = store.changes.of(dream.id)
+    assert (change.change.operation.action, change.change.operation.section) == (Action.REVISE, SectionName.BOND)
