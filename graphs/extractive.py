@@ -151,7 +151,8 @@ def _replaced(
 ) -> CurrentLine | None:
     """The line whose subject this input gives another value, or of which it says more; the surest of them.
 
-    What a page says stands beside what the agent knows, not in its place. A question has no value.
+    What a page says stands beside what the agent knows, not in its place. A question has no value, and no statement
+    takes the place of an open one.
     """
     if section_for(piece) is SectionName.GAPS:
         return None

@@ -7,28 +7,47 @@ from state.dream import Evidence, Kind, Snapshot
 
 # Of the model's context: room is left for the prompt, the standing lines and the answer.
 SHARE_OF_CONTEXT = 0.4
+# So much of that is for notes; a dream takes in no more of them than fit.
+SHARE_OF_NOTES = 0.75
 CHARACTERS_PER_TOKEN = 3
 MAX_PIECE_CHARACTERS = 2_000
 DEFAULT_CONTEXT_TOKENS = 16_000
 MAX_CHARACTERS = 60_000
+_AROUND_A_PIECE = 80
 
 
 def capped(snapshot: Snapshot, context_tokens: int | None) -> Snapshot:
     """The snapshot with as many inputs as the model's context holds: notes first, then by importance.
 
-    A long input is cut; its crystal is whole. What does not fit is not lost: a note that is left out stays unseen
-    by this synthesis and is a crystal all the same, and a crystal that is left out comes again in the next dream.
+    A long input is cut; its crystal is whole. What does not fit is not lost: a crystal that is left out comes again
+    in a later dream, and of notes there are only so many that all fit (`room_of_notes`).
     """
-    tokens = context_tokens or DEFAULT_CONTEXT_TOKENS
-    room = min(MAX_CHARACTERS, int(tokens * CHARACTERS_PER_TOKEN * SHARE_OF_CONTEXT))
+    room = _room(context_tokens)
     kept: list[Evidence] = []
     for piece in sorted(snapshot.evidence, key=_order):
         short = piece if len(piece.text) <= MAX_PIECE_CHARACTERS else replace(piece, text=_cut(piece.text))
-        if len(short.text) + 80 > room:
+        if room_of(short.text) > room:
             continue
-        room -= len(short.text) + 80
+        room -= room_of(short.text)
         kept.append(short)
-    return replace(snapshot, evidence=tuple(sorted(kept, key=_by_id)))
+    ids = {piece.id for piece in kept}
+    unasked = tuple(name for name in snapshot.unasked if name in ids)
+    return replace(snapshot, evidence=tuple(sorted(kept, key=_by_id)), unasked=unasked)
+
+
+def room_of_notes(context_tokens: int | None) -> int:
+    """How much room the notes of one dream have, as `room_of` counts it."""
+    return int(_room(context_tokens) * SHARE_OF_NOTES)
+
+
+def room_of(text: str) -> int:
+    """How much room an input takes, as it is shown."""
+    return min(len(text), MAX_PIECE_CHARACTERS) + _AROUND_A_PIECE
+
+
+def _room(context_tokens: int | None) -> int:
+    tokens = context_tokens or DEFAULT_CONTEXT_TOKENS
+    return min(MAX_CHARACTERS, int(tokens * CHARACTERS_PER_TOKEN * SHARE_OF_CONTEXT))
 
 
 def numbered(kind: Kind, pieces: Sequence[Evidence], start: int = 1) -> tuple[Evidence, ...]:
@@ -41,7 +60,7 @@ def _cut(text: str) -> str:
 
 
 def _order(piece: Evidence) -> tuple[int, float, int]:
-    first = {Kind.FEED: 0, Kind.SKILL: 0, Kind.NOTE: 1, Kind.OLD_TEXT: 3, Kind.WORKING: 4}
+    first = {Kind.NOTE: 0, Kind.FEED: 1, Kind.SKILL: 1, Kind.OLD_TEXT: 3, Kind.WORKING: 4}
     return first.get(piece.kind, 2), -piece.importance, int(piece.id[1:])
 
 

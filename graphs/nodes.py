@@ -25,7 +25,15 @@ def gather(state: Dreaming, *, ports: Ports) -> Step:
     """Old state, scratch notes, new crystals and signals, read once and capped to the model's context."""
     snapshot = ports.memory.read(state["dream"], Reason(state["reason"]), datetime.fromisoformat(state["now"]))
     window = ports.model.context_window if ports.model else None
-    return {"snapshot": encode(capped(snapshot, window)), "attempt": 0, "usage": encode(Usage()), "feedback": []}
+    read = capped(snapshot, window)
+    refusals = [encode(_not_asked(read))] if ports.model and read.unasked else []
+    return {
+        "snapshot": encode(read),
+        "attempt": 0,
+        "usage": encode(Usage()),
+        "feedback": [],
+        "refusals": refusals,
+    }
 
 
 def reflect(state: Dreaming, *, ports: Ports) -> Step:
@@ -132,7 +140,10 @@ def commit(state: Dreaming, *, ports: Ports) -> Step:
 
 def has_news(snapshot: Snapshot) -> bool:
     """Whether there is anything to pay a model for: counted lines and old questions are no new input."""
-    return any(piece.kind in {Kind.NOTE, Kind.CRYSTAL, Kind.INSIGHT, Kind.OLD_TEXT} for piece in snapshot.evidence)
+    return any(
+        piece.kind in {Kind.NOTE, Kind.CRYSTAL, Kind.INSIGHT, Kind.OLD_TEXT} and piece.id not in snapshot.unasked
+        for piece in snapshot.evidence
+    )
 
 
 def after_guard(state: Dreaming) -> str:
@@ -143,6 +154,13 @@ def after_guard(state: Dreaming) -> str:
 def after_evict(state: Dreaming) -> str:
     """Where the edge from evict leads."""
     return "commit" if state["outcome"] == "ready" else "refused"
+
+
+def _not_asked(snapshot: Snapshot) -> Refusal:
+    count = len(snapshot.unasked)
+    what = "1 input counts" if count == 1 else f"{count} inputs count"
+    figures = f"{what} as taken in without the model, which was refused over them in three dreams"
+    return Refusal("refused before", "inputs", figures)
 
 
 def _learnable(

@@ -34,7 +34,11 @@ def prompt() -> Prompt:
 
 def groups(snapshot: Snapshot) -> list[list[Evidence]]:
     """New notes and crystals that are about the same things, the largest groups first. Empty when there is little."""
-    pieces = [piece for piece in snapshot.evidence if piece.kind in {Kind.NOTE, Kind.CRYSTAL}]
+    pieces = [
+        piece
+        for piece in snapshot.evidence
+        if piece.kind in {Kind.NOTE, Kind.CRYSTAL} and piece.id not in snapshot.unasked
+    ]
     if len(pieces) < LEAST_PIECES:
         return []
     found: list[tuple[frozenset[str], list[Evidence]]] = []

@@ -56,7 +56,11 @@ def request(snapshot: Snapshot, feedback: Sequence[str]) -> Request:
         (name.value, [_shown(line, redaction) for line in snapshot.lines if line.section is name])
         for name in SectionName
     ]
-    shown = [piece for piece in snapshot.evidence if piece.kind not in {Kind.SKILL, Kind.FEED}]
+    shown = [
+        piece
+        for piece in snapshot.evidence
+        if piece.kind not in {Kind.SKILL, Kind.FEED} and piece.id not in snapshot.unasked
+    ]
     system, user = render(
         prompt(),
         {

@@ -56,6 +56,9 @@ class WorkingCopy:
         self._by_hand()
         for operation in self._operations:
             self._carry_out(operation)
+        for line in tuple(self.lines):
+            if line.id in snapshot.answered:
+                self.remove(line, Fate.ANSWERED, self.crystal_of(line))
         self._take_in_old_text()
 
     @property
@@ -90,7 +93,7 @@ class WorkingCopy:
     def remove(self, line: CurrentLine, fate: Fate, crystal: Crystal, successor: str = "") -> None:
         """A line leaves; its text is kept as a crystal."""
         old = line in self.old_text
-        if fate is Fate.EVICTED:
+        if fate in {Fate.EVICTED, Fate.ANSWERED}:
             self._edit(Edit(None if old else line.section, (line.text,), None))
         if old:
             self.old_text.remove(line)
@@ -163,6 +166,8 @@ class WorkingCopy:
             seconds=seconds,
             problems=snapshot.problems,
             doubts=self._doubts,
+            newest=snapshot.newest,
+            waiting=snapshot.waiting,
         )
 
     def _edit(self, edit: Edit) -> None:

@@ -27,12 +27,16 @@ _AROUND_NOTES = len(NOTES_HEADING) + 60
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The two parts and what they leave out. `truncated`: MEMORY.md was longer than its budget."""
+    """The two parts and what they leave out. `truncated`: MEMORY.md was longer than its budget.
+
+    `more`: there are more than `left_out` older notes, which were not read.
+    """
 
     memory: str
     notes: tuple[str, ...]
     left_out: int
     truncated: bool
+    more: bool = False
 
     @property
     def text(self) -> str:
@@ -40,8 +44,9 @@ class Bootstrap:
         parts = [self.memory.rstrip("\n")] if self.memory.strip() else []
         if self.notes:
             rows = [NOTES_HEADING, "", *self.notes]
-            if self.left_out:
-                rows.append(f"- [{self.left_out} older notes: use memory_search]")
+            if self.left_out or self.more:
+                number = f"more than {self.left_out}" if self.more else str(self.left_out)
+                rows.append(f"- [{number} older notes: use memory_search]")
             parts.append("\n".join(rows))
         return "\n\n".join(parts) + "\n" if parts else ""
 
@@ -58,12 +63,14 @@ def bootstrap(
     most: int | None = None,
     redaction: Redaction = DEFAULT,
     shown_of: Callable[[str], str] = str,
+    *,
+    more: bool = False,
 ) -> Bootstrap:
     """What fits: MEMORY.md cut at a line, and the pending notes, newest first, each on one line; without secrets.
 
     `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. A model reads
     it, and what no dream has seen, or the owner wrote by hand, nobody has redacted. `shown_of` says what may be shown
-    of a note besides; of one that says "" nothing is.
+    of a note besides; of one that says "" nothing is. `more`: there are older notes than these.
     """
     budget = budget_for(context_window)
     # No more than may be shown is looked through: a log of a million notes, or a file of megabytes, takes no longer.
@@ -93,7 +100,7 @@ def bootstrap(
             break
         room -= len(row) + 1
         rows.append(row)
-    return Bootstrap(shown, tuple(rows), count - withheld - len(rows), truncated)
+    return Bootstrap(shown, tuple(rows), count - withheld - len(rows), truncated, more)
 
 
 def _cut(memory: str, budget: int) -> tuple[str, bool]:

@@ -83,10 +83,11 @@ class CurrentLine:
 
 @dataclass(frozen=True, slots=True)
 class SegmentMark:
-    """How far a scratch segment is consumed: bytes from its start."""
+    """How far a scratch segment is consumed: bytes from its start; and from where on by this version."""
 
     number: int
     consumed: int
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,9 @@ class Snapshot:
     embedding model; `superseded` which line rests on what which input has superseded (their ids). `policy` says what
     waits for the owner, `handwritten` are the ids of all lines that stand as the owner wrote them, `earlier` the
     changes that wait or were declined, and `undecided` the crystals of those inputs that waited once and were not
-    decided.
+    decided. `newest` is the last crystal's row, and `waiting` counts the pending notes that are not among
+    `notes` (a thousand at most): both as they were when this was read. `unasked` are the ids of inputs of which no
+    model is asked any more, `answered` those of lines whose questions have found an answer.
     """
 
     dream: str
@@ -227,6 +230,10 @@ class Snapshot:
     handwritten: tuple[str, ...] = ()
     earlier: tuple[EarlierChange, ...] = ()
     undecided: tuple[str, ...] = ()
+    newest: int = 0
+    waiting: int = 0
+    unasked: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +282,9 @@ class Dream:
     Applying `edits` to `before` and stamping it gives `after`; a MEMORY.md that a human changed meanwhile gets the
     same edits. Committing the same dream again changes nothing. `doubts` are those of its operations that somebody
     should look at; `staged` the changes that wait for the owner and those in doubt, with all that is known of them;
-    `decided` what this version makes of changes that were staged before.
+    `decided` what this version makes of changes that were staged before. `newest` is the row of the last crystal that
+    there was when the dream read (what it passed over up to there is no news any more), `waiting` counts the notes
+    that it left for the next one.
     """
 
     number: int
@@ -307,9 +316,11 @@ class Dream:
     doubts: tuple[Doubt, ...] = ()
     staged: tuple[StagedChange, ...] = ()
     decided: tuple[Decided, ...] = ()
+    newest: int = 0
+    waiting: int = 0
 
     @property
-    def waiting(self) -> int:
+    def waiting_changes(self) -> int:
         """How many changes wait for the owner."""
         return sum(not one.applied for one in self.staged)
 
@@ -323,7 +334,8 @@ RECORD_FORMAT = 2
 """The form in which the journal and a proposal keep a dream. What has no number is of before there were any: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
-# Each makes a record of the next form from one of the form of its place here. 1: the number alone, 2: doubts.
+# Each makes a record of the next form from one of the form of its place here. The first came with its number alone,
+# the second with fields that may be missing.
 _UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (dict, dict)
 
 

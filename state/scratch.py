@@ -13,14 +13,16 @@ Whatever cannot be read as a stamp or as an importance stays text; only the head
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 
 HEADER = "# Scratch Buffer (Working Memory WAL)"
 MAX_NOTE_BYTES = 16 * 1024
 DEFAULT_IMPORTANCE = 0.7
 AUTO = "[AUTO]"
+BYTE_ORDER_MARK = "\ufeff"
 
 _HEADER = re.compile(r"#+\s*Scratch Buffer(?:\s*\([^()]*\))?\s*", re.IGNORECASE)
 _HEADING = re.compile(r"#{1,6}\s")
@@ -47,6 +49,64 @@ class Note:
     stamped: bool = True
     first_line: int = 0
     last_line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCount:
+    """How much is pending: notes, their characters and bytes, and the earliest of their stamps.
+
+    `more`: there are more notes than these, which are not counted; the figures are those of the oldest ones.
+    """
+
+    notes: int = 0
+    characters: int = 0
+    bytes: int = 0
+    oldest: datetime | None = None
+    more: bool = False
+
+    def __str__(self) -> str:
+        """The number of notes, `1,000+` where more were not counted."""
+        return f"{self.notes:,}{'+' if self.more else ''}"
+
+
+def count_notes(notes: Iterable[Note], most: int) -> PendingCount:
+    """Count these notes, at most so many."""
+    number = characters = size = 0
+    oldest: datetime | None = None
+    for note in notes:
+        if number == most:
+            return PendingCount(number, characters, size, oldest, more=True)
+        number += 1
+        characters += len(note.text)
+        size += len(note.text.encode("utf-8", "surrogatepass"))
+        oldest = note.at if oldest is None else min(oldest, note.at)
+    return PendingCount(number, characters, size, oldest)
+
+
+@dataclass(frozen=True, slots=True)
+class Bite:
+    """How much a dream takes in: so many notes, which need no more room together than `room`, as `size` has it."""
+
+    notes: int
+    room: int
+    size: Callable[[Note], int]
+
+    def counter(self) -> Callable[[Note], bool]:
+        """Takes one note after the other, and says of each whether it is among them; the first one always is."""
+        taken = room = 0
+
+        def holds(note: Note) -> bool:
+            nonlocal taken, room
+            room += self.size(note)
+            taken += 1
+            return taken == 1 or (taken <= self.notes and room <= self.room)
+
+        return holds
+
+
+def bite_of(notes: Iterable[Note], bite: Bite) -> list[Note]:
+    """The first of these notes, as many as the bite holds."""
+    return list(takewhile(bite.counter(), notes))
 
 
 def plain_text(text: str) -> str:
@@ -102,14 +162,19 @@ def parse_notes(text: str, file_time: datetime, first_line: int = 1) -> tuple[No
 
 def notes_in(text: str, file_time: datetime, first_line: int = 1) -> Iterator[Note]:
     """Like `parse_notes`, but lazy: whoever only counts the notes keeps none of a million in memory."""
-    notes = (entry.note(file_time) for entry in _entries(text, first_line))
+    return notes_of_lines(_lines(text.removeprefix(BYTE_ORDER_MARK)), file_time, first_line)
+
+
+def notes_of_lines(lines: Iterable[str], file_time: datetime, first_line: int = 1) -> Iterator[Note]:
+    """Like `notes_in`, of lines without their ends; of them no more are read than the next note needs."""
+    notes = (entry.note(file_time) for entry in _entries(lines, first_line))
     return (note for note in notes if note.text)
 
 
-def _entries(text: str, first_line: int) -> "Iterator[_Entry]":
+def _entries(lines: Iterable[str], first_line: int) -> "Iterator[_Entry]":
     current: _Entry | None = None
     blank_before = False
-    for number, raw in enumerate(_lines(text.removeprefix("\ufeff")), start=first_line):
+    for number, raw in enumerate(lines, start=first_line):
         line = raw.rstrip("\r")
         if not line.strip():
             blank_before = True

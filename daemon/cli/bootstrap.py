@@ -63,8 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     if window < 1:
         raise UsageError(f"a context window of {window} tokens is impossible", "give a positive number")
     most = HOOK_CHARACTERS if arguments.format == "hook" else None
-    notes, secrets = Segments(workspace).each_pending(), redaction(arguments.config, os.environ)
-    ready = bootstrap(_memory(workspace), notes, window, most, secrets, _unforgotten(workspace))
+    newest, secrets = Segments(workspace).newest(), redaction(arguments.config, os.environ)
+    memory, shown_of = _memory(workspace), _unforgotten(workspace)
+    ready = bootstrap(memory, newest.notes, window, most, secrets, shown_of, more=newest.more)
     sys.stdout.write(_formatted(ready, arguments.format))
     if not ready.text:
         sys.stderr.write(f"{workspace.root} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n")

@@ -190,14 +190,14 @@ def _document(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _notes(workspace: Workspace) -> Iterator[Finding]:
-    pending = len(Segments(workspace).pending_notes())
+    pending = Segments(workspace).count()
     scratch = workspace.scratch
     if scratch.exists() and not os.access(scratch, os.R_OK | os.W_OK):
         yield Finding(
             "notes", Level.PROBLEM, f"{scratch} is not writable by this user", f"run 'chmod u+rw {scratch}'"
         )
     else:
-        yield Finding("notes", Level.OK, f"{pending:,} pending")
+        yield Finding("notes", Level.OK, f"{pending} pending")
 
 
 def _stores(workspace: Workspace, look: Look) -> Iterator[Finding]:

@@ -85,12 +85,14 @@ def _show(outcome: "Outcome", config: "Config") -> None:
         out(f"  refused by {refusal.guard} ({refusal.scope}): {refusal.figures}", "yellow")
     if dream.doubts:
         out(f"  {counted(len(dream.doubts), 'change')} to look at: 'dreamd review'", "yellow")
-    if outcome.waiting and outcome.mode == "auto":
-        waits = "waits" if outcome.waiting == 1 else "wait"
-        out(f"  {counted(outcome.waiting, 'change')} {waits} for you: 'dreamd review'", "yellow")
+    if outcome.changes and outcome.mode == "auto":
+        waits = "waits" if outcome.changes == 1 else "wait"
+        out(f"  {counted(outcome.changes, 'change')} {waits} for you: 'dreamd review'", "yellow")
     out(_how(dream, config))
     if outcome.pending and outcome.mode == "auto":
-        out(f"{counted(outcome.pending, 'note')} pending: what came meanwhile")
+        number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
+        why = "the next dreams take them in" if dream.waiting else "what came meanwhile"
+        out(f"{number} pending: {why}")
 
 
 def changes(dream: "Dream") -> Iterator[tuple[str, str]]:
@@ -121,6 +123,8 @@ def changes(dream: "Dream") -> Iterator[tuple[str, str]]:
             yield f"- {death.section}: {death.text} (to {where})", "red"
         elif death.fate is Fate.DELETED:
             yield f"- {death.section}: {death.text} (you deleted it)", "red"
+        elif death.fate is Fate.ANSWERED:
+            yield f"- {death.section}: {death.text} (answered)", "green"
     unshown = [gone[line] for line in passing if gone[line].section != "Crystal Pointers"]
     if unshown:
         yield f"{counted(len(unshown), 'line')} had no room and went straight to crystals", "dim"

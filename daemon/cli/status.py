@@ -93,7 +93,8 @@ def _show_daemon(overview: "DaemonStatus") -> None:
 
 
 def _show(value: "Status") -> None:
-    count = f"{counted(value.pending.notes, 'note')} pending"
+    notes = f"{value.pending.notes:,}+ notes" if value.pending.more else counted(value.pending.notes, "note")
+    count = f"{notes} pending"
     waits = f", the oldest for {duration(value.pending.oldest_seconds)}" if value.pending.notes else ""
     kinds = ", ".join(f"{number} {stage}" for stage, number in value.crystals.items())
     waiting = f"; {value.waiting_embeddings} wait for an embedding" if value.waiting_embeddings else ""

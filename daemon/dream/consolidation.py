@@ -7,7 +7,7 @@ transaction that also says that it is done: a kill repeats the batch that it met
 pass is a few look-ups, however large the store is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,13 +16,17 @@ from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_f
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import EMBED_BATCH, Store
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO
+from graphs.extractive import condensed
 from state.crystals.contradiction import disagree
 from state.crystals.crystal import Crystal
 from state.crystals.duplicates import NEAR_COSINE, same_memory
 from state.crystals.supersession import Supersession, sureness_of
+from state.document.document import SectionName
+from state.dream import CurrentLine
 from state.errors import ConfigError
+from state.injection.defang import defang
 from state.search.answering import answers
-from state.signals.curiosity import gap_of_contradiction
+from state.signals.curiosity import CONTRADICTION, gap_of_contradiction, question_key
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
@@ -38,6 +42,9 @@ RELATED_COSINE = 0.5
 # So many open questions are asked again in one pass; those that waited longest first.
 ASKED_AGAIN = 20
 _ANSWERS_LOOKED_AT = 8
+# Of a file, and of the questions in the stores, no more are looked at.
+_LINES_ASKED = 20
+_MOST_OPEN = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +84,14 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     then stays, and the next pass goes on.
     """
     absorbed = _absorb(store, now, stop)
-    notes = absorb_notes(store, now)
+    notes = absorb_notes(store, now, None, stop)
     kept = maintain(store, now)
     working = kept.delivered + hand_over(store, now)
     vectors = embed(store, stop)
     compared = compare(store, now, stop)
     archived, frozen = _age(store, now, stop)
     skills = None if stop() else Skills(store.crystals.connection).refresh()
-    settled = 0 if stop() else _settle_questions(store, now)
+    settled = 0 if stop() else settle_questions(store, now)
     store.sweep(now)
     return Consolidation(
         notes=notes,
@@ -217,7 +224,7 @@ def _age(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, in
     return archived, frozen
 
 
-def _settle_questions(store: Store, now: datetime) -> int:
+def settle_questions(store: Store, now: datetime) -> int:
     """Forget the questions that were answered since they were asked; returns how many."""
     newest = store.crystals.newest()
     waiting = store.questions.to_ask(ASKED_AGAIN)
@@ -233,9 +240,39 @@ def _settle_questions(store: Store, now: datetime) -> int:
 
 def _answered(store: Store, question: str, after: int, now: datetime) -> bool:
     """Whether a search finds a newer crystal of a trusted author that answers the question."""
+    found = _answers(store, question, now)
+    return bool(store.crystals.later_than(after, [crystal.id for crystal in found]))
+
+
+def _answers(store: Store, question: str, now: datetime) -> list[Crystal]:
     hits = store.searcher().search(question, now, limit=_ANSWERS_LOOKED_AT).hits
-    later = store.crystals.later_than(after, [hit.crystal.id for hit in hits])
-    return any(
-        hit.crystal.id in later and hit.crystal.trust.rank >= Trust.AGENT.rank and answers(question, hit.crystal.text)
+    return [
+        hit.crystal
         for hit in hits
-    )
+        if hit.crystal.trust.rank >= Trust.AGENT.rank and answers(question, hit.crystal.text)
+    ]
+
+
+def answered_lines(
+    store: Store, lines: Sequence[CurrentLine], new: Collection[str], now: datetime
+) -> tuple[str, ...]:
+    """The ids of the lines of Curiosity Gaps whose questions are settled; nothing is written.
+
+    Something that was said since, or is among the crystals `new` to the dream, answers it; or it is a contradiction
+    that is none any more. What the owner wrote or pinned stays.
+    """
+    asked = [
+        line
+        for line in lines
+        if line.section is SectionName.GAPS and not line.pinned and line.trust is not Trust.OWNER
+    ][:_LINES_ASKED]
+    still_open = {question_key(defang(condensed(gap.question))) for gap in store.questions.open(_MOST_OPEN)}
+    settled = []
+    for line in asked:
+        if line.text.startswith(CONTRADICTION):
+            over = len(still_open) < _MOST_OPEN and question_key(line.text) not in still_open
+        else:
+            found = _answers(store, line.text, now)
+            over = any(crystal.id in new or crystal.created_at > line.born_at for crystal in found)
+        settled += [line.id] if over else []
+    return tuple(settled)

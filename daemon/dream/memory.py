@@ -9,10 +9,15 @@ from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import forget_notes, note_crystal
 from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store, utc_now
+from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
 from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
+from state.scratch import Bite, bite_of
 from state.stores.crystals.search import Beside, Searcher
+
+# A dream over more of them would take longer than a person waits, however short they are.
+MOST_NOTES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +25,26 @@ class WorkspaceMemory:
     """Reads and commits for real."""
 
     store: Store
+    context_window: int | None = None
 
     def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
-        """Take the scratch log and read everything a dream needs."""
+        """Take the scratch log and read everything a dream needs: of the pending notes the oldest, as many as fit."""
         self.store.segments.take()
         forget_notes(self.store)
-        segments = self.store.segments.pending(utc_now())
+        waiting = self.store.segments.count().notes
+        segments = self.store.segments.pending(utc_now(), self._bite)
         notes = learnable(
             self.store,
             (note_crystal(self.store, note, segment.file, now) for segment in segments for note in segment.notes),
         )
-        marks = tuple(SegmentMark(segment.number, segment.end) for segment in segments)
-        return snapshot(self.store, notes, marks, dream, reason, now)
+        marks = tuple(SegmentMark(segment.number, segment.end, segment.start) for segment in segments)
+        waiting -= sum(len(segment.notes) for segment in segments)
+        return snapshot(self.store, notes, marks, dream, reason, now, max(0, waiting))
+
+    @property
+    def _bite(self) -> Bite:
+        redaction = self.store.config.secrets.redaction
+        return Bite(MOST_NOTES, room_of_notes(self.context_window), lambda note: room_of(redaction.of(note.text)))
 
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
@@ -57,10 +70,10 @@ class DryMemory(WorkspaceMemory):
 
     def read(self, dream: str, reason: Reason, now: datetime) -> Snapshot:
         """The snapshot of the pending notes; the scratch log stays where it is."""
-        notes = learnable(
-            self.store, (note_crystal(self.store, note, "", now) for note in self.store.segments.pending_notes())
-        )
-        return snapshot(self.store, notes, (), dream, reason, now)
+        pending = bite_of(self.store.segments.each_pending(), self._bite)
+        notes = learnable(self.store, (note_crystal(self.store, note, "", now) for note in pending))
+        waiting = self.store.segments.count().notes - len(pending)
+        return snapshot(self.store, notes, (), dream, reason, now, max(0, waiting))
 
     def commit(self, dream: Dream) -> Dream:
         """Nothing: the dream is shown."""

@@ -83,18 +83,21 @@ def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
 
 def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[SegmentMark, ...], tuple[str, ...]]:
     """The segments and crystals that these versions have taken in, which no version before them had."""
-    segments, crystals = dict[int, SegmentMark](), dict[str, None]()
-    earlier_segments, earlier_crystals = set[int](), set[str]()
+    before, upto = dict[int, int](), dict[int, int]()  # how far each segment was consumed before them, and by them
+    crystals, earlier_crystals = dict[str, None](), set[str]()
     for record in later:
-        if record.cause == RESTORE:
-            # What a restore gives back and these versions had not taken was consumed before them.
-            earlier_segments |= {mark.number for mark in record.segments} - segments.keys()
+        # What a restore gives back and these versions had not taken was consumed before them.
+        is_restore = record.cause == RESTORE
+        for mark in record.segments:
+            before.setdefault(mark.number, mark.consumed if is_restore else mark.start)
+            if not is_restore:
+                upto[mark.number] = max(upto.get(mark.number, 0), mark.consumed)
+        if is_restore:
             earlier_crystals |= set(record.dreamt) - crystals.keys()
         else:
-            segments |= {mark.number: mark for mark in record.segments}
             crystals |= dict.fromkeys(record.dreamt)
     return (
-        tuple(mark for number, mark in segments.items() if number not in earlier_segments),
+        tuple(SegmentMark(number, end, before[number]) for number, end in upto.items() if before[number] < end),
         tuple(crystal for crystal in crystals if crystal not in earlier_crystals),
     )
 

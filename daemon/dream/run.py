@@ -1,7 +1,7 @@
 """Dream run: one dream from its input to its commit, and how it ended in the ledger."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from daemon.dream.answers import forget_answers
 from daemon.dream.changes import settle
 from daemon.dream.checkpoints import based_on, checkpoints, drop
-from daemon.dream.consolidation import compare
+from daemon.dream.consolidation import compare, settle_questions
 from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, report_nodes
 from daemon.dream.recall import recall_before, record_recall
-from daemon.ingest.notes import absorb_notes, forget_notes
+from daemon.ingest.notes import BATCH, absorb_notes, forget_notes
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
@@ -25,11 +25,12 @@ from graphs.graph_state import Dreaming
 from graphs.ports import Ports
 from state.codec import decode
 from state.document.operations import Refusal
-from state.dream import Dream, Reason
+from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
 from state.stores.backup.manifest import remove_unmoved
 from state.stores.database.tombstones_copy import keep_copy
 from state.stores.history.ledger import Run
+from state.stores.history.refused_inputs import RefusedInputs
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -54,14 +55,18 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a dream ended. `pending` notes came while it ran; `waiting` changes wait for the owner, old ones too."""
+    """How a dream ended. `pending` notes wait for the next one; `more`: and others, which are not counted.
+
+    `changes` wait for the owner, old ones too.
+    """
 
     dream: Dream
     mode: Mode
     refused: tuple[Refusal, ...]
     resumed: bool
     pending: int
-    waiting: int = 0
+    more: bool = False
+    changes: int = 0
 
 
 def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step], None] = lambda _: None) -> Outcome:
@@ -98,7 +103,7 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     absorbed = absorb_transcripts(store, transcript_files(store), now, lambda line: on_step(Step("ingest", line)))
     store.unread = absorbed.problems
     store.notices += absorbed.problems
-    notes = absorb_notes(store, now)
+    notes = absorb_notes(store, now, most=BATCH)  # the oldest: a dream takes in no more of a long log
     items = maintain(store, now).delivered + hand_over(store, now)
     store.segments.sweep(now)
     store.sweep(now)
@@ -113,11 +118,20 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     if compared.merged + compared.superseded:
         on_step(Step("compare", f"{compared.merged} said before, {compared.superseded} superseded"))
     store.index()  # built here, if it has to be: a search does not wait for that
+    settle_questions(store, now)  # no daemon may be there to do it in a pass
 
 
 def new_input(store: Store) -> int:
-    """How much is new: notes and crystals that no dream has taken in; before the first one, the old MEMORY.md too."""
-    return unseen_seeds(store) + max(store.crystals.undreamt_count(), len(store.segments.pending_notes()))
+    """How much is new: pending notes, and crystals since the last dream; before the first one, the old MEMORY.md too.
+
+    A thousand of each are counted. What dreams have passed over is no news: it comes along with what is.
+    """
+    return unseen_seeds(store) + new_crystals(store) + store.segments.count().notes
+
+
+def new_crystals(store: Store) -> int:
+    """How many crystals are new since the last dream, beside the pending notes."""
+    return store.crystals.undreamt_count(file.name for file in store.segments.pending_files())
 
 
 def unseen_seeds(store: Store) -> int:
@@ -174,10 +188,11 @@ def _run(
 ) -> Outcome:
     from graphs.dream import build
 
-    memory = {Mode.DRY: DryMemory, Mode.PROPOSE: ProposingMemory, Mode.AUTO: WorkspaceMemory}[mode](store)
+    model = model_for(store, dream)
+    kind = {Mode.DRY: DryMemory, Mode.PROPOSE: ProposingMemory, Mode.AUTO: WorkspaceMemory}[mode]
     ports = Ports(
-        memory,
-        model_for(store, dream),
+        kind(store, model.context_window if model else None),
+        model,
         utc_now,
         store.config.model.on_failure,
         store.config.limits.calls_per_dream > 1,
@@ -219,10 +234,27 @@ def _run(
             drop(store, dream)
 
 
+def _count_refused(store: Store, values: dict[str, Any], refusals: Iterable[Refusal]) -> None:
+    """Count over which inputs a model was refused: all that it was shown, when the whole dream was.
+
+    Else those that come again, though what it said of them was refused: notes and crystals are taken in.
+    """
+    snapshot = decode(Snapshot, values["snapshot"])
+    pieces = [piece for piece in snapshot.evidence if piece.id not in snapshot.unasked]
+    if values.get("outcome") != "refused":
+        applied = {cite for one in decode(Dream, values["record"]).operations for cite in one.cites}
+        cited = {cite for one in refusals if one.operation for cite in one.operation.cites} - applied
+        pieces = [piece for piece in pieces if piece.id in cited and piece.kind in {Kind.GAP, Kind.OLD_TEXT}]
+    if pieces and store.config.model.name is not None:
+        RefusedInputs(store.crystals.connection).count(pieces)
+
+
 def _conclude(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, resumed: bool) -> Outcome:
     refusals = tuple(decode(Refusal, one) for one in values.get("refusals", []))
     if mode is not Mode.DRY:
         store.ledger.reject(dream, refusals, utc_now())
+    if mode is not Mode.DRY:
+        _count_refused(store, values, refusals)
     if values.get("outcome") == "refused":
         reason = next((str(one) for one in values.get("feedback", [])), "a guard refused it")
         if mode is not Mode.DRY:
@@ -236,5 +268,6 @@ def _conclude(store: Store, dream: str, values: dict[str, Any], mode: Mode, *, r
         store.ledger.end(dream, "committed", withheld_lately(store, refusals), utc_now(), record.number)
     elif mode is Mode.PROPOSE:
         store.ledger.end(dream, "proposed", "waits for 'dreamd review'", utc_now())
-    waiting = store.changes.counts().waiting
-    return Outcome(record, mode, refusals, resumed, len(store.segments.pending_notes()), waiting)
+    pending = store.segments.count()
+    changes = store.changes.counts().waiting
+    return Outcome(record, mode, refusals, resumed, pending.notes, pending.more, changes)

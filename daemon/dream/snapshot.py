@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 
+from daemon.dream.consolidation import answered_lines
 from daemon.dream.owner_edits import owner_edits
 from daemon.sessions.for_dreams import open_items
 from daemon.workspace.document import read_document
@@ -22,9 +23,10 @@ from state.document.seed import split_seed
 from state.dream import CurrentLine, Evidence, Kind, Near, PointerLine, Reason, SegmentMark, Snapshot
 from state.errors import DreamdError, NotFoundError
 from state.signals import economics
-from state.signals.curiosity import rank_questions
+from state.signals.curiosity import question_key, rank_questions
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
+from state.stores.history.refused_inputs import RefusedInputs
 from state.text.words import normalise
 from state.trust import Trust, least_trust
 
@@ -49,9 +51,16 @@ _LINE_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
 
 
 def snapshot(
-    store: Store, notes: Sequence[Crystal], marks: tuple[SegmentMark, ...], dream: str, reason: Reason, now: datetime
+    store: Store,
+    notes: Sequence[Crystal],
+    marks: tuple[SegmentMark, ...],
+    dream: str,
+    reason: Reason,
+    now: datetime,
+    waiting: int = 0,
 ) -> Snapshot:
-    """Everything that a dream over these notes needs; `marks` say what of the segments they are."""
+    """What a dream over these notes reads; `marks` say what of the segments they are, `waiting` how many are left."""
+    newest = store.crystals.newest()
     text, problems = read_document(store)
     document = working(text)
     edits = owner_edits(store, document, now)
@@ -60,10 +69,12 @@ def snapshot(
     lifted = tuple(one for one in tombstones if normalise(one) in present)
     old_text = _old_text(store, text, now)
     feed, feed_problems = _feed(store, now)
-    pointers = [pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document)]
+    pointers = tuple(pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document))
     lines, superseding = _lines(store, edits.lines)
-    evidence, superseded = _with_superseding(_evidence(store, notes, now), superseding)
-    twins = tuple(store.crystals.get([crystal_id(origin, line.text) for line in lines for origin in _LINE_ORIGINS]))
+    evidence, answered = _without_settled(store, _evidence(store, notes, now), lines, now)
+    evidence, superseded = _with_superseding(evidence, superseding)
+    offered = (*evidence, *numbered(Kind.FEED, feed), *(_old_piece(store, line) for line in old_text))
+    twins = _twins(store, lines)
     return Snapshot(
         dream=dream,
         now=now,
@@ -74,11 +85,11 @@ def snapshot(
         next_line=edits.next_line,
         hormones=store.feelings.levels(now),
         lines=lines,
-        evidence=(*evidence, *numbered(Kind.FEED, feed), *(_old_piece(store, line) for line in old_text)),
+        evidence=offered,
         seeds=tuple(store.crystals.unseen_seeds()),
         notes=tuple(notes),
         segments=marks,
-        pointers=tuple(pointers),
+        pointers=pointers,
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
         twins=twins,
         tombstones=tuple(one for one in (*tombstones, *edits.tombstones) if one not in lifted),
@@ -99,6 +110,10 @@ def snapshot(
         handwritten=(*edits.written, *sorted(store.lineage.handwritten())),
         earlier=store.changes.earlier(),
         undecided=store.changes.undecided(),
+        newest=newest,
+        waiting=waiting,
+        unasked=RefusedInputs(store.crystals.connection).enough(offered),
+        answered=answered,
     )
 
 
@@ -133,6 +148,20 @@ def _with_superseding(
     return (*evidence, *more), tuple((line, known[crystal.id]) for line, crystal in superseding.items())
 
 
+def _twins(store: Store, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
+    return tuple(store.crystals.get([crystal_id(origin, line.text) for line in lines for origin in _LINE_ORIGINS]))
+
+
+def _without_settled(
+    store: Store, evidence: Sequence[Evidence], lines: Sequence[CurrentLine], now: datetime
+) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
+    """The inputs without the questions that are answered, and the ids of the lines that ask these."""
+    answered = answered_lines(store, lines, {piece.crystal for piece in evidence}, now)
+    settled = {question_key(line.text) for line in lines if line.id in answered}
+    left = (piece for piece in evidence if piece.kind is not Kind.GAP or question_key(piece.text) not in settled)
+    return tuple(left), answered
+
+
 def _near(
     store: Store, lines: Sequence[CurrentLine], evidence: Sequence[Evidence], twins: Mapping[str, str]
 ) -> tuple[Near, ...]:
@@ -163,7 +192,8 @@ def _piece(crystal: Crystal, kind: Kind) -> Evidence:
 def _evidence(store: Store, notes: Sequence[Crystal], now: datetime) -> tuple[Evidence, ...]:
     """Notes, new crystals, questions and skills with their ids."""
     as_notes = {crystal.id for crystal in notes}
-    fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes))
+    pending = [file.name for file in store.segments.pending_files()]
+    fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes), pending)
     pages = [Voice(one.text, one.trust) for one in fresh if one.trust.rank < Trust.AGENT.rank]
     news = [_with_page_trust(_piece(crystal, Kind.CRYSTAL), crystal.origin, pages) for crystal in fresh]
     news = [piece for piece in news if piece.crystal not in as_notes]

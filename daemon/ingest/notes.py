@@ -3,9 +3,10 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import BinaryIO
 
 from daemon.ingest.feelings import feel
 from daemon.workspace.redaction import redacted
@@ -13,20 +14,25 @@ from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
 from state.errors import NotFoundError, StorageError
-from state.scratch import Note, parse_notes
-from state.scratch import decode as scratch_text
+from state.scratch import Note
 from state.signals.curiosity import Cause, questions_in
 from state.signals.event_lexicon import feelings_in
 from state.signals.hormones import valence
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
-from state.stores.disk.disk import LONGEST_LOG
 from state.stores.disk.syscalls import storage_errors
+from state.stores.history.log_file import bytes_before, end_of_lines, is_whole, open_log, placed_notes
 from state.stores.history.segments import QUIET_SECONDS, PendingFile
 from state.trust import Trust
 
+# So many notes are read for one transaction; and of a long log in one call.
+BATCH = 250
+MOST_AT_ONCE = 1_000
 # In `meta`: how far each file of notes has been read, by its inode, which it keeps when it becomes a segment.
 _READ = "notes_read"
+# So much before the place up to which a file was read must be as it was.
+_COMPARED_BYTES = 1 << 16
+Marks = dict[str, list[int | str]]
 
 
 def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
@@ -45,16 +51,26 @@ def note_crystal(store: Store, note: Note, file: str, now: datetime) -> Crystal:
     )
 
 
-def absorb_notes(store: Store, now: datetime) -> int:
-    """Make a crystal of every pending note that has none yet; returns how many were new.
+def absorb_notes(
+    store: Store, now: datetime, most: int | None = MOST_AT_ONCE, stop: Callable[[], bool] = lambda: False
+) -> int:
+    """Make a crystal of every pending note that has none yet, the oldest first; returns how many were new.
 
-    Their words raise hormones, and a hormone that rises above .7 writes its own note. All of that is one
-    transaction, and so is how far each file was read: a file that has not changed is not opened again.
+    Of a long log about `most` notes are read (None: all), as far as `stop()` lets it; the next call goes on. Their
+    words raise hormones, and a hormone that rises above .7 writes its own note. All of that is one transaction for
+    each batch, and so is how far each file was read: a file that has not changed is not opened again.
     """
-    unread = _unread(store)
-    if unread is None:
-        return 0
-    notes, marks = unread
+    new = read = 0
+    while (most is None or read < most) and not stop() and (unread := _unread(store)) is not None:
+        new += _absorbed(store, *unread, now)
+        read += len(unread[0])
+        if len(unread[0]) < BATCH:
+            break
+    return new
+
+
+def _absorbed(store: Store, notes: Sequence[Note], marks: Marks, now: datetime) -> int:
+    """Write the crystals of these notes, and how far their files were read; returns how many were new."""
     made = [(note, note_crystal(store, note, "", now)) for note in notes]
     connection = store.crystals.connection
     with transaction(connection):
@@ -74,28 +90,31 @@ def absorb_notes(store: Store, now: datetime) -> int:
     return len(crystals)
 
 
-def _unread(store: Store) -> tuple[list[Note], dict[str, list[int | str]]] | None:
-    """The notes that were written since the last call, and how far each file is read now; None: nothing has changed.
+def _unread(store: Store) -> tuple[list[Note], Marks] | None:
+    """A batch of the notes that were written since the last call, and how far each file is read now.
 
-    A mark holds the size and time of a file that was read to its end, where its last note begins (it may grow), and
-    the digest of what stands before that: a file that was changed there is read again from its beginning.
-    What is forgotten is taken out of a file before it is read.
+    None: nothing has changed. A mark holds the size and time of a file that was read to its end, where its last note
+    begins (it may grow), and the digest of what stands right before that: a file that was changed there is read again
+    from its beginning. What is forgotten is taken out of a file before it is read.
     """
-    before: dict[str, list[int | str]] = json.loads(Meta(store.crystals.connection).get(_READ) or "{}")
+    before: Marks = json.loads(Meta(store.crystals.connection).get(_READ) or "{}")
     blanked = set[str]()
     while True:
         notes: list[Note] = []
-        marks: dict[str, list[int | str]] = {}
+        marks: Marks = {}
         files = store.segments.pending_files()
         for file in files:
             name, state = str(file.status.st_ino), [file.status.st_size, file.status.st_mtime_ns]
             if name in before and before[name][:2] == state:
                 marks[name] = before[name]
                 continue
-            content = store.disk.read_optional(file.path, LONGEST_LOG)
-            if content is None or not _is_same_file(file):
+            if len(notes) >= BATCH:
+                marks |= {name: before[name]} if name in before else {}
+                continue
+            read = _read_on(store, file, before.get(name), BATCH - len(notes))
+            if read is None or not _is_same_file(file):
                 break  # it was taken while it was looked at, and is another file now
-            new, marks[name] = _read_on(file, content, before.get(name))
+            new, marks[name] = read
             if name not in blanked and holds_forgotten(store, new):
                 blanked.add(name)
                 blank(store, file)
@@ -133,21 +152,34 @@ def _is_same_file(file: PendingFile) -> bool:
     return False
 
 
-def _read_on(file: PendingFile, content: bytes, mark: list[int | str] | None) -> tuple[list[Note], list[int | str]]:
-    """The notes of a file from its last known one on, without a last line that is being written."""
-    status, whole = file.status, True
+def _read_on(
+    store: Store, file: PendingFile, mark: list[int | str] | None, most: int
+) -> tuple[list[Note], list[int | str]] | None:
+    """The next notes of a file, from its last known one on, without a last line that is being written.
+
+    None: the file is not there any more.
+    """
+    status = file.status
     changed = datetime.fromtimestamp(status.st_mtime, UTC)
-    if not content.endswith(b"\n") and abs((utc_now() - changed).total_seconds()) < QUIET_SECONDS:
-        content, whole = content[: content.rfind(b"\n") + 1], False  # half a note is no memory
-    start = file.start
-    if mark is not None and mark[3] == _digest(content[: int(mark[2])]):
-        start = max(start, int(mark[2]))
-    notes = parse_notes(scratch_text(content[start:]), changed)
-    if notes:
-        lines = content[start:].split(b"\n", notes[-1].first_line - 1)
-        start = len(content) - len(lines[-1])
-    return list(notes), [status.st_size if whole else -1, status.st_mtime_ns, start, _digest(content[:start])]
+    with suppress(NotFoundError), open_log(store.disk, file.path) as (log, _):
+        end = status.st_size
+        if not is_whole(log, end) and abs((utc_now() - changed).total_seconds()) < QUIET_SECONDS:
+            end = end_of_lines(log, end)  # half a note is no memory
+        whole = end == status.st_size
+        start = file.start
+        if mark is not None and mark[3] == _digest(log, int(mark[2])):
+            start = max(start, int(mark[2]))
+        notes: list[Note] = []
+        last = start
+        for placed in placed_notes(log, file.path, (start, end), changed):
+            if len(notes) > most:  # one more than wanted: the last known one is read again
+                whole = False
+                break
+            notes.append(placed.note)
+            last = placed.start
+        return notes, [status.st_size if whole else -1, status.st_mtime_ns, last, _digest(log, last)]
+    return None
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _digest(log: BinaryIO, end: int) -> str:
+    return hashlib.sha256(bytes_before(log, end, _COMPARED_BYTES)).hexdigest()

@@ -12,13 +12,15 @@ from pathlib import Path
 
 from daemon.config.settings import day_start
 from daemon.dream.proposals import DECLINED
-from daemon.dream.run import unseen_seeds
+from daemon.dream.run import new_crystals, unseen_seeds
 from daemon.sessions.for_dreams import waiting_count
 from daemon.sessions.maintenance import next_due
 from daemon.workspace.stores import Store
-from state.scratch import HEADER, Note
+from state.scratch import HEADER, PendingCount
 from state.signals.hormones import Hormones
+from state.stores.database.meta import Meta
 from state.stores.disk.workspace import Workspace
+from state.stores.history.journal import NOTES_LEFT
 from state.stores.history.ledger import Run
 from state.stores.history.segments import Segments
 
@@ -32,8 +34,9 @@ _EMPTY_LOG = len(HEADER) + 2
 class StoreFacts:
     """What the stores held at one moment.
 
-    `crystals` is the newest crystal's number, `seeds` and `undreamt` count what no dream has taken in, `left_over`
-    what a dream left of the sessions; `proposal` and `unfinished_dream` are ids, empty without one; `sessions_due` is
+    `crystals` is the newest crystal's number, `seeds` and `undreamt` count what is new since the last dream,
+    `notes_left` the notes that it left, `left_over` what it left of the sessions; `proposal` and `unfinished_dream`
+    are ids, empty without one; `sessions_due` is
     when sessions want maintenance; `ceiling_until` is when a daily ceiling that is reached opens again.
     """
 
@@ -41,6 +44,7 @@ class StoreFacts:
     crystals: int = 0
     seeds: int = 0
     undreamt: int = 0
+    notes_left: int = 0
     left_over: int = 0
     proposal: str = ""
     unfinished_dream: str = ""
@@ -64,7 +68,8 @@ def read_store_facts(store: Store, now: datetime) -> StoreFacts:
         levels=store.feelings.levels(now),
         crystals=store.crystals.newest(),
         seeds=unseen_seeds(store),
-        undreamt=store.crystals.undreamt_count(),
+        undreamt=new_crystals(store),
+        notes_left=int(Meta(store.crystals.connection).get(NOTES_LEFT) or 0),
         left_over=waiting_count(store),
         proposal=proposals[0].dream if proposals else "",
         unfinished_dream=unfinished.id if unfinished else "",
@@ -84,15 +89,15 @@ def _ceiling_until(store: Store, now: datetime) -> datetime | None:
 
 
 class PendingNotes:
-    """The notes of one workspace that no dream has consumed, read again only when one of their files changes."""
+    """How many notes of one workspace no dream has consumed, counted again only when one of their files changes."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._mark: object = ()
-        self.last_read: tuple[Note, ...] = ()
+        self.last_read = PendingCount()
 
-    def read(self, now: datetime) -> tuple[Note, ...]:
-        """The notes as they are now.
+    def read(self, now: datetime) -> PendingCount:
+        """How much is pending now; more than a thousand notes are not counted.
 
         They are read every ten minutes in any case: a write through a descriptor that was open before shows in a
         segment's size alone.
@@ -101,7 +106,7 @@ class PendingNotes:
         paths = [self._workspace.scratch, segments, self._workspace.retired, *_current_segments(segments)]
         mark = (int(now.timestamp() // _REREAD_SECONDS), *(file_stamp(path) for path in paths))
         if self._mark != mark:
-            self.last_read = Segments(self._workspace).pending_notes()
+            self.last_read = Segments(self._workspace).count()
             self._mark = mark
         return self.last_read
 

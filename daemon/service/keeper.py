@@ -314,9 +314,9 @@ class Keeper:
         if self._lifecycles[0] != writes:
             with suppress(sqlite3.Error, DreamdError):
                 self._lifecycles = (writes, lifecycles(self.workspace))
-        notes = self._pending.last_read
-        oldest = min((note.at for note in notes), default=now)
-        return WorkspaceGauges(self.name, len(notes), max(0.0, (now - oldest).total_seconds()), self._lifecycles[1])
+        count = self._pending.last_read
+        waited = max(0.0, (now - (count.oldest or now)).total_seconds())
+        return WorkspaceGauges(self.name, count.notes, waited, self._lifecycles[1])
 
     def _ceiling_until(self, now: datetime) -> datetime | None:
         """When a daily ceiling that is reached opens again: this workspace's, or that of all workspaces together."""
@@ -328,7 +328,7 @@ class Keeper:
 
     def pending(self, now: datetime) -> Pending:
         """What waits to be dreamt, from the files as they are now and from the facts."""
-        notes, facts = self._pending.read(now), self._facts
+        count, facts = self._pending.read(now), self._facts
         config = self._config().hormones
         levels, left = None, 0
         if facts is not None:
@@ -336,12 +336,13 @@ class Keeper:
             baselines = Baselines(config.dopamine_baseline, config.cortisol_baseline, config.oxytocin_baseline)
             levels = decayed(facts.levels, now, baselines)
         return Pending(
-            notes=len(notes),
-            characters=sum(len(note.text) for note in notes),
-            bytes=sum(len(note.text.encode("utf-8", "surrogatepass")) for note in notes),
-            new=(facts.seeds if facts else 0) + max(len(notes), facts.undreamt if facts else 0) + left,
-            oldest=min((note.at for note in notes), default=None),
-            latest=self._pending.appended_at() if notes else None,
+            notes=count.notes,
+            characters=count.characters,
+            bytes=count.bytes,
+            new=(facts.seeds + facts.undreamt if facts else 0) + count.notes + left,
+            left=bool(facts and facts.notes_left),
+            oldest=count.oldest,
+            latest=self._pending.appended_at() if count.notes else None,
             session_ended=self.session_ended,
             changed=self.changed or left > 0,
             dopamine=levels.dopamine if levels else 0.0,

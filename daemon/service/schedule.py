@@ -6,7 +6,8 @@ there is nothing to do:
     session end   an agent said so; one new note is enough, and a person waits for it
     first breath  MEMORY.md has no sections yet; one is enough, if the notes are many or long
     floor         a note has waited for 24 hours; one is enough
-    pressure      the log is full; one is enough, because few long notes fill it as well
+    pressure      the log is full, or the last dream left some of it; one is enough, because few long notes fill it
+                  as well
     catch-up      the interval ran out while nobody watched; min_chunks are wanted
     interval      the interval ran out; min_chunks are wanted, else the look is skipped until the interval's next end
     idle          nothing was appended for a while; min_chunks are wanted

@@ -21,8 +21,8 @@ class Thresholds:
     """The figures of the triggers.
 
     `floor` holds whatever the others say. `pause` is the least time from one dream's begin to the next one's, so that
-    a hundred short sessions are not a hundred dreams. `retry` follows a failed dream and doubles with each further
-    one. Both are at most the interval.
+    a hundred short sessions are not a hundred dreams; after one that left notes it is `pause_with_rest`. `retry`
+    follows a failed dream and doubles with each further one. All are at most the interval.
     """
 
     interval: timedelta = timedelta(minutes=120)
@@ -39,6 +39,7 @@ class Thresholds:
     cortisol_spike: float = 0.8
     retry: timedelta = timedelta(minutes=5)
     pause: timedelta = timedelta(minutes=5)
+    pause_with_rest: timedelta = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Pending:
 
     `notes`, `characters`, `bytes`: the pending notes, in scratch.md and segments.
     `new`: what readiness counts: notes or crystals that no dream has taken in.
+    `left`: the last dream took in as many notes as fit, and left some of these.
     `oldest`: the earliest stamp of a pending note. Stamps are written by agents and may be anything.
     `latest`: when something was last appended, by the file's time and not by a stamp; None without notes.
     `session_ended`: when an agent last said so, as long as no dream that began later took its notes in.
@@ -90,6 +92,7 @@ class Pending:
     characters: int = 0
     bytes: int = 0
     new: int = 0
+    left: bool = False
     oldest: datetime | None = None
     latest: datetime | None = None
     session_ended: datetime | None = None
@@ -134,7 +137,13 @@ class TriggerContext:
 
     @property
     def pause(self) -> timedelta:
-        return min(self.thresholds.pause, self.interval)
+        limits = self.thresholds
+        return min(limits.pause_with_rest if self.has_rest else limits.pause, self.interval)
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether the last dream did not fail and left notes for the next one."""
+        return self.pending.left and self.pending.notes > 0 and self.history.failures == 0
 
     @property
     def backoff(self) -> timedelta:
@@ -189,7 +198,10 @@ def triggers(context: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
         hours = limits.floor.total_seconds() / 3600
         words = f"the floor: the oldest note has then waited {hours:g} hours"
         yield Reason.FLOOR, context.retry_at(later(_waiting_since(context, pending.oldest), limits.floor)), words
-    if appended is not None and (pending.notes >= limits.pressure_notes or pending.bytes >= limits.pressure_bytes):
+    if context.has_rest:
+        words = f"pressure: {pending.notes} notes are left of what the last dream could take in"
+        yield Reason.PRESSURE, context.retry_at(context.past(context.history.last_dream) or context.now), words
+    elif appended is not None and (pending.notes >= limits.pressure_notes or pending.bytes >= limits.pressure_bytes):
         words = f"pressure: {pending.notes} notes, {pending.bytes} bytes"
         yield Reason.PRESSURE, context.retry_at(appended), words
     if not context.is_ready:

@@ -62,7 +62,7 @@ def contents_of(workspace: Workspace) -> Contents:
     crystals: dict[str, int] = {}
     try:
         characters = len(Disk(workspace.root).read_optional(workspace.document) or b"")
-        notes = sum(1 for _ in Segments(workspace).each_pending())
+        notes = Segments(workspace).count().notes
     except DreamdError as error:
         problems.append(str(error))
     try:

@@ -5,7 +5,7 @@ imported, and a workspace that has never dreamt has a status as well.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -15,7 +15,6 @@ from daemon.workspace.database_facts import DatabaseFacts, LastDream, read_facts
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
-from state.scratch import Note
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
@@ -31,10 +30,14 @@ LONGEST_WAIT = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Notes that no dream has consumed, and how long the oldest waits, in seconds."""
+    """Notes that no dream has consumed, and how long the oldest waits, in seconds.
+
+    `more`: there are more than these, which are not counted.
+    """
 
     notes: int
     oldest_seconds: float
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,19 +188,14 @@ def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream
     )
 
 
-def _pending(notes: Iterable[Note], now: datetime) -> Pending:
-    count, oldest = 0, now
-    for note in notes:  # of a log of a million, none is kept
-        count, oldest = count + 1, min(oldest, note.at)
-    return Pending(count, (now - oldest).total_seconds())
-
-
 def _files(workspace: Workspace, now: datetime) -> tuple[Pending, int, tuple[Problem, ...]]:
     """The pending notes, the length of MEMORY.md, and a problem for each of the two that cannot be read."""
     pending = Pending(0, 0.0)
     characters, problems = 0, list[Problem]()
     try:
-        pending = _pending(Segments(workspace).each_pending(), now)
+        count = Segments(workspace).count()
+        oldest = min(now, count.oldest or now)
+        pending = Pending(count.notes, (now - oldest).total_seconds(), count.more)
     except DreamdError as error:
         problems.append(Problem.of(error))
     try:

@@ -19,6 +19,7 @@ class Fate(StrEnum):
     MERGED = "merged"
     EVICTED = "evicted"
     DELETED = "deleted"
+    ANSWERED = "answered"
 
 
 class Action(StrEnum):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from state.text.languages.tables import Curiosity, Phrases
 
 QUESTION_CHARACTERS = 200
+# How a question about a contradiction begins.
+CONTRADICTION = "Which holds: "
 HALF_LIFE_DAYS = 7.0
 MAX_IN_ONE_TEXT = 5
 _MOST_JUDGED = 20  # sentences of one text that are asked whether they are orders
@@ -104,7 +106,7 @@ def gap_of_search(query: str) -> str | None:
 def gap_of_contradiction(one: str, other: str) -> str:
     """The question that two contradicting lines leave open."""
     half = QUESTION_CHARACTERS // 2 - 12
-    return f"Which holds: {defang(one, half).rstrip('.')}, or {defang(other, half).rstrip('.')}?"
+    return f"{CONTRADICTION}{defang(one, half).rstrip('.')}, or {defang(other, half).rstrip('.')}?"
 
 
 def question_key(question: str) -> str:

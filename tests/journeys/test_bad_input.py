@@ -204,10 +204,12 @@ def test_whatever_stands_in_the_log_is_a_note_and_becomes_a_crystal(
 
 def test_a_log_of_twenty_thousand_lines_is_read_and_cut_to_what_an_agent_can_take(dreamd: Caller, here: Path) -> None:
     (here / "memory" / "scratch.md").write_text("".join(f"{STAMPED} entry {number}\n" for number in range(20_000)))
-    assert dreamd("status", here, "--json").json["pending"]["notes"] == 20_000
+    pending = dreamd("status", here, "--json").json["pending"]
+    assert (pending["notes"], pending["more"]) == (1_000, True)
     ready = dreamd("bootstrap", here, "--json").json
     assert len(ready["text"]) < 16_000
     assert 0 < ready["left_out"] < 20_000
+    assert ready["more"]
 
 
 def test_a_log_without_notes_is_nothing_to_do(dreamd: Caller, here: Path) -> None:

@@ -42,8 +42,10 @@ class World:
     session_ended: datetime | None = None
     spike_until: datetime = START
     acts: list[tuple[datetime, Decision]] = field(default_factory=list)
+    most: int = 10**9  # notes that one dream takes in
     held_at_dreams: list[bool] = field(default_factory=list)
     last_set: datetime = START
+    is_left: bool = False
 
     @property
     def now(self) -> datetime:
@@ -57,6 +59,7 @@ class World:
             characters=sum(sizes),
             bytes=sum(sizes),
             new=len(self.notes) + self.crystals,
+            left=bool(self.notes) and self.is_left,
             oldest=min((stamp for _, stamp, _ in self.notes), default=None),
             latest=max((stamp for _, stamp, _ in self.notes), default=None),
             session_ended=self.session_ended,
@@ -112,7 +115,8 @@ class World:
                 self._consume()
 
     def _consume(self) -> None:
-        self.notes, self.crystals, self.unread, self.changed, self.session_ended = [], 0, 0, False, None
+        self.notes, self.is_left = self.notes[self.most :], len(self.notes) > self.most
+        self.crystals, self.unread, self.changed, self.session_ended = 0, 0, False, None
 
     def decide(self) -> None:
         """The owner approves what is proposed."""

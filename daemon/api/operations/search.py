@@ -173,23 +173,29 @@ class BootstrapRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapReply:
-    """What an agent reads at session start: `text` is both parts as Markdown. `left_out`: older pending notes."""
+    """What an agent reads at session start: `text` is both parts as Markdown. `left_out`: older pending notes.
+
+    `more`: there are even older ones, which were not read.
+    """
 
     text: str
     memory: str
     notes: tuple[str, ...]
     left_out: int
     truncated: bool
+    more: bool = False
 
 
 @operation("memory_bootstrap", "/bootstrap", method="GET")
 def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> BootstrapReply:
     """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""  # noqa: E501 - one line of prose
     window = request.context_window or access.config.dream.context_window
-    notes, redaction = Segments(access.workspace).each_pending(), access.config.secrets.redaction
-    unforgotten = tombstones_in(access.workspace.database).without
-    ready = bootstrap(_document(access), notes, window, redaction=redaction, shown_of=unforgotten)
-    return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated)
+    newest, redaction = Segments(access.workspace).newest(), access.config.secrets.redaction
+    shown_of = tombstones_in(access.workspace.database).without
+    ready = bootstrap(
+        _document(access), newest.notes, window, redaction=redaction, shown_of=shown_of, more=newest.more
+    )
+    return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated, ready.more)
 
 
 def _document(access: WorkspaceAccess) -> str:

@@ -98,7 +98,7 @@ class Restore(Request):
 
 @dataclass(frozen=True, slots=True)
 class RestoredVersion:
-    """The restore, as the dream that it is; `pending` notes are to be dreamt again."""
+    """The restore, as the dream that it is; of the notes `pending` again, at most a thousand are counted."""
 
     dream: Dream
     pending: int
@@ -111,7 +111,7 @@ def restore_version(access: WorkspaceAccess, request: Restore) -> RestoredVersio
         dream = restore(store, request.version)
         for problem in dream.problems:
             store.notice(problem)
-        done = RestoredVersion(dream, len(store.segments.pending_notes()))
+        done = RestoredVersion(dream, store.segments.count().notes)
     access.mark_changed()
     return done
 

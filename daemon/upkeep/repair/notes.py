@@ -7,6 +7,7 @@ where they stand, and keep their length.
 import os
 from collections.abc import Iterator
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 from daemon.upkeep.examine import Finding, Level
@@ -15,7 +16,8 @@ from state.errors import DreamdError
 from state.stores.disk.disk import LONGEST_LOG, Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.segments import Segments, changed_rows, write_all
+from state.stores.history.log_file import changed_rows, write_all
+from state.stores.history.segments import Segments
 
 
 def notes(context: RepairContext) -> Iterator[Job]:
@@ -47,10 +49,11 @@ def misencoded(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("notes", Level.PROBLEM, error.what, error.advice)
         return
     for file in pending:
-        content = (Disk(workspace.root).read_optional(file.path, LONGEST_LOG) or b"")[file.start :]
-        rows = [row for row in content.split(b"\n") if row and row.decode("utf-8", "ignore").encode() != row]
+        content = BytesIO(Disk(workspace.root).read_optional(file.path, LONGEST_LOG) or b"")
+        content.seek(file.start)
+        rows = sum(row.decode("utf-8", "ignore").encode() != row for row in content)  # of a long log, none is kept
         if rows:
-            what = f"{file.path}: {len(rows)} rows are not UTF-8; they are read, and what is none shows as \\xe9"
+            what = f"{file.path}: {rows} rows are not UTF-8; they are read, and what is none shows as \\xe9"
             yield Finding("notes", Level.WARNING, what, "write notes in UTF-8")
 
 
@@ -59,6 +62,8 @@ def _bad_rows(content: bytes, start: int) -> list[tuple[int, bytes]]:
 
     Other bytes that are no UTF-8 are text in another encoding, and stay.
     """
+    if b"\0" not in content:
+        return []
     rows = (row.replace(b"\0", b"").ljust(len(row)) for row in content.split(b"\n"))
     return [(at, row) for at, row in changed_rows(content, b"\n".join(rows)) if at >= start]
 

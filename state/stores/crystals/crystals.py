@@ -17,12 +17,23 @@ from state.errors import NotFoundError
 from state.stores.crystals import full_text, skills
 from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, optional_moment, optional_text, to_text, transaction
+from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
 from state.trust import Trust, least_trust
 
 # What a dream takes in. Its own output is not its input.
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
 _INPUTS = f"dreamt_in IS NULL AND origin IN ({', '.join(repr(origin.value) for origin in INPUT_ORIGINS)})"
+# A pending note is input as a note: its crystal has no place in a file then, or one in a file of pending notes.
+_NOT_PENDING = (
+    f"(origin <> {Origin.SCRATCH.value!r} OR EXISTS (SELECT 1 FROM occurrences WHERE crystal = key AND file <> ''"
+    " AND file NOT IN (SELECT value FROM json_each(?))))"
+)
+# What no dream took in although one could have: of that, so important is what rides along with news.
+BACKLOG_IMPORTANCE = 0.5
+_MOST_COUNTED = 1_000
+# In `meta`: the row of the last crystal that there was when the last dream read.
+_SEEN_UPTO = "seen_upto"
 # Texts that somebody said, rather than what a dream or a session made of them.
 _SAID = {Origin.SCRATCH, Origin.SESSION, Origin.SEED}
 _KEYS = "SELECT value FROM json_each(?)"
@@ -56,16 +67,20 @@ class Crystals:
         each, with its sentence.
         """
         new = 0
+        first: int | None = None
         with transaction(self.connection) as connection:
             for crystal in self.forgotten.crystals_without(crystals):
                 row = connection.execute("SELECT * FROM crystals WHERE id = ?", (crystal.id,)).fetchone()
                 if row is None:
                     key = self._insert(crystal)
+                    first = key if first is None else min(first, key)
                     new += 1
                 else:
                     key = int(row["key"])
                     self._join(crystal, row)
                 self._occur(key, crystal)
+            if first is not None and first <= self.seen_upto():  # the row of one that was forgotten is given again
+                Meta(connection).put(_SEEN_UPTO, str(first - 1))
         return new
 
     def get(self, ids: Iterable[str]) -> list[Crystal]:
@@ -138,17 +153,39 @@ class Crystals:
         crystals = self.by_keys(keys)
         return [crystals[key] for key in keys]
 
-    def undreamt(self, limit: int = 50) -> list[Crystal]:
-        """The crystals that no dream has consumed, at most `limit`, the most important first, kinds mixed."""
+    def undreamt(self, limit: int = 50, pending: Iterable[str] = ()) -> list[Crystal]:
+        """What no dream has taken in, at most `limit`: first what is new since the last one, then the backlog.
+
+        Of each the most important first, kinds mixed; of the backlog, what is important enough. `pending` are the
+        files of notes of which some are pending: these come as notes.
+        """
+        seen, files = self.seen_upto(), json.dumps(list(pending))
+        news = self._best("key > ?", seen, limit, files)
+        left = limit - len(news)
+        backlog = self._best(f"key <= ? AND importance >= {BACKLOG_IMPORTANCE}", seen, left, files) if left else []
+        return [*news, *backlog]
+
+    def _best(self, condition: str, value: int, limit: int, pending: str) -> list[Crystal]:
         best = (
             "key IN (SELECT key FROM (SELECT key, row_number() OVER (PARTITION BY kind ORDER BY importance DESC, key)"
-            f" AS place FROM crystals WHERE {_INPUTS}) WHERE place <= ?)"
+            f" AS place FROM crystals WHERE {_INPUTS} AND {condition} AND {_NOT_PENDING}) WHERE place <= ?)"
         )
-        return mix_kinds(self._read(best, (limit,)), limit)
+        return mix_kinds(self._read(best, (value, pending, limit)), limit)
 
-    def undreamt_count(self) -> int:
-        """How many crystals no dream has consumed."""
-        return int(self.connection.execute(f"SELECT count(*) FROM crystals WHERE {_INPUTS}").fetchone()[0])
+    def undreamt_count(self, pending: Iterable[str] = ()) -> int:
+        """How many crystals are new since the last dream, at most a thousand; pending notes are not among them.
+
+        What is older is not looked at, so that this takes no longer the more is stored.
+        """
+        query = (
+            "SELECT count(*) FROM (SELECT 1 FROM crystals NOT INDEXED"
+            f" WHERE key > ? AND {_INPUTS} AND {_NOT_PENDING} LIMIT {_MOST_COUNTED})"
+        )
+        return int(self.connection.execute(query, (self.seen_upto(), json.dumps(list(pending)))).fetchone()[0])
+
+    def seen_upto(self) -> int:
+        """The row of the last crystal that there was when the last dream read; 0 before the first one."""
+        return int(Meta(self.connection).get(_SEEN_UPTO) or 0)
 
     def unseen_seeds(self) -> list[str]:
         """The ids of the crystals of the text from before the first dream, as long as there was no dream.
@@ -158,10 +195,26 @@ class Crystals:
         query = "SELECT id FROM crystals WHERE dreamt_in IS NULL AND origin = ?"
         return [row["id"] for row in self.connection.execute(query, (Origin.SEED.value,))]
 
-    def mark_dreamt(self, ids: Iterable[str], version: int) -> None:
-        """Mark these crystals as consumed by the dream of this version, unless an earlier dream consumed them."""
+    def mark_dreamt(self, ids: Iterable[str], version: int, newest: int = 0) -> None:
+        """Mark these crystals as consumed by the dream of this version, unless an earlier dream consumed them.
+
+        `newest`: the row up to which the dream could see crystals. None of them is news any more.
+        """
         change = f"dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
-        self._change(change, "dreamt_in IS NULL", (version,), ids)
+        with transaction(self.connection):
+            self._change(change, "dreamt_in IS NULL", (version,), ids)
+            if newest > self.seen_upto():
+                Meta(self.connection).put(_SEEN_UPTO, str(newest))
+
+    def undream(self, ids: Iterable[str]) -> None:
+        """Make these crystals input again, and news."""
+        listed = json.dumps(list(ids))
+        with transaction(self.connection) as connection:
+            connection.execute(f"UPDATE crystals SET dreamt_in = NULL WHERE id IN ({_KEYS})", (listed,))
+            query = f"SELECT min(key) FROM crystals WHERE id IN ({_KEYS}) AND {_INPUTS}"
+            first = connection.execute(query, (listed,)).fetchone()[0]
+            if first is not None and first <= self.seen_upto():
+                Meta(connection).put(_SEEN_UPTO, str(first - 1))
 
     def dreamt_in(self, version: int) -> list[str]:
         """The ids of the crystals that the dream of this version consumed."""

@@ -208,6 +208,14 @@ def _are_marks(value: Value) -> bool:
         return False
 
 
+def _are_counts(value: Value) -> bool:
+    """How many dreams were refused, by input."""
+    try:
+        return all(type(count) is int for count in json.loads(str(value)).values())
+    except (ValueError, AttributeError, RecursionError):
+        return False
+
+
 def _are_receipts(value: Value) -> bool:
     try:
         return all(_is_moment(receipt["at"]) for receipt in json.loads(str(value)))
@@ -242,7 +250,10 @@ META_RULES: Mapping[str, Rule] = {
     "forgotten_withheld_told": Rule(_is_count),
     "forgettings": Rule(_are_receipts),
     "forgetting": Rule(_is_intention),
+    "notes_left": Rule(_is_count),
     "notes_read": Rule(_are_marks),
+    "refused_inputs": Rule(_are_counts),
+    "seen_upto": Rule(_is_count),
     "session_ended": _MOMENT,
     "swept_at": _MOMENT,
 }

@@ -28,7 +28,7 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns
 from state.stores.erasing.plan import Erasure, erased_document, erased_record
-from state.stores.history.segments import changed_rows, write_all
+from state.stores.history.log_file import changed_rows, write_all
 
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")

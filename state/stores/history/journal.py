@@ -15,7 +15,6 @@ first; one that a swap took out is merged into a second record beside it, `NNNNN
 once MEMORY.md has its text.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
+from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Changes
@@ -40,7 +40,8 @@ RESTORE = "restore"
 """The cause of a version that takes later ones back: what it names as consumed is input again."""
 
 _SWAPS = 8
-_UNDREAM = "UPDATE crystals SET dreamt_in = NULL WHERE id IN (SELECT value FROM json_each(?))"
+# In `meta`: how many notes the last dream left for the next one, as far as it counted them.
+NOTES_LEFT = "notes_left"
 
 
 class Journal:
@@ -133,7 +134,7 @@ class Journal:
         dream = self._write_document(dream)
         for mark in dream.segments:
             if dream.cause == RESTORE:
-                self._segments.revive(mark.number)
+                self._segments.revive(mark.number, mark.start)
             else:
                 self._segments.retire(mark.number, mark.consumed)
         with transaction(self._crystals.connection) as connection:
@@ -141,9 +142,10 @@ class Journal:
             self._check()
             self._crystals.upsert(dream.crystals)
             if dream.cause == RESTORE:
-                connection.execute(_UNDREAM, (json.dumps(dream.dreamt),))
+                self._crystals.undream(dream.dreamt)
             else:
-                self._crystals.mark_dreamt(dream.dreamt, dream.number)
+                self._crystals.mark_dreamt(dream.dreamt, dream.number, dream.newest)
+            Meta(connection).put(NOTES_LEFT, str(dream.waiting))
             self._lineage.record(dream)
             Supersessions(self._crystals).learn(dream)
             Changes(connection).record(dream)

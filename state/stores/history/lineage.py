@@ -178,9 +178,9 @@ class Lineage:
     def best(self) -> tuple[PastLine, ...]:
         """The lines of the best (with most of them) of the last ten versions, and what became of each since.
 
-        A line that the owner deleted, or that was revised or merged into another one, is not lost (a revision cites
-        an input, or the guards refuse it); nor is one behind the keywords of a pointer. A restore is the owner's
-        word: versions before it do not count.
+        A line that the owner deleted, that was revised or merged into another one, or whose question was answered,
+        is not lost (a revision cites an input, or the guards refuse it); nor is one behind the keywords of a pointer.
+        A restore is the owner's word: versions before it do not count.
         """
         restored = "SELECT coalesce(max(number), 1) - 1 FROM versions WHERE cause = 'restore'"
         first = max(self.last_version() - REMEMBERED_VERSIONS, self._connection.execute(restored).fetchone()[0])
@@ -211,7 +211,7 @@ class Lineage:
                 row["text"],
                 keywords.get(row["id"], ""),
                 row["crystal"],
-                revised=row["fate"] in {Fate.MERGED, Fate.REVISED},
+                revised=row["fate"] in {Fate.MERGED, Fate.REVISED, Fate.ANSWERED},
                 deleted=row["fate"] == Fate.DELETED,
             )
             for row in rows

@@ -10,25 +10,46 @@ off anywhere and repeated. Once a dream has decided what it consumed, that is re
 read for the next one.
 """
 
-import fcntl
 import json
 import math
 import os
 import re
-import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from state.errors import NotFoundError, UsageError
-from state.scratch import HEADER, MAX_NOTE_BYTES, Note, decode, normal_note, notes_in, parse_notes, render_note
+from state.scratch import (
+    HEADER,
+    MAX_NOTE_BYTES,
+    Bite,
+    Note,
+    PendingCount,
+    count_notes,
+    decode,
+    normal_note,
+    parse_notes,
+    render_note,
+)
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.disk.disk import LONGEST_LOG, Disk, opened, read_whole
+from state.stores.disk.disk import LONGEST_LOG, Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
+from state.stores.history.log_file import (
+    changed_rows,
+    end_of_lines,
+    entry_near_end,
+    is_held_open,
+    is_whole,
+    lines_before,
+    numbered_files,
+    open_log,
+    placed_notes,
+    write_all,
+)
 from state.stores.history.originals import Originals
 
 if TYPE_CHECKING:
@@ -36,6 +57,9 @@ if TYPE_CHECKING:
 
 KEEP_DAYS = 30.0
 QUIET_SECONDS = 1.0
+# Beyond so many, pending notes are not counted; and of the newest ones, so many bytes are read.
+MOST_COUNTED = 1_000
+NEWEST_BYTES = 256 * 1024
 _LEFTOVER_AGE = timedelta(hours=1)
 _HEAD = f"{HEADER}\n\n".encode()
 _SEGMENT = re.compile(r"([0-9]{6,12})\.md")
@@ -59,12 +83,21 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest pending notes, the oldest of them first; `more`: there are older ones, which were not read."""
+
+    notes: tuple[Note, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PendingFile:
-    """A file that has notes which no dream has consumed: its bytes from `start` on."""
+    """A file that has notes which no dream has consumed: its bytes from `start` on; `name` as in `Segment.file`."""
 
     path: Path
     start: int
     status: os.stat_result
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +151,7 @@ class Segments:
             if not scratch.exists():
                 return None
         with self._disk.locked(scratch, _HEAD) as fd:
-            if not parse_notes(decode(self._disk.read_bytes(scratch, LONGEST_LOG)), datetime.fromtimestamp(0, UTC)):
+            if next(self._notes_of(scratch), None) is None:
                 return None
             with storage_errors(scratch):
                 self._disk.system.fsync(fd)  # a plain `>>` synced nothing
@@ -127,22 +160,31 @@ class Segments:
                 self._disk.write_new(scratch, _HEAD)
             return number
 
-    def pending(self, now: datetime) -> tuple[Segment, ...]:
+    def pending(self, now: datetime, bite: Bite | None = None) -> tuple[Segment, ...]:
         """What no dream has consumed of the segments, oldest first; retired ones that grew are among them.
 
-        A last line without its newline counts only when the file has been quiet for a second.
+        A last line without its newline counts only when the file has been quiet for a second. With `bite` the oldest
+        notes that it holds, at least one, and each segment as far as they reach: what is behind them is not read.
         """
-        segments = []
+        segments: list[Segment] = []
+        holds = bite.counter() if bite else lambda _: True
         for kept in self._pending_files():
-            content, status = self._read(kept.path)
-            end = len(content)
-            age = now.timestamp() - status.st_mtime
-            if not content.endswith(b"\n") and abs(age) < QUIET_SECONDS:
-                end = content.rfind(b"\n") + 1
+            notes: list[Note] = []
+            full = False
+            with open_log(self._disk, kept.path) as (file, status):
+                upto, end = kept.consumed, _end(file, status, now)
+                line = lines_before(file, upto) + 1 if upto < end else 1
+                for placed in placed_notes(file, kept.path, (upto, end), _time(status), line):
+                    full = not holds(placed.note)
+                    if full:
+                        break
+                    notes.append(placed.note)
+                    upto = placed.end
+            end = upto if full else end
             if kept.consumed < end:
-                file = str(self._segment_path(kept.number).relative_to(self._workspace.root))
-                notes = tuple(_each_note(content[:end], kept.consumed, status))
-                segments.append(Segment(kept.number, file, kept.consumed, end, notes))
+                segments.append(Segment(kept.number, self._name(kept.number), kept.consumed, end, tuple(notes)))
+            if full:
+                break
         return tuple(segments)
 
     def pending_notes(self) -> tuple[Note, ...]:
@@ -151,19 +193,44 @@ class Segments:
 
     def each_pending(self) -> Iterator[Note]:
         """Every note that no dream has consumed, oldest first, read as far as it is asked for."""
-        # scratch.md is opened first: if it is taken meanwhile it is met again as a segment, and recognised.
-        content, scratch = b"", None
-        with suppress(NotFoundError):
-            content, scratch = self._read(self._workspace.scratch)
-        taken = False
-        for kept in self._kept():
-            taken |= scratch is not None and os.path.samestat(kept.status, scratch)
-            if kept.consumed < kept.size:
-                with suppress(NotFoundError):  # retired since it was listed: consumed
-                    block, status = self._read(kept.path)
-                    yield from _each_note(block, kept.consumed, status)
-        if scratch and not taken:
-            yield from _each_note(content, 0, scratch)
+        with ExitStack() as stack:
+            # scratch.md is opened first: if it is taken meanwhile it is met again as a segment, and recognised.
+            scratch: tuple[BinaryIO, os.stat_result] | None = None
+            with suppress(NotFoundError):
+                scratch = stack.enter_context(open_log(self._disk, self._workspace.scratch))
+            taken = False
+            for kept in self._kept():
+                taken |= scratch is not None and os.path.samestat(kept.status, scratch[1])
+                if kept.consumed < kept.size:
+                    yield from self._notes_of(kept.path, kept.consumed)
+            if scratch and not taken:
+                file, status = scratch
+                span = (0, status.st_size)
+                for placed in placed_notes(file, self._workspace.scratch, span, _time(status)):
+                    yield placed.note
+
+    def count(self, most: int = MOST_COUNTED) -> PendingCount:
+        """How much is pending; beyond `most` notes nothing is read. Takes no lock."""
+        return count_notes(self.each_pending(), most)
+
+    def newest(self, most_bytes: int = NEWEST_BYTES) -> Newest:
+        """The newest pending notes, by where they stand, from so many bytes at the end of the logs; takes no lock."""
+        found: list[tuple[Note, ...]] = []
+        files = list(self.pending_files())
+        while files and most_bytes > 0:
+            last = files.pop()
+            # One that is not there any more was retired: it is consumed.
+            with suppress(NotFoundError), open_log(self._disk, last.path) as (file, status):
+                begin = entry_near_end(file, last.start, status.st_size, most_bytes)
+                span = (begin, status.st_size)
+                found.append(tuple(one.note for one in placed_notes(file, last.path, span, _time(status))))
+                most_bytes -= status.st_size - last.start
+        return Newest(tuple(note for notes in reversed(found) for note in notes), most_bytes < 0 or bool(files))
+
+    def _notes_of(self, path: Path, start: int = 0) -> Iterator[Note]:
+        with suppress(NotFoundError), open_log(self._disk, path) as (file, status):  # else it was retired: consumed
+            for placed in placed_notes(file, path, (start, status.st_size), _time(status)):
+                yield placed.note
 
     def pending_files(self) -> tuple[PendingFile, ...]:
         """Where pending notes stand, the oldest first and scratch.md last; nothing is opened. Takes no lock."""
@@ -171,7 +238,10 @@ class Segments:
         scratch: PendingFile | None = None
         with suppress(NotFoundError):
             scratch = PendingFile(self._workspace.scratch, 0, self._status(self._workspace.scratch))
-        files = [PendingFile(kept.path, kept.consumed, kept.status) for kept in self._pending_files()]
+        files = [
+            PendingFile(kept.path, kept.consumed, kept.status, self._name(kept.number))
+            for kept in self._pending_files()
+        ]
         if scratch and not any(os.path.samestat(file.status, scratch.status) for file in files):
             files.append(scratch)
         return tuple(files)
@@ -188,7 +258,8 @@ class Segments:
             try:
                 # Before a note is read whole it may be blanked whole: half of a last line is none of it.
                 content = os.pread(fd, min(os.fstat(fd).st_size, LONGEST_LOG), 0)
-                notes = _each_note(content, file.start, os.fstat(fd))
+                line = content.count(b"\n", 0, file.start) + 1
+                notes = parse_notes(decode(content[file.start :]), _time(os.fstat(fd)), line)
                 matching = [note for note in notes if found(note.text)]
                 new = blanked(content, matching, found)
                 for at, row in changed_rows(content, new):
@@ -222,15 +293,16 @@ class Segments:
             self._disk.rename(kept.path, retired)
         return self._status(retired).st_size <= consumed
 
-    def revive(self, number: int) -> bool:
-        """Make all of a segment pending again, retired or not; False when it is gone (swept)."""
+    def revive(self, number: int, start: int = 0) -> bool:
+        """Make a segment pending again from this byte on, retired or not; False when it is gone (swept)."""
         kept = next((kept for kept in self._kept() if kept.number == number), None)
         if kept is None:
             return False
+        start = min(start, kept.consumed)
         if kept.path.parent == self._workspace.segments:
-            self._disk.write_atomic(self._sidecar(number), json.dumps({"consumed": 0}).encode())
-        elif kept.consumed:
-            self._disk.rename(kept.path, self._workspace.retired / f"{number:06d}.0.md")
+            self._disk.write_atomic(self._sidecar(number), json.dumps({"consumed": start}).encode())
+        elif kept.consumed > start:
+            self._disk.rename(kept.path, self._workspace.retired / f"{number:06d}.{start}.md")
         return True
 
     def sweep(self, now: datetime, keep_days: float = KEEP_DAYS) -> int:
@@ -245,7 +317,7 @@ class Segments:
                 continue
             if kept.path.parent == self._workspace.segments:
                 self.retire(kept.number, kept.consumed)  # a retirement was cut off before its renaming
-            elif kept.status.st_ctime < before.timestamp() and not _is_open(kept.path):  # renamed: ctime
+            elif kept.status.st_ctime < before.timestamp() and not is_held_open(kept.path):  # renamed: ctime
                 self._disk.remove(kept.path)
                 swept += 1
         self._forget_sidecars()
@@ -259,7 +331,7 @@ class Segments:
 
     def _forget_sidecars(self) -> None:
         """Drop the records that retirement made needless, but for the last one: no number is given twice."""
-        numbers = sorted(_numbers(self._workspace.segments, _SIDECAR))
+        numbers = sorted(numbered_files(self._workspace.segments, _SIDECAR))
         for number in numbers[:-1]:
             if not self._segment_path(number).exists():
                 self._disk.remove(self._sidecar(number))
@@ -271,10 +343,10 @@ class Segments:
         """Every segment that is kept, oldest first."""
         found: dict[int, _Kept] = {}
         # Standing ones first: one that is retired meanwhile is met twice, not missed.
-        for number, path in _numbers(self._workspace.segments, _SEGMENT).items():
+        for number, path in numbered_files(self._workspace.segments, _SEGMENT).items():
             with suppress(NotFoundError):
                 found[number] = _Kept(number, path, self._consumed(number), self._status(path))
-        for number, path in _numbers(self._workspace.retired, _RETIRED).items():
+        for number, path in numbered_files(self._workspace.retired, _RETIRED).items():
             with suppress(NotFoundError):
                 found[number] = _Kept(number, path, int(path.name.split(".")[1]), self._status(path))
         return [found[number] for number in sorted(found)]
@@ -289,10 +361,13 @@ class Segments:
     def _next_number(self) -> int:
         workspace = self._workspace
         folders = ((workspace.segments, _SEGMENT), (workspace.segments, _SIDECAR), (workspace.retired, _RETIRED))
-        return max((number for folder, name in folders for number in _numbers(folder, name)), default=0) + 1
+        return max((number for folder, name in folders for number in numbered_files(folder, name)), default=0) + 1
 
     def _segment_path(self, number: int) -> Path:
         return self._workspace.segments / f"{number:06d}.md"
+
+    def _name(self, number: int) -> str:
+        return str(self._segment_path(number).relative_to(self._workspace.root))
 
     def _sidecar(self, number: int) -> Path:
         return self._workspace.segments / f"{number:06d}.json"
@@ -305,59 +380,16 @@ class Segments:
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return 0
 
-    def _read(self, path: Path) -> tuple[bytes, os.stat_result]:
-        """The file's bytes, as many as its status says. Raises NotFoundError."""
-        with storage_errors(path), opened(self._disk.target(path)) as file:
-            status = os.fstat(file.fileno())
-            return read_whole(file, path, LONGEST_LOG)[: status.st_size], status
-
     def _status(self, path: Path) -> os.stat_result:
         with storage_errors(path):
             return path.stat()
 
 
-def _each_note(content: bytes, start: int, status: os.stat_result) -> Iterator[Note]:
-    """The notes after the first `start` bytes; lines count from the first of the whole content."""
-    at = datetime.fromtimestamp(status.st_mtime, UTC)
-    return notes_in(decode(content[start:]), at, content.count(b"\n", 0, start) + 1)
+def _time(status: os.stat_result) -> datetime:
+    return datetime.fromtimestamp(status.st_mtime, UTC)
 
 
-def changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
-    """The rows of `after` that differ from those of `before`, each with its place."""
-    at = 0
-    for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
-        if old != new:
-            yield at, new
-        at += len(old) + 1
-
-
-def write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
-    """Write all of these bytes at this place of the file."""
-    written = 0
-    while written < len(content):
-        written += disk.system.pwrite(fd, content[written:], at + written)
-
-
-def _numbers(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
-    """The files in the folder whose whole name matches, by the number in it."""
-    with storage_errors(folder):
-        matches = ((name.fullmatch(entry), entry) for entry in os.listdir(folder))  # noqa: PTH208 - names are enough
-        return {int(match.group(1)): folder / entry for match, entry in matches if match}
-
-
-def _is_open(path: Path) -> bool:
-    """Whether any process has this file open; False where the file system cannot tell."""
-    with storage_errors(path):
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        # The kernel grants a write lease only for a file that nobody else has open. Whoever opens it right
-        # now sends us a signal, which must not be SIGIO: that would end this process.
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    return False
+def _end(file: BinaryIO, status: os.stat_result, now: datetime) -> int:
+    """How far a log may be read: not to a last line that is being written."""
+    quiet = abs(now.timestamp() - status.st_mtime) >= QUIET_SECONDS
+    return status.st_size if quiet or is_whole(file, status.st_size) else end_of_lines(file, status.st_size)

@@ -95,10 +95,9 @@ def replay(crystals: Crystals, records: Iterable[Dream], *, every: bool) -> int:
     for dream in records:
         new += _missing(crystals, dream.crystals)
         if dream.cause == RESTORE:
-            statement = f"UPDATE crystals SET dreamt_in = NULL WHERE id IN ({_LISTED})"
-            connection.execute(statement, (json.dumps(dream.dreamt),))
+            crystals.undream(dream.dreamt)
         else:
-            crystals.mark_dreamt(dream.dreamt, dream.number)
+            crystals.mark_dreamt(dream.dreamt, dream.number, dream.newest)
         lineage.record(dream)
         Supersessions(crystals).learn(dream)
         changes.record(dream)

@@ -18,7 +18,7 @@ from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.errors import StorageError
 from state.scratch import Note
 from state.signals.hormones import Feeling, Hormone
-from state.stores.disk.disk import LONGEST_FILE, Disk
+from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
 from state.stores.history.segments import Segments
 from tests.support.faults import Fault, FaultySystem
@@ -34,9 +34,9 @@ class Watched(Disk):
         super().__init__(root, System())
         self.read: list[str] = []
 
-    def read_optional(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
+    def target(self, path: Path) -> Path:
         self.read.append(path.name)
-        return super().read_optional(path, longest)
+        return super().target(path)
 
 
 @pytest.fixture

@@ -109,6 +109,30 @@ def test_a_dream_without_new_input_is_not_dreamt_again_before_the_next_interval(
     assert all(gap >= (USUAL.interval if always == "stuck" else USUAL.pause) for gap in gaps(world.did(Action.DREAM)))
 
 
+def test_what_a_dream_had_to_leave_is_taken_in_soon_by_the_next_ones() -> None:
+    world = World(history=replace(NEW, schema=True), most=100)
+    world.burst(1_000)
+    world.run(0.5 * DAY)
+    dreams = world.did(Action.DREAM)
+    assert (len(dreams), world.notes) == (10, [])
+    assert gaps(dreams) == [USUAL.pause_with_rest] * 9
+
+
+def test_a_failed_dream_over_much_is_tried_again_as_late_as_any() -> None:
+    world = World(history=replace(NEW, schema=True), most=100, endings=["failed", "committed"])
+    world.burst(1_000)
+    world.run(0.1 * DAY)
+    first, second, third, *_ = world.did(Action.DREAM)
+    assert (second - first, third - second) == (USUAL.pause_with_rest, USUAL.retry)
+
+
+def test_a_backlog_of_turns_is_one_dream_in_six_weeks() -> None:
+    world = World(history=replace(NEW, schema=True))
+    world.transcript(10_000)
+    world.run(42 * DAY)
+    assert len(world.did(Action.DREAM)) == 1
+
+
 def test_a_thousand_idle_ticks_are_no_dream_and_one_kind_of_skip() -> None:
     world = World(history=replace(NEW, schema=True))
     world.tick(1000 * TICK)
@@ -174,6 +198,7 @@ def pendings(moment: st.SearchStrategy[datetime]) -> st.SearchStrategy[Pending]:
         characters=st.integers(0, 1000),
         bytes=st.integers(0, 10_000),
         new=st.integers(0, 30),
+        left=st.booleans(),
         oldest=some,
         latest=some,
         session_ended=some,

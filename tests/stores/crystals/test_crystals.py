@@ -47,6 +47,10 @@ def _note(text: str, **changes: object) -> Crystal:
     return replace(Crystal(text, Origin.SCRATCH, AT), **changes)  # type: ignore[arg-type]
 
 
+def _turn(text: str, **changes: object) -> Crystal:
+    return _note(text, origin=Origin.SESSION, **changes)
+
+
 def _dump(connection: sqlite3.Connection) -> list[str]:
     return list(connection.iterdump())
 
@@ -137,13 +141,78 @@ def test_a_neighbour_that_was_said_before_elsewhere_is_a_neighbour_here_too(crys
 
 
 def test_what_no_dream_has_seen_comes_most_important_first_with_its_kinds_mixed(crystals: Crystals) -> None:
-    crystals.upsert(_note(f"episode {n}", kind=Kind.EPISODE, importance=0.9) for n in range(100))
-    crystals.upsert(_note(f"{kind.value}", kind=kind, importance=0.2) for kind in (Kind.GOAL, Kind.FACT))
+    crystals.upsert(_turn(f"episode {n}", kind=Kind.EPISODE, importance=0.9) for n in range(100))
+    crystals.upsert(_turn(f"{kind.value}", kind=kind, importance=0.2) for kind in (Kind.GOAL, Kind.FACT))
     new = crystals.undreamt(50)
     assert len(new) == 50
     assert {crystal.kind for crystal in new} == {Kind.EPISODE, Kind.GOAL, Kind.FACT}
     assert new[0].importance == 0.9
     assert crystals.undreamt_count() == 102
+
+
+def test_what_a_dream_passed_over_is_no_news_and_comes_along_with_news_when_it_is_important(
+    crystals: Crystals,
+) -> None:
+    crystals.upsert(_turn(f"turn {n}", importance=0.6) for n in range(80))
+    crystals.upsert(_turn(f"small talk {n}", importance=0.3) for n in range(80))
+    first = crystals.undreamt(50)
+    crystals.mark_dreamt([crystal.id for crystal in first], 1, crystals.newest())
+    assert crystals.undreamt_count() == 0
+    crystals.upsert([_turn("the news", importance=0.2)])
+    assert crystals.undreamt_count() == 1
+    second = crystals.undreamt(50)
+    assert second[0].text == "the news"
+    assert len(second) == 1 + 30
+    assert {crystal.importance for crystal in second[1:]} == {0.6}
+
+
+def test_what_comes_while_a_dream_runs_is_news_after_it(crystals: Crystals) -> None:
+    crystals.upsert([one := _turn("one")])
+    newest = crystals.newest()
+    crystals.upsert([_turn("two")])
+    crystals.mark_dreamt([one.id], 1, newest)
+    assert crystals.undreamt_count() == 1
+
+
+def test_what_a_restore_gives_back_is_news_again(crystals: Crystals) -> None:
+    crystals.upsert([one := _turn("one"), two := _turn("two")])
+    crystals.mark_dreamt([one.id, two.id], 1, crystals.newest())
+    crystals.undream([two.id])
+    assert crystals.undreamt_count() == 1
+    assert [crystal.id for crystal in crystals.undreamt()] == [two.id]
+
+
+def test_the_row_of_a_forgotten_crystal_hides_no_news(crystals: Crystals) -> None:
+    crystals.upsert([one := _turn("one"), two := _turn("two")])
+    crystals.mark_dreamt([one.id, two.id], 1, crystals.newest())
+    crystals.remove([two.id])
+    crystals.upsert([_turn("three")])
+    assert crystals.undreamt_count() == 1
+
+
+def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
+    taken = Source("segments/000001.md", 3, 3)
+    crystals.upsert([_note("pending"), _note("taken in once, and given back", source=taken)])
+    assert [crystal.text for crystal in crystals.undreamt()] == ["taken in once, and given back"]
+    assert (crystals.undreamt_count(), crystals.undreamt_count([taken.file])) == (1, 0)
+    assert crystals.undreamt(50, [taken.file]) == []
+
+
+def test_counting_what_is_new_looks_at_nothing_older(crystals: Crystals) -> None:
+    crystals.upsert(_turn(f"turn {n}") for n in range(2_000))
+    crystals.mark_dreamt([], 1, crystals.newest())
+    crystals.upsert([_turn("news")])
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    crystals.connection.set_progress_handler(step, 1)
+    assert crystals.undreamt_count() == 1
+    crystals.connection.set_progress_handler(None, 0)
+    assert steps < 500  # of SQLite's machine; over all of them it takes thousands
 
 
 def test_the_output_of_a_dream_is_not_its_input(crystals: Crystals) -> None:

@@ -99,9 +99,9 @@ def test_two_that_pointers_lead_to_both_stay(crystals: Crystals) -> None:
 
 
 def test_a_twin_of_a_transcript_is_no_input_of_its_own_while_its_survivor_is(crystals: Crystals) -> None:
-    turn = replace(AGAIN, origin=Origin.SESSION)
-    assert _merge(crystals, SAID, turn)
-    assert [crystal.id for crystal in crystals.undreamt()] == [SAID.id]
+    said, turn = replace(SAID, origin=Origin.SESSION), replace(AGAIN, origin=Origin.SESSION)
+    assert _merge(crystals, said, turn)
+    assert [crystal.id for crystal in crystals.undreamt()] == [said.id]
 
 
 def test_what_is_said_again_after_a_dream_is_input_again(crystals: Crystals) -> None:

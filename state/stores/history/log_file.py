@@ -1,0 +1,160 @@
+"""Log file: one open log of notes, read as a stream from any byte of it, and changed in place."""
+
+import fcntl
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from state.errors import StorageError
+from state.scratch import BYTE_ORDER_MARK, Note, decode, notes_of_lines
+from state.stores.disk.disk import Disk, opened
+from state.stores.disk.syscalls import storage_errors
+
+# One line is read whole; what has longer ones is no log.
+LONGEST_LINE = 16 * 1024**2
+_CHUNK = 1 << 16
+_FIRST = (b"-", b"*", b"+", b" -", b" *", b" +")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedNote:
+    """A note with the byte where its first line begins and the one after its last line."""
+
+    note: Note
+    start: int
+    end: int
+
+
+@contextmanager
+def open_log(disk: Disk, path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+    """A log, open for reading, with its status. Raises NotFoundError."""
+    with storage_errors(path), opened(disk.target(path)) as file:
+        yield file, os.fstat(file.fileno())
+
+
+def placed_notes(
+    file: BinaryIO, path: Path, span: tuple[int, int], at: datetime, first_line: int = 1
+) -> Iterator[PlacedNote]:
+    """The notes between two bytes of the file; `at` is the time of those without a stamp.
+
+    A note is read when it is asked for, and nothing after it but the line that ends it. Raises StorageError for a
+    line of more than 16 MiB.
+    """
+    start, end = span
+    file.seek(start)
+    ends: dict[int, int] = {}
+
+    def lines() -> Iterator[str]:
+        place, number = start, first_line
+        while place < end and (raw := file.readline(min(LONGEST_LINE + 1, end - place))):
+            if len(raw) > LONGEST_LINE:
+                raise StorageError(f"{path} has a line of more than {LONGEST_LINE:,} bytes", "move it away")
+            place += len(raw)
+            ends[number] = place
+            number += 1
+            line = decode(raw.removesuffix(b"\n"))
+            yield line.removeprefix(BYTE_ORDER_MARK) if place == len(raw) else line
+
+    for note in notes_of_lines(lines(), at, first_line):
+        yield PlacedNote(note, ends.get(note.first_line - 1, start), ends[note.last_line])
+        for number in [number for number in ends if number < note.last_line]:
+            del ends[number]
+
+
+def lines_before(file: BinaryIO, end: int) -> int:
+    """How many lines end before this byte."""
+    file.seek(0)
+    count = 0
+    while end > 0 and (chunk := file.read(min(_CHUNK, end))):
+        count += chunk.count(b"\n")
+        end -= len(chunk)
+    return count
+
+
+def end_of_lines(file: BinaryIO, end: int) -> int:
+    """The byte after the last line that has its end before this one; 0 when there is none."""
+    while end > 0:
+        begin = max(0, end - _CHUNK)
+        file.seek(begin)
+        at = file.read(end - begin).rfind(b"\n")
+        if at >= 0:
+            return begin + at + 1
+        end = begin
+    return 0
+
+
+def is_whole(file: BinaryIO, end: int) -> bool:
+    """Whether the last line before this byte has its end."""
+    if end <= 0:
+        return False
+    file.seek(end - 1)
+    return file.read(1) == b"\n"
+
+
+def entry_near_end(file: BinaryIO, start: int, end: int, most: int) -> int:
+    """Where the first bullet begins within the last `most` bytes of this span; its start, when it is not longer.
+
+    Without a bullet there, its end.
+    """
+    if end - start <= most:
+        return start
+    file.seek(end - most - 1)
+    file.readline(most + 1)  # the rest of a line
+    while (at := file.tell()) < end and (raw := file.readline(end - at)):
+        if raw.startswith(_FIRST):
+            return at
+    return end
+
+
+def bytes_before(file: BinaryIO, end: int, most: int) -> bytes:
+    """The last bytes, at most so many, before this one."""
+    begin = max(0, end - most)
+    file.seek(begin, os.SEEK_SET)
+    return file.read(end - begin)
+
+
+def changed_rows(before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
+    """The rows of `after` that differ from those of `before`, each with its place."""
+    at = 0
+    for old, new in zip(before.split(b"\n"), after.split(b"\n"), strict=True):
+        if old != new:
+            yield at, new
+        at += len(old) + 1
+
+
+def write_all(disk: Disk, fd: int, content: bytes, at: int) -> None:
+    """Write all of these bytes at this place of the file."""
+    written = 0
+    while written < len(content):
+        written += disk.system.pwrite(fd, content[written:], at + written)
+
+
+def is_held_open(path: Path) -> bool:
+    """Whether any process has this file open; False where the file system cannot tell."""
+    with storage_errors(path):
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        # The kernel grants a write lease only for a file that nobody else has open. Whoever opens it right
+        # now sends us a signal, which must not be SIGIO: that would end this process.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
+
+
+def numbered_files(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
+    """The files in the folder whose whole name matches, by the number in it."""
+    with storage_errors(folder):
+        matches = ((name.fullmatch(entry), entry) for entry in os.listdir(folder))  # noqa: PTH208 - names are enough
+        return {int(match.group(1)): folder / entry for match, entry in matches if match}

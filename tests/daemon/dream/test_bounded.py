@@ -1,0 +1,213 @@
+"""Bounded dreams: a bite of what is pending, news since the last dream, and an end to what a model gets wrong."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.config.settings import Config, ModelSection
+from daemon.dream import memory
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, Outcome, dream_now, new_input
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, open_exclusive
+from daemon.workspace.vector_index import Embedding
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.document.document import SectionName, parse
+from state.dream import Reason
+from state.errors import NothingToDoError, RejectedError
+from state.scratch import Note
+from state.stores.vectors.embedder import Unavailable
+from tests.support.scripted_model import ScriptedModel
+from tests.support.working import working
+
+AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+WORDS = "parser garden invoice harbour violin ticket kettle museum".split()
+
+
+def note(store: Store, *texts: str) -> None:
+    for text in texts:
+        store.segments.append(Note(text, AT, 0.8))
+
+
+def numbered(count: int) -> list[str]:
+    return [f"The {WORDS[n % 8]} of house {n} was painted by crew {n * 37 % 1009}" for n in range(count)]
+
+
+def dreamt(store: Store, reason: Reason = Reason.MANUAL) -> Outcome:
+    return dream_now(store, reason, Mode.AUTO)
+
+
+def turns(store: Store, *texts: str, importance: float = 0.6) -> None:
+    store.crystals.upsert(
+        Crystal(text, Origin.SESSION, AT, Kind.FACT, importance, session="s", position=at)
+        for at, text in enumerate(texts)
+    )
+
+
+def section(store: Store, name: SectionName) -> list[str]:
+    text = store.workspace.document.read_text(encoding="utf-8")
+    return [block.text for where, block in parse(text).lines() if where is name]
+
+
+@pytest.fixture
+def small_bites(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(memory, "MOST_NOTES", 10)
+    return 10
+
+
+def test_a_log_is_taken_in_bite_by_bite_each_note_once_and_what_waits_is_said(
+    tmp_path: Path, small_bites: int
+) -> None:
+    texts = numbered(34)
+    with working(tmp_path / "agent") as store:
+        note(store, *texts)
+        outcomes = [dreamt(store) for _ in range(4)]
+        assert [outcome.dream.notes for outcome in outcomes] == [10, 10, 10, 4]
+        assert [outcome.dream.waiting for outcome in outcomes] == [24, 14, 4, 0]
+        assert [outcome.pending for outcome in outcomes] == [24, 14, 4, 0]
+        with pytest.raises(NothingToDoError):
+            dreamt(store)
+        consumed = [crystal.text for outcome in outcomes for crystal in outcome.dream.crystals]
+        assert [text for text in consumed if text in texts] == texts
+        shown = store.crystals.get(id_ for outcome in outcomes for id_ in outcome.dream.dreamt)
+        assert sorted(crystal.text for crystal in shown) == sorted(texts)
+
+
+def test_what_is_not_in_the_bite_is_pending_and_no_dream_has_seen_it(tmp_path: Path, small_bites: int) -> None:
+    texts = numbered(25)
+    with working(tmp_path / "agent") as store:
+        note(store, *texts)
+        dreamt(store)
+        assert [pending.text for pending in store.segments.pending_notes()] == texts[10:]
+        assert [pending.text for pending in store.segments.newest().notes] == texts[10:]
+        rows = store.crystals.connection.execute("SELECT text FROM crystals WHERE dreamt_in IS NOT NULL")
+        assert set(texts) & {row["text"] for row in rows} == set(texts[:small_bites])
+
+
+def test_a_restore_gives_back_the_bites_since_and_no_others(tmp_path: Path, small_bites: int) -> None:
+    texts = numbered(30)
+    with working(tmp_path / "agent") as store:
+        note(store, *texts)
+        for _ in range(3):
+            dreamt(store)
+        restore(store, 1)
+        assert [pending.text for pending in store.segments.pending_notes()] == texts[small_bites:]
+        restore(store, 3)  # of the versions since, none has taken in anything
+        dreamt(store)
+        restore(store, 2)
+        assert [pending.text for pending in store.segments.pending_notes()] == texts[2 * small_bites :]
+        assert dreamt(store).dream.notes == small_bites
+
+
+def test_a_bite_fits_the_models_context(tmp_path: Path) -> None:
+    with working(tmp_path / "agent") as store:
+        note(store, *(f"{text} {'and so on ' * 120}" for text in numbered(40)))
+        read = memory.WorkspaceMemory(store, 8_000).read("d", Reason.MANUAL, AT)
+        from graphs.input_budget import capped
+
+        assert 0 < len(read.notes) < 40
+        shown = capped(read, 8_000)
+        assert [piece.id for piece in shown.evidence if piece.id[0] == "N"] == [
+            f"N{number}" for number in range(1, len(read.notes) + 1)
+        ]
+        assert read.waiting == 40 - len(read.notes)
+
+
+def test_a_backlog_of_turns_makes_one_dream_and_then_comes_along_with_news(tmp_path: Path) -> None:
+    with working(tmp_path / "agent") as store:
+        turns(store, *numbered(300))
+        assert new_input(store) == 300
+        assert len(dreamt(store).dream.dreamt) == 50
+        assert new_input(store) == 0
+        for reason in Reason:
+            with pytest.raises(NothingToDoError):
+                dreamt(store, reason)
+        note(store, "Ada prefers tea over coffee")
+        assert len(dreamt(store).dream.dreamt) == 51
+        assert new_input(store) == 0
+
+
+def test_a_dream_that_was_refused_keeps_its_news(tmp_path: Path) -> None:
+    with working(tmp_path / "agent") as store:
+        turns(store, *numbered(8))
+        record = dream_now(store, Reason.MANUAL, Mode.PROPOSE).dream
+        assert new_input(store) == 8
+        turns(store, "Ada keeps the spare key under the blue flower pot")
+        store.journal.commit(record)
+        assert new_input(store) == 1
+
+
+def test_the_same_input_again_changes_nothing(tmp_path: Path) -> None:
+    texts = numbered(12)
+    with working(tmp_path / "agent") as store:
+        note(store, *texts)
+        dreamt(store)
+        before = [section(store, name) for name in SectionName]
+        for _ in range(2):
+            note(store, *texts)
+            dreamt(store)
+            assert [section(store, name) for name in SectionName] == before
+
+
+def test_an_answered_question_leaves_the_file_without_a_daemon_and_is_still_found(tmp_path: Path) -> None:
+    question = "Which region holds the backups?"
+    with working(tmp_path / "agent") as store:
+        note(store, question, "Ada prefers tea over coffee")
+        dreamt(store)
+        assert section(store, SectionName.GAPS) == [question]
+        store.segments.append(Note("The region that holds the backups is eu-west-3", datetime.now(UTC), 0.8))
+        done = dreamt(store).dream
+        assert section(store, SectionName.GAPS) == []
+        assert [(death.text, str(death.fate)) for death in done.deaths] == [(question, "answered")]
+        assert store.questions.open(9) == []
+        assert [crystal.text for crystal in store.crystals.get([done.deaths[0].crystal])] == [question]
+
+
+def test_a_question_that_its_owner_wrote_or_that_has_no_answer_stays(tmp_path: Path) -> None:
+    with working(tmp_path / "agent") as store:
+        note(store, "Which region holds the backups?")
+        dreamt(store)
+        text = store.workspace.document.read_text(encoding="utf-8")
+        by_hand = "Who keeps the spare key?"
+        heading = f"## {SectionName.GAPS.value}\n"
+        store.workspace.document.write_text(text.replace(heading, f"{heading}- {by_hand}\n"), encoding="utf-8")
+        store.segments.append(Note("Marta keeps the spare key", datetime.now(UTC), 0.8))
+        dreamt(store)
+        assert sorted(section(store, SectionName.GAPS)) == ["Which region holds the backups?", by_hand]
+
+
+def nothing_but_headings(_: dict[str, Any], __: int) -> str:
+    return "This is no answer."
+
+
+def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp_path: Path) -> None:
+    with ScriptedModel(nothing_but_headings) as model:
+        config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
+        with open_exclusive(init_workspace(tmp_path / "agent"), config, "test") as store:
+            store.embedding = Embedding.given(Unavailable("left out of this test"))
+            note(store, *numbered(3))
+            for _ in range(3):
+                with pytest.raises(RejectedError):
+                    dreamt(store)
+                assert len(store.segments.pending_notes()) == 3
+            asked = model.count
+            done = dreamt(store)
+            assert model.count == asked
+            assert (done.dream.author, done.pending) == ("extractive", 0)
+            rows = [one for one in store.ledger.rejections(done.dream.id) if one.guard == "refused before"]
+            assert [row.figures.split(" count")[0] for row in rows] == ["3 inputs"]
+            note(store, "Ada prefers tea over coffee")
+            with pytest.raises(RejectedError):  # of news it is asked
+                dreamt(store)
+            assert model.count > asked
+
+
+def test_weeks_without_news_are_weeks_without_a_dream(tmp_path: Path) -> None:
+    with working(tmp_path / "agent") as store:
+        turns(store, *numbered(400))
+        dreamt(store)
+        for day in range(1, 30):
+            store.sweep(datetime.now(UTC) + timedelta(days=day))
+            assert new_input(store) == 0
