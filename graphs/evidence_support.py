@@ -19,7 +19,7 @@ from state.text.antonyms import calendar, words
 from state.text.languages.loader import table
 from state.text.languages.tables import Changes, Numerals
 from state.text.sentences import ends_as_question
-from state.text.words import content_terms, jaccard, normalise, stem, stop_words, terms
+from state.text.words import content_terms, jaccard, search_form, stem, stop_words, terms
 
 # Of the new words of a revision.
 LEAST_SUPPORTED = 0.5
@@ -171,7 +171,7 @@ def values(new: str, old: Sequence[str]) -> frozenset[str]:
     openings, opening = {_opening(line) for line in old}, _opening(new)
     replaced = opening not in openings and openings.isdisjoint(content_terms(new))
     for match in _WORD.finditer(new):
-        word, folded = match.group(), _POSSESSIVE.sub("", normalise(match.group()))
+        word, folded = match.group(), _POSSESSIVE.sub("", search_form(match.group()))
         capital = word[0].isupper() and (
             not _INITIAL.search(new, max(0, match.start() - _BETWEEN), match.start()) or stem(folded) == opening
         )
@@ -222,7 +222,7 @@ def tells_change(text: str) -> bool:
     said = frozenset(map(stem, terms(text)))
     if ends_as_question(text) or not said.isdisjoint(_changes("spoke")):
         return False
-    folded = normalise(text)
+    folded = search_form(text)
     said_so = _no_longer().search(folded) or _changed_phrase().search(folded)
     return bool(said_so) or not said.isdisjoint(_changes("changed"))
 
@@ -248,7 +248,7 @@ def _turned_around(old: str, new: str, inputs: Sequence[str]) -> bool:
 
 def _says_contrary(old: str, said: str, denies: bool) -> bool:  # noqa: FBT001
     """Whether a text contradicts the line, or tells of a change; what is denied still, is not changed."""
-    again = not denies and not words("negators").isdisjoint(terms(_no_longer().sub(" ", normalise(said))))
+    again = not denies and not words("negators").isdisjoint(terms(_no_longer().sub(" ", search_form(said))))
     return not again and (contradicts(old, said) or tells_change(said))
 
 

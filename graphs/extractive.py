@@ -15,6 +15,7 @@ from operator import attrgetter
 from graphs.conflicts import Likeness, may_replace
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
+from state.document.placement import names_in, placed
 from state.dream import CurrentLine, Draft, Evidence, Kind, Snapshot
 from state.injection.defang import defang, unquoted
 from state.signals.curiosity import questions_in
@@ -23,6 +24,7 @@ from state.text.identity import UPDATE
 from state.text.languages.loader import table
 from state.text.languages.tables import Phrases, Sections
 from state.text.words import content_terms, jaccard, normalise
+from state.trust import Trust
 
 AUTHOR = "extractive"
 LINE_CHARACTERS = 240
@@ -47,7 +49,8 @@ def extract(snapshot: Snapshot, pieces: Sequence[Evidence] | None = None) -> Dra
 
     Of two inputs that contradict each other the newer one counts. Every note among them is named as consumed.
     """
-    chosen = _chosen(snapshot, snapshot.evidence if pieces is None else pieces)
+    names = _names_of_the_user(snapshot)
+    chosen = _chosen(snapshot, snapshot.evidence if pieces is None else pieces, names)
     likeness = Likeness.of(snapshot)
     made: list[tuple[Evidence, Operation]] = []
     for piece in chosen:
@@ -58,37 +61,35 @@ def extract(snapshot: Snapshot, pieces: Sequence[Evidence] | None = None) -> Dra
         ]
         taken = {line for _, operation in made for line in operation.lines}
         standing = [line for line in snapshot.lines if line.id not in taken]
-        operation = _operation(piece, standing, made, likeness)
+        operation = _operation(piece, standing, made, likeness, names)
         if operation is not None:
             made.append((piece, operation))
     consumed = tuple(piece.id for piece in chosen if piece.kind is Kind.NOTE)
     return Draft(tuple(operation for _, operation in made), consumed, author=AUTHOR)
 
 
-def section_for(piece: Evidence) -> SectionName:
-    """The section that an input belongs to."""
+def section_for(piece: Evidence, names: Collection[str] = ()) -> SectionName:
+    """The section that an input belongs to; `names` are those of the user, casefolded."""
     if piece.kind is Kind.GAP or _is_question(piece.text):
         return SectionName.GAPS
-    if _says("niche").search(piece.text):
-        return SectionName.NICHE
-    if _about_the_agent(piece.text):
-        return SectionName.PHENOTYPE
-    if piece.about in {"preference", "relationship"} or _says("user").search(piece.text):
-        return SectionName.BOND
     if piece.kind is Kind.INSIGHT and piece.about == "skill":
         return SectionName.PHENOTYPE
-    return SectionName.CONTEXT
+    section = placed(piece.text, by_owner=piece.trust is Trust.OWNER, names=names)
+    private = piece.about in {"preference", "relationship"} and section is SectionName.CONTEXT
+    return SectionName.BOND if private else section
+
+
+def _names_of_the_user(snapshot: Snapshot) -> frozenset[str]:
+    """The names that the document or an input calls the user by; what a page says of a user is about another one."""
+    lines = (line.text for line in snapshot.lines if line.section is SectionName.BOND)
+    own = (piece.text for piece in snapshot.evidence if piece.trust.rank >= Trust.AGENT.rank)
+    return names_in((*lines, *own))
 
 
 @cache
 def _says(row: str) -> re.Pattern[str]:
     said: Phrases = attrgetter(row)(table(Sections))
     return re.compile(said.pattern, re.IGNORECASE)
-
-
-def _about_the_agent(text: str) -> bool:
-    begins = _says("agent").match(text)
-    return begins is not None and _says("traits").search(text, begins.end()) is not None
 
 
 def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
@@ -105,16 +106,16 @@ def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
     return (cut.rsplit(" ", 1)[0] if " " in cut else cut).rstrip(",;: ") + "…"
 
 
-def weight(piece: Evidence, snapshot: Snapshot) -> float:
+def weight(piece: Evidence, snapshot: Snapshot, names: Collection[str] = ()) -> float:
     """How much an input matters now: importance, recency (half at three days), and the hormones of its section."""
     age_days = max(0.0, (snapshot.now - piece.at).total_seconds() / 86_400)
     recency = 0.5 + 0.5 * math.pow(2.0, -age_days / RECENCY_DAYS)
-    return piece.importance * recency * section_weight(snapshot.hormones, section_for(piece).value)
+    return piece.importance * recency * section_weight(snapshot.hormones, section_for(piece, names).value)
 
 
-def _chosen(snapshot: Snapshot, pieces: Sequence[Evidence]) -> list[Evidence]:
+def _chosen(snapshot: Snapshot, pieces: Sequence[Evidence], names: Collection[str]) -> list[Evidence]:
     # Questions come last: most of them stand in a note.
-    ranked = sorted(pieces, key=lambda piece: (piece.kind is Kind.GAP, -weight(piece, snapshot), piece.id))
+    ranked = sorted(pieces, key=lambda piece: (piece.kind is Kind.GAP, -weight(piece, snapshot, names), piece.id))
     limits = {Kind.CRYSTAL: MAX_FROM_CRYSTALS, Kind.GAP: MAX_GAPS, Kind.OLD_TEXT: MAX_OLD_TEXT}
     chosen = []
     for piece in ranked:
@@ -134,6 +135,7 @@ def _operation(
     standing: Sequence[CurrentLine],
     made: Sequence[tuple[Evidence, Operation]],
     likeness: "Likeness",
+    names: Collection[str],
 ) -> Operation | None:
     """What this input asks for; None when a line or an earlier operation says it already, or it says nothing."""
     text = defang(condensed(piece.text))
@@ -141,7 +143,7 @@ def _operation(
         return None
     line = _replaced(piece, text, standing, likeness)
     if line is None:
-        return Operation(Action.ADD, section_for(piece), text, (), (piece.id,))
+        return Operation(Action.ADD, section_for(piece, names), text, (), (piece.id,))
     untouchable = line.pinned or line.section in {SectionName.POINTERS, SectionName.SKILLS}
     return None if untouchable else Operation(Action.REVISE, line.section, text, (line.id,), (piece.id,))
 

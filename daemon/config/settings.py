@@ -154,8 +154,9 @@ class SourcesSection(_Section):
 
 
 class EmbeddingsSection(_Section):
-    """Whether the embedding model may be downloaded, and after how long unused it is unloaded (0: never)."""
+    """Which embedding model, whether it may be downloaded, and after how long unused it is unloaded (0: never)."""
 
+    model: Path | None = None
     download: bool = False
     idle_minutes: int = Field(default=10, ge=0, le=100_000)
 

@@ -102,7 +102,9 @@ class Calls:
         with self._setting:
             if self._config is None:
                 self._config = self._load()
-                self._embedding = Embedding(download=self._config.embeddings.download)
+                self._embedding = Embedding(
+                    download=self._config.embeddings.download, model=self._config.embeddings.model
+                )
             return self._config
 
     def warm(self) -> None:

@@ -62,7 +62,7 @@ class Daemon:
         self._since = utc_now()
         self._stopping = threading.Event()
         self._metrics = Metrics(version("dreamd"), self._since.timestamp(), self._gauges)
-        self._embedding = Embedding(download=self._config.embeddings.download)
+        self._embedding = Embedding(download=self._config.embeddings.download, model=self._config.embeddings.model)
         self._roster = Roster(
             WorkspaceList(registry_path(os.environ), folders, home(os.environ)),
             lambda: self._config,

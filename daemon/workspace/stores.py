@@ -196,7 +196,7 @@ def recover(store: Store) -> None:
 
 
 def _embedding(config: Config) -> Embedding:
-    return Embedding(download=config.embeddings.download)
+    return Embedding(download=config.embeddings.download, model=config.embeddings.model)
 
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:

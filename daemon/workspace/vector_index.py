@@ -40,8 +40,9 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 class Embedding:
     """The embedding model, loaded on demand, or the reason why there is none. Several threads may use it."""
 
-    def __init__(self, *, download: bool) -> None:
+    def __init__(self, *, download: bool, model: Path | None = None) -> None:
         self._download = download
+        self._model = model
         self._found: Embedder | Unavailable | None = None
         self._asked_at = 0.0
         self._again_at = 0.0  # monotonic; one that was not there is looked for again
@@ -61,7 +62,7 @@ class Embedding:
             if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
                 # It may be installed meanwhile. The network is asked once: it may keep everybody waiting.
                 download, self._download = self._download, False
-                found = open_embedder(cache_folder(os.environ), download=download)
+                found = open_embedder(cache_folder(os.environ), download=download, model=self._model)
                 self._found = found if isinstance(found, Unavailable) else CachedEmbedder(found)
                 self._again_at = time.monotonic() + _RETRY_SECONDS
             return self._found

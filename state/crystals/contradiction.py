@@ -19,7 +19,7 @@ from state.text.antonyms import are_alternatives, are_opposites, calendar, unspa
 from state.text.languages.loader import table
 from state.text.languages.tables import Contrasts, Phrases
 from state.text.sentences import ends_as_question, statements_of
-from state.text.words import UNSPACED, jaccard, normalise, stem, stop_words
+from state.text.words import UNSPACED, jaccard, normalise, search_form, stem, stop_words
 from state.trust import Trust
 
 MAX_SENTENCES = 12
@@ -135,7 +135,7 @@ def _statements(text: str) -> tuple[_Statement, ...]:
 
 
 def _statement(sentence: str) -> _Statement:
-    folded = normalise(sentence).replace("’", "'")
+    folded = search_form(sentence).replace("’", "'")
     for elided, spelt_out in _ELIDED:
         folded = elided.sub(spelt_out, folded)
     folded = _QUOTES.sub("", _pattern("no_negation").sub("", folded))

@@ -77,7 +77,8 @@ class Crystal:
     """One remembered text.
 
     `context` (speaker, date) is searched and embedded with the text but is no part of it or of the id.
-    `position` orders the crystals of one `session`, so that neighbours can be found.
+    `position` orders the crystals of one `session`, so that neighbours can be found. `distinct` says that somebody
+    else said the same words first ("I am allergic to nuts"): then the speaker is part of the id.
     """
 
     text: str
@@ -96,11 +97,12 @@ class Crystal:
     accesses: int = 0
     last_accessed_at: datetime | None = None
     valence: float = 0.0
+    distinct: bool = False
 
     @property
     def id(self) -> str:
-        """32 hexadecimal digits from origin and text."""
-        return crystal_id(self.origin, self.text)
+        """32 hexadecimal digits from origin and text, and from the speaker of a text that others said too."""
+        return crystal_id(self.origin, self.text, self.speaker if self.distinct else "")
 
     @property
     def indexed_text(self) -> str:
@@ -108,10 +110,19 @@ class Crystal:
         return f"{self.context}: {self.text}" if self.context else self.text
 
 
-def crystal_id(origin: Origin, text: str) -> str:
-    """The id of a crystal with this origin and text; white space at the ends and Unicode forms are folded."""
+def crystal_id(origin: Origin, text: str, speaker: str = "") -> str:
+    """The id of a crystal with this origin and text; white space at the ends and Unicode forms are folded.
+
+    With a speaker it is that of a text which somebody else said first; capitals of a speaker do not count.
+    """
     folded = unicodedata.normalize("NFC", text.strip())
-    return hashlib.sha256(f"{origin.value}\0{folded}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    spoken = f"\0{unicodedata.normalize('NFC', speaker.strip().casefold())}" if speaker else ""
+    return hashlib.sha256(f"{origin.value}\0{folded}{spoken}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def is_id_of(id_: str, origin: Origin, text: str, speaker: str) -> bool:
+    """Whether a crystal with this id may have this origin, text and speaker."""
+    return id_ in {crystal_id(origin, text), crystal_id(origin, text, speaker)}
 
 
 def strength(crystal: Crystal, now: datetime) -> float:

@@ -13,7 +13,7 @@ from state.crystals.crystal import Crystal
 from state.search.dates import Period
 from state.text.languages.loader import table
 from state.text.languages.tables import Statements
-from state.text.words import normalise
+from state.text.words import search_form
 
 # What is not sure counts among results that answer alike: the worse one has so much of the better one's score.
 ALIKE = 0.5
@@ -56,7 +56,7 @@ class Wanted:
 
 def wanted_by(question: str, periods: Sequence[Period] = ()) -> Wanted:
     """What a question wants. Words such as "used to", "previously", "früher" ask for the value before."""
-    return Wanted(not periods and _former().search(normalise(question)) is not None, tuple(periods))
+    return Wanted(not periods and _former().search(search_form(question)) is not None, tuple(periods))
 
 
 @cache

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from state.injection.defang import defang, reads_as_instruction
-from state.text.words import content_terms, normalise
+from state.text.words import content_terms, search_form
 
 if TYPE_CHECKING:
     from state.text.languages.tables import Curiosity, Phrases
@@ -111,7 +111,7 @@ def gap_of_contradiction(one: str, other: str) -> str:
 
 def question_key(question: str) -> str:
     """What makes two questions one: the folded text without the marks at its end."""
-    return normalise(question).rstrip("?？؟!. ")
+    return search_form(question).rstrip("?？؟!. ")
 
 
 def rank_questions(questions: Sequence[Question], now: datetime) -> list[Question]:

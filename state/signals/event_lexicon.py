@@ -13,7 +13,7 @@ from operator import attrgetter
 from state.signals.hormones import Feeling
 from state.text.languages.loader import table
 from state.text.languages.tables import Feelings, Groups, Phrases
-from state.text.words import normalise
+from state.text.words import search_form
 
 _CODE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\b\w{1,20}://\S+|(?<!\S)\S{1,120}\.(?:py|js|ts|go|rs|md|txt|log|json|ya?ml)\b",
@@ -39,7 +39,7 @@ def feelings_in(text: str) -> tuple[Feeling, ...]:
 
     Code spans, addresses and file names are not read.
     """
-    rows = "\n".join(normalise(row) for row in _CODE.sub(" ", text).splitlines())
+    rows = "\n".join(search_form(row) for row in _CODE.sub(" ", text).splitlines())
     found = {feeling for clause in _clause().split(rows) for feeling in _felt_in(clause)}
     return tuple(feeling for feeling in Feeling if feeling in found)
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 from functools import cache, lru_cache
+from typing import Literal
 
 from state.text.patterns import late_pattern
 
@@ -61,14 +62,29 @@ def stream_safe(text: str) -> str:
 def normalise(text: str) -> str:
     """The form in which two lines are equal; idempotent.
 
-    Unicode's compatibility caseless form without invisible characters, white space folded to single spaces.
+    Unicode's canonical caseless form without invisible characters, white space folded to single spaces: "10² m" is
+    not "102 m".
     """
+    return _folded(text, "NFC")
+
+
+@lru_cache(maxsize=2_048)
+def search_form(text: str) -> str:
+    """The form in which words are searched and compared; idempotent.
+
+    As `normalise`, but of the compatibility form: what is written wide, raised or as a ligature is found by its plain
+    letters.
+    """
+    return _folded(text, "NFKC")
+
+
+def _folded(text: str, form: Literal["NFC", "NFKC"]) -> str:
     if text.isascii():
         return " ".join(text.casefold().split())
     folded = text
     for _ in range(3):  # normal forms may give birth to a capital, a mark or a filler; twice settles it
         before, shown = folded, unicodedata.normalize("NFD", stream_safe(visible(folded)))
-        folded = visible(unicodedata.normalize("NFKC", stream_safe(shown).casefold()))
+        folded = visible(unicodedata.normalize(form, stream_safe(shown).casefold()))
         if folded == before:
             break
     return " ".join(folded.split())
@@ -76,7 +92,7 @@ def normalise(text: str) -> str:
 
 def terms(text: str) -> tuple[str, ...]:
     """All words in order, repetitions kept. "don't" gives do, not; "user's" gives user; 東京都 gives 東京, 京都."""
-    folded = normalise(text)
+    folded = search_form(text)
     for pattern, spelt_out in _NOT:
         folded = pattern.sub(spelt_out, folded)
     folded = _POSSESSIVE.sub("", _CONTRACTED_NOT.sub(" not", folded))
@@ -120,7 +136,7 @@ def stem(term: str) -> str:
 
 def numbers(text: str) -> tuple[str, ...]:
     """Numbers in order, in ASCII digits: 8,000 is 8000; 3.5, 1.2.3, 17:30 and 2026-03-20 stay whole; 20th is 20."""
-    digits = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in normalise(text))
+    digits = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in search_form(text))
     found = (match.group() for match in _NUMBER.finditer(digits))
     return tuple(number.replace(",", "") if _THOUSANDS.fullmatch(number) else number for number in found)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
 from state.errors import NotFoundError
@@ -62,15 +62,18 @@ class Crystals:
         """Write all of these or none; returns how many were new.
 
         A crystal that is there already keeps its text, context and lifecycle, gains the occurrence, and has the
-        higher importance, the lower trust (what was also read on the web is not vouched for by its echo) and the
-        parents of both. Writing the same again changes nothing. Whoever writes it: what is forgotten is left out of
-        each, with its sentence.
+        higher importance, the higher trust of a text that was said, else the lower one, and the parents of both. The
+        same words of two people are two crystals; what a tool or page echoes is one with what it echoes. Writing the
+        same again changes nothing. Whoever writes it: what is forgotten is left out of each, with its sentence.
         """
         new = 0
         first: int | None = None
         with transaction(self.connection) as connection:
             for crystal in self.forgotten.crystals_without(crystals):
-                row = connection.execute("SELECT * FROM crystals WHERE id = ?", (crystal.id,)).fetchone()
+                row = self._row(crystal.id)
+                if row is not None and _is_of_another(crystal, row):
+                    crystal = replace(crystal, distinct=True)  # noqa: PLW2901
+                    row = self._row(crystal.id)
                 if row is None:
                     key = self._insert(crystal)
                     first = key if first is None else min(first, key)
@@ -82,6 +85,10 @@ class Crystals:
             if first is not None and first <= self.seen_upto():  # the row of one that was forgotten is given again
                 Meta(connection).put(_SEEN_UPTO, str(first - 1))
         return new
+
+    def _row(self, id_: str) -> sqlite3.Row | None:
+        row: sqlite3.Row | None = self.connection.execute("SELECT * FROM crystals WHERE id = ?", (id_,)).fetchone()
+        return row
 
     def get(self, ids: Iterable[str]) -> list[Crystal]:
         """The crystals with these ids, in this order; unknown ids are left out."""
@@ -395,6 +402,13 @@ class Crystals:
         return [_crystal(row, first.get(int(row["key"]))) for row in rows]
 
 
+def _is_of_another(crystal: Crystal, row: sqlite3.Row) -> bool:
+    """Whether these words are somebody else's too, who speaks for themselves: an echo says nothing of its own."""
+    there, here = row["speaker"].strip().casefold(), crystal.speaker.strip().casefold()
+    ranks = (crystal.trust.rank, Trust(row["trust"]).rank)
+    return bool(there and here) and there != here and min(ranks) >= Trust.AGENT.rank and not crystal.distinct
+
+
 def _joined_trust(known: Crystal, again: Crystal) -> Trust:
     """The trust of a text that is met again. Of a text that somebody said it is the highest: an echo lowers nobody's.
 
@@ -411,9 +425,10 @@ def _source(row: sqlite3.Row) -> Source | None:
 
 def _crystal(row: sqlite3.Row, source: Source | None) -> Crystal:
     accessed = row["last_accessed_at"]
+    origin, text = Origin(row["origin"]), row["text"]
     return Crystal(
-        text=row["text"],
-        origin=Origin(row["origin"]),
+        text=text,
+        origin=origin,
         created_at=from_text(row["created_at"]),
         kind=Kind(row["kind"]),
         importance=row["importance"],
@@ -428,4 +443,5 @@ def _crystal(row: sqlite3.Row, source: Source | None) -> Crystal:
         accesses=row["accesses"],
         last_accessed_at=optional_moment(accessed),
         valence=row["valence"],
+        distinct=bool(row["speaker"]) and row["id"] != crystal_id(origin, text),
     )

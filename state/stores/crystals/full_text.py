@@ -11,7 +11,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from state.text.words import normalise, terms
+from state.text.words import search_form, terms
 
 # Work of one query: how many places of its words in the index are looked at. Words are taken rarest first, and the
 # frequent ones that no longer fit say little about any single text.
@@ -23,7 +23,7 @@ def pairs(text: str) -> str:
     """The parts of unspaced runs in a text, separated by blanks; empty for a text in scripts with spaces."""
     if text.isascii():
         return ""
-    whole = set(_WHOLE_WORD.findall(normalise(text)))
+    whole = set(_WHOLE_WORD.findall(search_form(text)))
     return " ".join(term for term in terms(text) if not term.isascii() and term not in whole)
 
 

