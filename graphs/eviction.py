@@ -4,19 +4,28 @@ A line that leaves is first a crystal. Its pointer's keywords are run through th
 the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. Every
 dream verifies the pointers in the file again and mends those that no longer resolve. Pointers beyond twenty
 retire: their crystals stay, found by search.
+
+Each section has a share of the room that nothing takes from it, whatever the mood. What a section does not use is
+there for the others: first for what lasts (The Phenotype, The Bond), then for pointers, then for Active Context.
+The owner's text from before the first dream stays where it is, within a share of its own. No eviction lets The Bond
+drift: other lines leave, or the file stays too long and says so.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from enum import IntEnum
+from types import MappingProxyType
 from typing import Protocol
 
+from graphs.guards import bond_drift
 from graphs.ports import Trial
 from graphs.voices import strangers
 from graphs.working_copy import MAX_OLD_LINES, WorkingCopy
 from state.attribution.sources import foreign
 from state.crystals.crystal import Crystal
-from state.document.document import SectionName
+from state.document.document import SectionName, render
 from state.document.operations import Action, Fate, Operation, Refusal
 from state.document.pointer import (
     FIRST,
@@ -28,28 +37,72 @@ from state.document.pointer import (
     render_pointer,
     topic_of,
 )
+from state.document.seed import split_seed
 from state.dream import CurrentLine, PointerLine, Snapshot
 from state.injection.defang import is_quoted, quote, reads_as_instruction, spoken_trust, unquoted
 from state.search.query import content_words
 from state.signals.hormones import section_weight
-from state.text.words import content_terms
+from state.text.words import content_terms, terms
 from state.trust import Trust
 
 MAX_ROUNDS = 6
-# Pointers are to leave most of the file to lines.
+# Of the room for lines: what a section may count on as long as it has lines for it.
+SHARES: Mapping[SectionName, float] = MappingProxyType(
+    {
+        SectionName.PHENOTYPE: 0.15,
+        SectionName.BOND: 0.30,
+        SectionName.NICHE: 0.05,
+        SectionName.CONTEXT: 0.30,
+        SectionName.POINTERS: 0.10,
+        SectionName.GAPS: 0.05,
+        SectionName.SKILLS: 0.05,
+    }
+)
+# Pointers are to leave most of the file to lines, also where nothing else needs the room.
 POINTERS_SHARE = 0.25
 POINTER_CHARACTERS = 80
-# Nor is the owner's own text to push every line out.
+# Nor are the owner's own text and pinned lines to push every other line out.
 LEAST_SHARE = 0.25
-COUNTED = {SectionName.NICHE, SectionName.SKILLS}
+# So much of the budget may the owner's text from before the first dream have for as long as it stands there.
+OLD_TEXT_SHARE = 0.4
+AROUND_A_LINE = 3  # its bullet, a blank, and the end of the row
+
+
+class Turn(IntEnum):
+    """Which lines leave first: those of a later turn only when all of an earlier one that may leave are gone."""
+
+    WORK = 0  # above the section's share
+    LASTING = 1  # likewise
+    COUNTED = 2  # likewise; the next dream would write them again
+    SHARES = 3  # what no section should lose: only when other lines cannot leave
+
+
+_TURNS = {
+    SectionName.CONTEXT: Turn.WORK,
+    SectionName.GAPS: Turn.WORK,
+    SectionName.PHENOTYPE: Turn.LASTING,
+    SectionName.BOND: Turn.LASTING,
+    SectionName.NICHE: Turn.COUNTED,
+    SectionName.SKILLS: Turn.COUNTED,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How long the file may be, and how many characters of it may be pointers."""
+    """How long the file may be, how many characters of it are for lines, and how many of these may be pointers."""
 
     characters: int
-    pointers: int
+    lines: int
+
+    @property
+    def pointers(self) -> int:
+        """Characters that pointers may have."""
+        return int(POINTERS_SHARE * self.lines)
+
+    @property
+    def least_pointers(self) -> int:
+        """Characters that they keep when lines that last need room."""
+        return int(SHARES[SectionName.POINTERS] * self.lines)
 
 
 class Archive(Protocol):
@@ -63,28 +116,14 @@ def evict(snapshot: Snapshot, copy: WorkingCopy, operations: Sequence[Operation]
 
     Changes the copy; what cannot be verified stays, with a refusal.
     """
-    room = room_for(snapshot, copy)
     wanted = {one.lines[0]: one.text for one in operations if one.action is Action.EVICT}
     leaving = [line for line in copy.lines if line.id in wanted]
-    if leaving:
-        with archive.trial([*copy.crystals, *(copy.crystal_of(line) for line in leaving)]) as trial:
-            for line in leaving:
-                _to_pointer(
-                    copy,
-                    line,
-                    topic_for(redacted_line(snapshot, line), trusted_topic(snapshot, line, wanted[line.id])),
-                    trial,
-                )
-    for _ in range(MAX_ROUNDS):
-        retire_spare_pointers(room, copy)
-        fading = _enough(snapshot, room, copy)
-        if not fading:
-            break
-        with archive.trial([*copy.crystals, *(copy.crystal_of(line) for line in fading)]) as trial:
-            moved = [_to_pointer(copy, line, topic_for(redacted_line(snapshot, line)), trial) for line in fading]
-        if not any(moved):
-            break
-    retire_spare_pointers(room, copy)
+    topics = {line.id: trusted_topic(snapshot, line, wanted[line.id]) for line in leaving}
+    _point(snapshot, copy, leaving, archive, topics)
+    _point(snapshot, copy, spare_old_text(snapshot, copy), archive)
+    room = room_for(snapshot, copy)
+    for turn in Turn:
+        _fit(snapshot, room, copy, archive, turn)
     _mend(snapshot, copy, archive)
     retire_spare_pointers(room, copy)
     while copy.characters > room.characters and copy.pointers:
@@ -98,16 +137,29 @@ def evict(snapshot: Snapshot, copy: WorkingCopy, operations: Sequence[Operation]
 
 def room_for(snapshot: Snapshot, copy: WorkingCopy) -> Room:
     """The budget; more, when headings, pinned lines and the owner's own text leave less than a quarter of it."""
-    movable = [line.text for line in (*copy.lines, *copy.old_text) if not line.pinned]
-    fixed = copy.characters - sum(len(text) + 3 for text in movable)
+    fixed = copy.characters - sum(_length(line) for line in copy.lines if not line.pinned)
     lines = max(snapshot.budget - fixed, int(LEAST_SHARE * snapshot.budget))
-    return Room(max(snapshot.budget, fixed + lines), int(POINTERS_SHARE * lines))
+    return Room(max(snapshot.budget, fixed + lines), lines)
 
 
 def retire_spare_pointers(room: Room, copy: WorkingCopy) -> None:
     """At most 20 pointers, in a quarter of the room, stay in the file: the least used go, the oldest first."""
     while len(copy.pointers) > MAX_POINTERS or _pointed(copy) > room.pointers:
         _retire(copy, _least_used(copy))
+
+
+def spare_old_text(snapshot: Snapshot, copy: WorkingCopy) -> list[CurrentLine]:
+    """What the text from before the first dream has above its share, from its end; a bounded number of lines."""
+    parts = split_seed(render(copy.document))
+    excess = len(parts[0]) - OLD_TEXT_SHARE * snapshot.budget if parts else 0.0
+    spare = list[CurrentLine]()
+    for line in reversed(copy.old_text):
+        if excess <= 0 or len(spare) + copy.old_left >= MAX_OLD_LINES:
+            break
+        if not line.pinned:
+            spare.append(line)
+            excess -= _length(line)
+    return spare
 
 
 def topic_for(line: CurrentLine, said: str = "") -> str:
@@ -143,16 +195,15 @@ def trusted_topic(snapshot: Snapshot, line: CurrentLine, said: str) -> str:
 def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[CurrentLine]:
     """The lines in the order in which they may leave.
 
-    By importance within the hormones' weight of their section, then the oldest first; then what code counts (The
-    Niche, Emerging Skills), since the next dream would write it again; last what the owner wrote by hand. Pinned
-    lines and pointers are not among them.
+    In the turn of their section; then by importance within the hormones' weight of their section, then the oldest
+    first; last what the owner wrote by hand. Pinned lines and pointers are not among them.
     """
     free = [line for line in lines if not line.pinned and line.section is not SectionName.POINTERS]
     return sorted(
         free,
         key=lambda line: (
             line.id in snapshot.handwritten,
-            line.section in COUNTED,
+            _TURNS[line.section],
             round(line.importance * section_weight(snapshot.hormones, line.section.value), 2),
             line.born_at,
             line.id,
@@ -160,29 +211,82 @@ def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[Curre
     )
 
 
-def _enough(snapshot: Snapshot, room: Room, copy: WorkingCopy) -> list[CurrentLine]:
-    """So many lines, in their order, that the document fits when each has become a pointer.
+def _fit(snapshot: Snapshot, room: Room, copy: WorkingCopy, archive: Archive, turn: Turn) -> None:
+    """Move lines of this turn behind pointers until the file fits, or no more of them may leave."""
+    for _ in range(MAX_ROUNDS):
+        retire_spare_pointers(room, copy)
+        while turn > Turn.WORK and copy.characters > room.characters and _pointed(copy) > room.least_pointers:
+            _retire(copy, _least_used(copy))
+        if not _point(snapshot, copy, _enough(snapshot, room, copy, turn), archive):
+            break
+    retire_spare_pointers(room, copy)
 
-    Old text from before the first dream goes first, a bounded number of lines a dream.
-    """
+
+def _enough(snapshot: Snapshot, room: Room, copy: WorkingCopy, turn: Turn) -> list[CurrentLine]:
+    """So many lines of this turn, in their order, that the document fits when each has become a pointer."""
     excess = copy.characters - room.characters
-    free = room.pointers - _pointed(copy)
-    tried = copy.unmovable
-    old = [line for line in copy.old_text if line.id not in tried and not line.pinned][
-        : max(0, MAX_OLD_LINES - copy.old_left)
-    ]
-    ordered = old + [line for line in fading_order(snapshot, copy.lines) if line.id not in tried]
+    free = (room.pointers if turn is Turn.WORK else room.least_pointers) - _pointed(copy)
+    used = Counter[SectionName]()
+    for line in copy.lines:
+        used[line.section] += 0 if line.pinned else _length(line)
+    stays = copy.unmovable | (set() if turn is Turn.SHARES else _established(room, copy.lines))
     chosen: list[CurrentLine] = []
-    for line in ordered:
+    for line in fading_order(snapshot, copy.lines):
         if excess <= 0:
             break
+        spare = used[line.section] > SHARES[line.section] * room.lines and _TURNS[line.section] is turn
+        if not (spare or turn is Turn.SHARES) or line.id in stays or _held(snapshot, copy, line, chosen):
+            continue
         chosen.append(line)
+        used[line.section] -= _length(line)
         excess -= len(line.text)
         # Once their room is taken, a new pointer pushes an old one out.
         if free >= POINTER_CHARACTERS and len(copy.pointers) + len(chosen) <= MAX_POINTERS:
             excess += POINTER_CHARACTERS
             free -= POINTER_CHARACTERS
     return chosen
+
+
+def _established(room: Room, lines: Sequence[CurrentLine]) -> set[str]:
+    """The lines of what lasts to which its share belongs: the weightiest, and of equals those that stood longest.
+
+    Newcomers take turns in the room beside it, so that many of them do not wash out who the user is.
+    """
+    left = {name: SHARES[name] * room.lines for name, turn in _TURNS.items() if turn is Turn.LASTING}
+    kept = set()
+    for line in sorted(lines, key=lambda line: (-round(line.importance, 2), line.born_at, line.id)):
+        if not line.pinned and _length(line) <= left.get(line.section, 0):
+            left[line.section] -= _length(line)
+            kept.add(line.id)
+    return kept
+
+
+def _held(snapshot: Snapshot, copy: WorkingCopy, line: CurrentLine, chosen: Sequence[CurrentLine]) -> bool:
+    """Whether The Bond would drift without this line and those that were chosen before."""
+    if line.section is not SectionName.BOND:
+        return False
+    leaving = {line.id, *(one.id for one in chosen)}
+    before = [one.text for one in snapshot.lines if one.section is SectionName.BOND]
+    after = [one.text for one in copy.lines if one.section is SectionName.BOND and one.id not in leaving]
+    return bond_drift(before, after) is not None
+
+
+def _point(
+    snapshot: Snapshot,
+    copy: WorkingCopy,
+    leaving: Sequence[CurrentLine],
+    archive: Archive,
+    topics: Mapping[str, str] = MappingProxyType({}),
+) -> bool:
+    """Put verified pointers in the place of these lines; whether any could be moved."""
+    if not leaving:
+        return False
+    with archive.trial([*copy.crystals, *(copy.crystal_of(line) for line in leaving)]) as trial:
+        moved = [
+            _to_pointer(copy, line, topic_for(redacted_line(snapshot, line), topics.get(line.id, "")), trial)
+            for line in leaving
+        ]
+    return any(moved)
 
 
 def _to_pointer(copy: WorkingCopy, line: CurrentLine, topic: str, trial: Trial) -> bool:
@@ -201,7 +305,7 @@ def _to_pointer(copy: WorkingCopy, line: CurrentLine, topic: str, trial: Trial) 
 def _keywords(text: str, crystal: str, trial: Trial) -> str | None:
     # Of stop words, which stand in most of a large store, no pointer is made: they need no counting.
     ranked = candidates(text, trial.frequency(content_words(text)))
-    return choose(ranked, lambda words: crystal in trial.first(words, FIRST))
+    return choose(ranked, lambda words: crystal in trial.first(words, FIRST), terms(text))
 
 
 def _mend(snapshot: Snapshot, copy: WorkingCopy, archive: Archive) -> None:
@@ -224,8 +328,12 @@ def _mend(snapshot: Snapshot, copy: WorkingCopy, archive: Archive) -> None:
                 copy.point(PointerLine(pointer.topic, keywords, pointer.crystal, pointer.line, pointer.uses))
 
 
+def _length(line: CurrentLine) -> int:
+    return len(line.text) + AROUND_A_LINE
+
+
 def _pointed(copy: WorkingCopy) -> int:
-    return sum(len(render_pointer(pointer.topic, pointer.keywords)) + 3 for pointer in copy.pointers)
+    return sum(len(render_pointer(pointer.topic, pointer.keywords)) + AROUND_A_LINE for pointer in copy.pointers)
 
 
 def _least_used(copy: WorkingCopy) -> PointerLine:

@@ -32,7 +32,6 @@ REPEATS = 0.8
 MAX_FROM_CRYSTALS = 12
 LEAST_OF_CRYSTALS = 0.7
 MAX_GAPS = 5
-MAX_OLD_TEXT = 10
 RECENCY_DAYS = 3.0
 # An update that is not sure is taken for one of the line that it fits so many times better than any other.
 LIKELY, CLEARER = 0.3, 2.0
@@ -53,7 +52,10 @@ def extract(snapshot: Snapshot, pieces: Sequence[Evidence] | None = None) -> Dra
     chosen = _chosen(snapshot, snapshot.evidence if pieces is None else pieces, names)
     likeness = Likeness.of(snapshot)
     made: list[tuple[Evidence, Operation]] = []
+    written_by_owner = {normalise(line.text) for line in snapshot.old_text}
     for piece in chosen:
+        if normalise(piece.text) in written_by_owner:
+            continue
         made = [
             (other, operation)
             for other, operation in made
@@ -116,12 +118,12 @@ def weight(piece: Evidence, snapshot: Snapshot, names: Collection[str] = ()) -> 
 def _chosen(snapshot: Snapshot, pieces: Sequence[Evidence], names: Collection[str]) -> list[Evidence]:
     # Questions come last: most of them stand in a note.
     ranked = sorted(pieces, key=lambda piece: (piece.kind is Kind.GAP, -weight(piece, snapshot, names), piece.id))
-    limits = {Kind.CRYSTAL: MAX_FROM_CRYSTALS, Kind.GAP: MAX_GAPS, Kind.OLD_TEXT: MAX_OLD_TEXT}
+    limits = {Kind.CRYSTAL: MAX_FROM_CRYSTALS, Kind.GAP: MAX_GAPS}
     chosen = []
     for piece in ranked:
-        if piece.kind in {Kind.SKILL, Kind.FEED, Kind.WORKING}:
-            continue  # counted lines, written by `counted_operations`; and what may be gone in an hour
-
+        if piece.kind in {Kind.SKILL, Kind.FEED, Kind.WORKING, Kind.OLD_TEXT}:
+            # Counted lines, written by `counted_operations`; what may be gone in an hour; what the owner wrote.
+            continue
         if piece.kind in limits:
             if limits[piece.kind] == 0 or (piece.kind is Kind.CRYSTAL and not _stands_alone(piece)):
                 continue

@@ -26,7 +26,11 @@ LEAST_SUBSTANCE = 50
 BOND_CHARACTERS = 100
 LEAST_BOND = 0.3
 MOST_EROSION = 0.2
+# One line of so many may be left out.
+LEFT_OUT_OF = 3
 ALL_REFUSED = "all refused"
+OMISSION = "omission"
+_WRITTEN_BY_CODE = {SectionName.POINTERS, SectionName.SKILLS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     unusable = unread or _cut_off(draft) or _unusable(draft)
     if unusable is not None:
         return Verdict((), tuple(refused), draft.consumed, draft.author, unusable)
-    operations, too_many = runaway(_whole_sections(draft, refused))
+    operations, too_many = runaway(_without_omissions(snapshot, draft, _whole_sections(draft, refused), refused))
     counted, worse, _ = check_operations(snapshot, counted_operations(snapshot), by_code=True)
     accepted, more, doubts = check_operations(snapshot, operations, by_code=False, after=counted)
     refused += (*too_many, *more)
@@ -138,6 +142,9 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     kept = sum(len(line.text) for line in snapshot.lines if line.id in evicted)
     moved = [name for one in accepted if one.action in {Action.EVICT, Action.MERGE} for name in one.lines]
     held = sum(len(line.text) for line in snapshot.lines if line.id in moved)
+    if nothing_left is not None and _left_out(refused) and not _heard(snapshot, said):
+        # Nothing of this document is written and a note of it nowhere: the note is to be offered again.
+        nothing_left = replace(nothing_left, guard=OMISSION)
     refusal = nothing_left or mass_drop(snapshot, after, kept) or empty_synthesis(snapshot, after, held)
     doubts = tuple(one for one in doubts if one.operation in accepted)
     return Verdict(accepted, tuple(refused), said.consumed, draft.author, refusal, doubts)
@@ -192,6 +199,24 @@ def erosion(
     return Refusal("slow erosion", "dream", figures)
 
 
+def bond_drift(before: Sequence[str], after: Sequence[str]) -> Refusal | None:
+    """The lines of The Bond keep less than 30 % of their terms."""
+    if sum(map(len, before)) <= BOND_CHARACTERS:
+        return None
+    old = frozenset().union(*map(content_terms, before))
+    kept = len(old.intersection(frozenset().union(*map(content_terms, after))))
+    if not old or kept >= LEAST_BOND * len(old):
+        return None
+    figures = f"The Bond keeps {kept} of {len(old)} terms, at least {LEAST_BOND:.0%} wanted"
+    return Refusal("bond drift", "section", figures)
+
+
+def bond_of(document: Document) -> list[str]:
+    """The lines of The Bond."""
+    bond = document.section(SectionName.BOND)
+    return [block.text for block in bond.lines] if bond else []
+
+
 def _cut_off(draft: Draft) -> Refusal | None:
     if draft.complete:
         return None
@@ -215,23 +240,45 @@ def _whole_sections(draft: Draft, refused: list[Refusal]) -> tuple[Operation, ..
     return tuple(one for one in draft.operations if one.section not in bad)
 
 
+def _without_omissions(
+    snapshot: Snapshot, draft: Draft, operations: tuple[Operation, ...], refused: list[Refusal]
+) -> tuple[Operation, ...]:
+    """The operations without the evictions of a whole document that leaves out more than a third of the lines.
+
+    So much is left out by a model that lost the thread; what it is done with it may evict in so many words. One line
+    may always make room for a new one: that is how a document says a thing in quite other words.
+    """
+    lines = [line for line in snapshot.lines if line.section not in _WRITTEN_BY_CODE]
+    left_out = [one for one in operations if one.action is Action.EVICT]
+    replaced = any(one.action is Action.ADD for one in operations)
+    if not draft.whole or len(left_out) <= max(len(lines) // LEFT_OUT_OF, int(replaced)):
+        return operations
+    figures = f"the document leaves out {len(left_out)} of {len(lines)} lines, at most a third may leave so"
+    refused.append(Refusal(OMISSION, "operation", figures))
+    return tuple(one for one in operations if one.action is not Action.EVICT)
+
+
+def _left_out(refused: Sequence[Refusal]) -> bool:
+    return any(one.guard == OMISSION for one in refused)
+
+
+def _heard(snapshot: Snapshot, said: Draft) -> bool:
+    """Whether each note is named, or cited by what will be written."""
+    taken = {*said.consumed, *(cite for one in said.operations for cite in one.cites)}
+    return all(piece.id in taken for piece in snapshot.evidence if piece.kind is Kind.NOTE)
+
+
 def _without_bond_drift(
     snapshot: Snapshot, operations: tuple[Operation, ...]
 ) -> tuple[tuple[Operation, ...], list[Refusal]]:
     before = [line.text for line in snapshot.lines if line.section is SectionName.BOND]
-    if sum(map(len, before)) <= BOND_CHARACTERS:
-        return operations, []
     after, _ = apply(snapshot, operations)
-    bond = after.section(SectionName.BOND)
-    old = frozenset().union(*map(content_terms, before))
-    new = frozenset().union(*(content_terms(block.text) for block in bond.lines)) if bond else frozenset()
-    kept = len(old & new)
-    if not old or kept >= LEAST_BOND * len(old):
+    drift = bond_drift(before, bond_of(after))
+    if drift is None:
         return operations, []
     here = {line.id for line in snapshot.lines if line.section is SectionName.BOND}
-    figures = f"The Bond keeps {kept} of {len(old)} terms, at least {LEAST_BOND:.0%} wanted"
     left = tuple(one for one in operations if not here & set(one.lines))
-    return left, [Refusal("bond drift", "section", figures)]
+    return left, [drift]
 
 
 def _nothing_left(draft: Draft, accepted: Sequence[Operation], refused: Sequence[Refusal]) -> Refusal | None:

@@ -8,12 +8,13 @@ from graphs.approval import sort_by_policy
 from graphs.conflicts import conflicts, unsettled
 from graphs.eviction import evict as fade
 from graphs.graph_state import Dreaming, Step
-from graphs.guards import ALL_REFUSED, Verdict, erosion, judge, mass_drop, settle
+from graphs.guards import ALL_REFUSED, Verdict, bond_drift, bond_of, erosion, judge, mass_drop, settle
 from graphs.input_budget import capped
 from graphs.ports import Answer, Model, Ports, Request
 from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal
+from state.document.document import SectionName
 from state.document.operations import Fate, Refusal
 from state.dream import Draft, Dream, Evidence, Kind, Reason, Snapshot, Usage
 from state.errors import CeilingError, ModelError, ReplyError
@@ -115,7 +116,10 @@ def evict(state: Dreaming, *, ports: Ports) -> Step:
     snapshot = decode(Snapshot, state["snapshot"])
     by_policy = sort_by_policy(snapshot, decode(Verdict, state["verdict"]))
     verdict = by_policy.verdict
-    copy = WorkingCopy(snapshot, verdict.operations, decode(tuple[Crystal, ...], state["insights"]), verdict.doubts)
+    insights = decode(tuple[Crystal, ...], state["insights"])
+    # What a person wrote is not taken apart by rules.
+    takes_in = verdict.author != extractive.AUTHOR
+    copy = WorkingCopy(snapshot, verdict.operations, insights, verdict.doubts, takes_in=takes_in)
     fade(snapshot, copy, verdict.operations, ports.memory)
     refusal = _last_look(snapshot, copy, ports)
     held = [encode(one) for one in by_policy.refused]
@@ -208,4 +212,9 @@ def _last_look(snapshot: Snapshot, copy: WorkingCopy, ports: Ports) -> Refusal |
     kept = sum(map(len, away))
     pointers = (*copy.pointers, *copy.retired, *ports.memory.known_pointers())
     resolving = {pointer.keywords for pointer in pointers}
-    return mass_drop(snapshot, copy.document, kept) or erosion(snapshot.best, copy.document, changed, resolving)
+    bond = [line.text for line in snapshot.lines if line.section is SectionName.BOND]
+    return (
+        bond_drift(bond, bond_of(copy.document))
+        or mass_drop(snapshot, copy.document, kept)
+        or erosion(snapshot.best, copy.document, changed, resolving)
+    )

@@ -18,6 +18,7 @@ from state.document.seed import split_seed
 from state.dream import CurrentLine, Dream, Evidence, PointerLine, Snapshot, Usage
 from state.injection.defang import spoken_trust
 from state.signals.hormones import mood, valence
+from state.text.identity import SAME, compare
 from state.text.words import content_terms, jaccard
 from state.trust import Trust
 
@@ -26,7 +27,10 @@ MAX_OLD_LINES = 20
 
 
 class WorkingCopy:
-    """Starts with the operations that the guards let through; evictions follow; `dream` gives the final `Dream`."""
+    """Starts with the operations that the guards let through; evictions follow; `dream` gives the final `Dream`.
+
+    `takes_in`: whether what the operations say of text from before the first dream takes it out of its old place.
+    """
 
     def __init__(
         self,
@@ -34,6 +38,8 @@ class WorkingCopy:
         operations: Sequence[Operation],
         insights: Sequence[Crystal],
         doubts: Sequence[Doubt] = (),
+        *,
+        takes_in: bool = True,
     ) -> None:
         self._snapshot = snapshot
         self._doubts = tuple(doubts)
@@ -59,7 +65,8 @@ class WorkingCopy:
         for line in tuple(self.lines):
             if line.id in snapshot.answered:
                 self.remove(line, Fate.ANSWERED, self.crystal_of(line))
-        self._take_in_old_text()
+        if takes_in:
+            self._take_in_old_text()
 
     @property
     def characters(self) -> int:
@@ -207,17 +214,18 @@ class WorkingCopy:
             self.remove(line, fate, self.crystal_of(line), born)
 
     def _take_in_old_text(self) -> None:
-        """Text from before the first dream leaves its old place once a section has it, some lines a dream.
+        """Text from before the first dream leaves its old place once a section has it: of what this dream was given.
 
         A line that cites it keeps a share of its terms, or says the same, or says otherwise and is newer. Its own
-        text is a crystal, and the ledger knows where it went. When nothing is left of it, its headings go too.
+        text is a crystal, and the ledger knows where it went. A heading under which nothing is left goes too.
         """
         written = {cite: birth for operation, birth in self._written for cite in operation.cites}
+        given = {piece.id for piece in self._snapshot.evidence}
         for old in tuple(self.old_text):
             taker = written.get(old.id)
             if taker is None or not keeps_enough(taker.text, old.text):
                 taker = next((birth for birth in self.births if takes_in(birth.text, old.text)), None)
-            if old.pinned or self.old_left >= MAX_OLD_LINES or taker is None:
+            if old.pinned or old.id not in given or self.old_left >= MAX_OLD_LINES or taker is None:
                 continue
             self._edit(Edit(None, (old.text,), None))
             self.old_text.remove(old)
@@ -264,7 +272,8 @@ class WorkingCopy:
 
 def takes_in(line: str, old: str) -> bool:
     """Whether a line of a section makes an old line superfluous: it repeats it, or supersedes it."""
-    return jaccard(content_terms(line), content_terms(old)) >= REPEATS or contradicts(line, old)
+    alike = jaccard(content_terms(line), content_terms(old)) >= REPEATS
+    return (alike and compare(old, line).same >= SAME) or contradicts(line, old)
 
 
 def keeps_enough(line: str, old: str) -> bool:

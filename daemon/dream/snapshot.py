@@ -12,7 +12,9 @@ from daemon.sessions.for_dreams import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
+from graphs.eviction import OLD_TEXT_SHARE
 from graphs.input_budget import numbered
+from graphs.working_copy import MAX_OLD_LINES
 from state.attribution.sources import Voice, repeated
 from state.bootstrap import budget_for
 from state.crystals.crystal import Crystal, Origin, crystal_id
@@ -37,7 +39,6 @@ MAX_GAP_SOURCES = 200
 MAX_SKILLS = 8
 MAX_CONSTRAINTS = 50
 MAX_WORKING = 20
-OLD_LINES_PER_DREAM = 20
 # The age taken for text from before dreamd, so that whatever is new counts as newer.
 OLD_TEXT_AGE = timedelta(days=30)
 # So near in meaning, and so many to each input, are those with which it is compared.
@@ -67,13 +68,15 @@ def snapshot(
     present = {block.key for _, block in document.lines()}
     tombstones = store.lineage.tombstones()
     lifted = tuple(one for one in tombstones if normalise(one) in present)
-    old_text = _old_text(store, text, now)
+    old_sections = _old_text(store, text, now)
+    old_text = tuple(line for section in old_sections for line in section)
     feed, feed_problems = _feed(store, now)
     pointers = tuple(pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document))
     lines, superseding = _lines(store, edits.lines)
     evidence, answered = _without_settled(store, _evidence(store, notes, now), lines, now)
     evidence, superseded = _with_superseding(evidence, superseding)
-    offered = (*evidence, *numbered(Kind.FEED, feed), *(_old_piece(store, line) for line in old_text))
+    old_pieces = [_old_piece(store, line) for line in _offered(store, old_sections)]
+    offered = (*evidence, *numbered(Kind.FEED, feed), *old_pieces)
     twins = _twins(store, lines)
     return Snapshot(
         dream=dream,
@@ -258,33 +261,53 @@ def _genome(store: Store) -> tuple[str, ...]:
     return tuple(row for row in rows if row and not row.startswith("#"))[:MAX_CONSTRAINTS]
 
 
-def _old_text(store: Store, text: str, now: datetime) -> tuple[CurrentLine, ...]:
-    """The lines above the rule, from before the first dream; offered from the second dream on."""
+def _old_text(store: Store, text: str, now: datetime) -> tuple[tuple[CurrentLine, ...], ...]:
+    """The lines above the rule, from before the first dream, heading by heading; from the second dream on."""
     parts = split_seed(text)
     if parts is None or not store.lineage.last_version():
         return ()
-    inside = normalise(parts[0])
-    above = [block for part in working(text).parts if part.name is None for block in part.lines]
-    return tuple(
-        CurrentLine(f"T{number}", SectionName.CONTEXT, block.text, 0.7, Trust.OWNER, now - OLD_TEXT_AGE, block.pinned)
-        for number, block in enumerate(above, 1)
-        if block.key in inside
-    )
+    inside, number, sections = normalise(parts[0]), 0, []
+    for part in working(text).parts:
+        lines = []
+        for block in part.lines if part.name is None else ():
+            number += 1
+            if block.key in inside:
+                name, at = f"T{number}", now - OLD_TEXT_AGE
+                lines.append(CurrentLine(name, SectionName.CONTEXT, block.text, 0.7, Trust.OWNER, at, block.pinned))
+        sections.append(tuple(lines))
+    return tuple(filter(None, sections))
+
+
+def _offered(store: Store, sections: Sequence[Sequence[CurrentLine]]) -> tuple[CurrentLine, ...]:
+    """What of the old text a dream is given to take in: whole sections, as many lines as may leave in one dream.
+
+    Those that one dream leaves where they are wait until the others have had their turn.
+    """
+    batches: list[tuple[CurrentLine, ...]] = []
+    for section in sections:
+        for at in range(0, len(section), MAX_OLD_LINES):
+            piece = tuple(section[at : at + MAX_OLD_LINES])
+            if batches and len(batches[-1]) + len(piece) <= MAX_OLD_LINES:
+                batches[-1] += piece
+            else:
+                batches.append(piece)
+    return batches[(store.lineage.last_version() - 1) % len(batches)] if batches else ()
 
 
 def _budget(store: Store, text: str, document: Document, old_text: Sequence[CurrentLine]) -> int:
     """Characters for the whole file: the reader's budget, or more while text from before the first dream is in it.
 
-    The first dream has half a budget of its own below that text; later ones take it over bit by bit. The owner's own
-    text beside the sections takes at most half a budget from them.
+    The first dream has half a budget of its own below that text; later ones let it stand within its share. The
+    owner's own text beside the sections takes at most half a budget from them.
     """
     budget = budget_for(store.config.dream.context_window)
     if text.strip() and not store.lineage.last_version():
         return max(budget, len(text) + budget // 2)
-    if old_text:
-        leaving = sum(len(line.text) for line in old_text[:OLD_LINES_PER_DREAM])
-        return max(budget, len(text) - leaving)
     owners = sum(len(part.raw) for part in document.parts if part.name is None)
+    parts = split_seed(text)
+    if old_text and parts:
+        above = len(parts[0]) - int(OLD_TEXT_SHARE * budget)
+        owners -= min(max(0, above), sum(len(line.text) for line in old_text[-MAX_OLD_LINES:]))
     return max(budget, owners + budget // 2)
 
 

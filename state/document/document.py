@@ -116,13 +116,15 @@ class Part:
 class Edit:
     """One change of one section: `old` lines (by text) leave, `new` takes the place of the first of them.
 
-    No `old`: an addition. No `new`: a removal. More than one `old`: a merge. No `section`: a line of the text above
-    the title, from before the first dream; with nothing else said, what is left there when no line is.
+    No `old`: an addition, at the end of the section or, with `first`, above its other lines. No `new`: a removal.
+    More than one `old`: a merge. No `section`: a line of the text above the title, from before the first dream; with
+    nothing else said, what is left there when no line is.
     """
 
     section: SectionName | None
     old: tuple[str, ...] = ()
     new: str | None = None
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

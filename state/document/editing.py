@@ -13,9 +13,10 @@ from state.document.document import (
     closed,
     is_placeholder,
     is_title,
+    parse,
     placeholder_of,
 )
-from state.document.markdown import is_stamp, marker_of
+from state.document.markdown import heading_of, is_stamp, marker_of
 from state.text.words import normalise
 
 _CLEAR_ABOVE_TITLE = Edit(None)
@@ -38,7 +39,10 @@ def edited(document: Document, edits: Sequence[Edit]) -> tuple[Document, tuple[E
         if part is None or changed is None:
             left_out.append(edit)
             continue
+        before = document
         document = replace(document, parts=tuple(changed if other is part else other for other in document.parts))
+        if edit.section is None:
+            document = _without_emptied_headings(before, document)
     return document, tuple(left_out)
 
 
@@ -64,7 +68,7 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
             # The new text stands there already: only the old lines have to leave, if there are any.
             return _without(part, places, newline) if places else None
     if not places:
-        return None if edit.new is None else _with_addition(part, edit.new, newline)
+        return None if edit.new is None else _with_addition(part, edit.new, newline, first=edit.first)
     if edit.new is None:
         return _without(part, places, newline)
     first, blocks = min(places), list(part.blocks)
@@ -108,7 +112,7 @@ def _without(part: Part, places: list[int], newline: str) -> Part:
     return _with_row(part, Block(placeholder_of(part.name) + newline, content=False), newline)
 
 
-def _with_addition(part: Part, text: str, newline: str) -> Part:
+def _with_addition(part: Part, text: str, newline: str, *, first: bool = False) -> Part:
     keep = {POINTER_GUIDE, SKILL_GUIDE}
     blocks = tuple(
         block
@@ -117,7 +121,12 @@ def _with_addition(part: Part, text: str, newline: str) -> Part:
     )
     markers = [marker_of(block.raw) for block in blocks if block.content]
     marker = next((marker for marker in reversed(markers) if marker and marker in "-*+"), "-")
-    return _with_row(replace(part, blocks=blocks), Block(item(text, newline, marker), content=True), newline)
+    part, row = replace(part, blocks=blocks), Block(item(text, newline, marker), content=True)
+    top = next((at for at, block in enumerate(blocks) if block.raw.strip()), len(blocks))
+    # Only a list goes on above its first item; a paragraph or a heading of the owner's keeps what is below it.
+    if first and top < len(blocks) and blocks[top].content and marker_of(blocks[top].raw):
+        return replace(part, blocks=(*blocks[:top], row, *blocks[top:]))
+    return _with_row(part, row, newline)
 
 
 def _with_row(part: Part, row: Block, newline: str) -> Part:
@@ -147,8 +156,60 @@ def _part_above_title(document: Document, edit: Edit) -> Part | None:
     return None
 
 
+def _without_emptied_headings(before: Document, after: Document) -> Document:
+    """Without the headings above the title under which the last text has just gone; the owner's empty ones stay."""
+    emptied = [now and not was for was, now in zip(_bare_headings(before), _bare_headings(after), strict=True)]
+    if not any(emptied):
+        return after
+    kept, drops, skipping = list[Block](), iter(emptied), False
+    for block in _blocks_above(after):
+        if _level(block):
+            skipping = next(drops)
+            if skipping:
+                continue
+        elif block.raw.strip():
+            skipping = False
+        # The rows under a heading go with it; what stood above keeps off what stands below.
+        if not (skipping and (not kept or not kept[-1].raw.strip())):
+            kept.append(block)
+    below = "".join(part.raw for part in after.parts[_title_place(after) :])
+    return replace(after, parts=parse("".join(block.raw for block in kept) + below).parts)
+
+
+def _bare_headings(document: Document) -> list[bool]:
+    """For each heading above the title, whether no text stands under it."""
+    bare, path = list[bool](), list[tuple[int, int]]()
+    for block in _blocks_above(document):
+        if level := _level(block):
+            path = [one for one in path if one[0] < level]
+            path.append((level, len(bare)))
+            bare.append(True)
+        elif block.content:
+            for _, at in path:
+                bare[at] = False
+    return bare
+
+
+def _blocks_above(document: Document) -> list[Block]:
+    """What stands above the title, headings too."""
+    return [
+        block
+        for part in document.parts[: _title_place(document)]
+        for block in ((Block(part.heading, content=False),) if part.heading else ()) + part.blocks
+    ]
+
+
+def _level(block: Block) -> int:
+    found = None if block.content else heading_of(block.raw)
+    return found[0] if found else 0
+
+
+def _title_place(document: Document) -> int:
+    return next((i for i, part in enumerate(document.parts) if is_title(part.heading)), 0)
+
+
 def _cleared_above_title(document: Document) -> Document:
-    title = next((i for i, part in enumerate(document.parts) if is_title(part.heading)), 0)
+    title = _title_place(document)
     if any(part.lines for part in document.parts[:title]):
         return document
     return replace(document, parts=document.parts[title:])

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from state.crystals.salience import is_lasting
 from state.document.document import Edit, SectionName
 from state.trust import Trust
 
@@ -98,7 +99,8 @@ def edits_of(operations: Sequence[Operation], texts: Mapping[str, tuple[SectionN
     """The edits that carry out these operations; `texts` gives section and text of every standing line.
 
     A merge whose lines stand in several sections, or whose new line stands in another one, is an addition where
-    the new line belongs and a removal elsewhere.
+    the new line belongs and a removal elsewhere. In Active Context the work of these days stands first, the latest
+    above; what lasts stands at the end.
     """
     edits: list[Edit] = []
     for operation in operations:
@@ -109,6 +111,8 @@ def edits_of(operations: Sequence[Operation], texts: Mapping[str, tuple[SectionN
             by_section.setdefault(section, []).append(text)
         here = tuple(by_section.pop(operation.section, ()))
         if here or new is not None:
-            edits.append(Edit(operation.section, here, new))
+            work = not here and operation.section is SectionName.CONTEXT and not is_lasting(operation.text)
+            edits.append(Edit(operation.section, here, new, first=work))
         edits += [Edit(section, (text,), None) for section, old in by_section.items() for text in old]
-    return tuple(edits)
+    # Each goes above those before it: the first that is said is to stand on top.
+    return (*(one for one in edits if not one.first), *(one for one in reversed(edits) if one.first))

@@ -35,45 +35,51 @@ def candidates(text: str, frequency: Mapping[str, int]) -> tuple[str, ...]:
     """The words of a text that could lead to it, the rarest first.
 
     `frequency` is the number of crystals with the word. Rare words lead further than common ones, and words that
-    say something further than commonplace ones; among equals the longer word is the more telling one.
+    say something further than commonplace ones; among equals the longer word is the more telling one. Of numbers,
+    which tell a reader nothing, one is among the first words, where there are others.
     """
     content = content_terms(text)
     words = dict.fromkeys(word for word in terms(text) if content_terms(word) & content and len(word) > 1)
     order = {word: at for at, word in enumerate(words)}
-    return tuple(
-        sorted(words, key=lambda word: (_says_little(word), frequency.get(word, 0), -len(word), order[word]))
-    )
+    ranked = sorted(words, key=lambda word: (frequency.get(word, 0), -len(word), order[word]))
+    numbers = [word for word in ranked if word.isdigit()]
+    return tuple(sorted(ranked, key=lambda word: (_says_little(word), word in numbers[1:])))
 
 
-def choose(ranked: Sequence[str], finds: Callable[[str], bool]) -> str | None:
+def choose(ranked: Sequence[str], finds: Callable[[str], bool], reading: Sequence[str] = ()) -> str | None:
     """Keywords among the ranked words for which the search finds the crystal; None when there are none.
 
     Starts with the four rarest words and, while the search does not find the crystal, adds further words, then
-    tries the words after the rarest (the rarest may be spelt the same in a better match).
+    tries the words after the rarest (the rarest may be spelt the same in a better match). They stand in the order in
+    which they are read, that of `reading`.
     """
-    return next((keywords for keywords in _tries(ranked) if finds(keywords)), None)
+    place = {word: -at for at, word in enumerate(reversed(reading or ranked))}
+    tries = (" ".join(sorted(chosen, key=place.__getitem__)) for chosen in _tries(ranked))
+    return next((keywords for keywords in tries if finds(keywords)), None)
 
 
 def topic_of(text: str, limit: int = TOPIC_CHARACTERS) -> str:
-    """A short name for a line: its first clause, or more when that says little, cut at a word."""
+    """A short name for a line: its first clause, or more when that says little, cut behind a telling word."""
     whole = " ".join(text.replace("`", "'").replace("→", " ").split())
     first = re.split(r"(?<=[.;:!?]) | [–—-] ", whole, maxsplit=1)[0]
     flat = (first if len(first) >= limit / 2 else whole).rstrip(".;:!? ")
     if len(flat) <= limit:
         return flat or "An earlier note"
     cut = flat[:limit]
-    return (cut.rsplit(" ", 1)[0] if " " in cut else cut[:-1]).rstrip(",;:. ") + "…"
+    words = cut.split(" ")[:-1] or [cut[:-1]]
+    last = next((at for at, word in reversed(list(enumerate(words, 1))) if content_terms(word)), len(words))
+    return " ".join(words[:last]).rstrip(",;:. ") + "…"
 
 
 def _says_little(word: str) -> bool:
     return word in commonplace() or (word.isdigit() and len(word) < 4)
 
 
-def _tries(ranked: Sequence[str]) -> Iterator[str]:
+def _tries(ranked: Sequence[str]) -> Iterator[tuple[str, ...]]:
     seen = set()
     for count in range(WORDS, MAX_WORDS + 1):
         for start in (0,) if count < MAX_WORDS else range(0, max(1, len(ranked) - WORDS), WORDS):
             chosen = tuple(ranked[start : start + count])
             if chosen and chosen not in seen:
                 seen.add(chosen)
-                yield " ".join(chosen)
+                yield chosen

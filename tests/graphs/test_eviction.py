@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from graphs.eviction import evict, fading_order, topic_for
+from graphs.eviction import OLD_TEXT_SHARE, SHARES, evict, fading_order, room_for, topic_for
+from graphs.guards import bond_drift
 from graphs.working_copy import WorkingCopy
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName, parse
@@ -72,16 +73,19 @@ def test_what_is_least_important_in_its_section_leaves_first_and_of_equals_the_o
     assert line_about("apollo") not in left
 
 
-def test_the_hormones_weigh_the_sections() -> None:
+def test_what_lasts_leaves_after_the_work_and_the_hormones_weigh_among_equals() -> None:
     lines = [
-        CurrentLine("L1", CONTEXT, "a", 0.5, Trust.AGENT, NOW),
+        CurrentLine("L1", CONTEXT, "a", 0.9, Trust.AGENT, NOW),
         CurrentLine("L2", BOND, "b", 0.4, Trust.AGENT, NOW),
-        CurrentLine("L3", SectionName.GAPS, "c", 0.45, Trust.AGENT, NOW),
+        CurrentLine("L3", SectionName.GAPS, "c", 0.95, Trust.AGENT, NOW),
+        CurrentLine("L4", PHENOTYPE, "d", 0.5, Trust.AGENT, NOW),
     ]
     calm = replace(snapshot(""), hormones=Hormones(0.15, 0.1, 0.2, NOW))
     loving = replace(calm, hormones=Hormones(0.15, 0.02, 0.9, NOW))
-    assert [line.id for line in fading_order(calm, lines)] == ["L2", "L3", "L1"]
-    assert [line.id for line in fading_order(loving, lines)] == ["L3", "L1", "L2"]
+    winning = replace(calm, hormones=Hormones(0.9, 0.02, 0.2, NOW))
+    assert [line.id for line in fading_order(calm, lines)] == ["L1", "L3", "L2", "L4"]
+    assert [line.id for line in fading_order(loving, lines)] == ["L1", "L3", "L4", "L2"]
+    assert [line.id for line in fading_order(winning, lines)] == ["L3", "L1", "L2", "L4"]
 
 
 def test_pinned_lines_and_pointers_never_fade_and_counted_lines_last() -> None:
@@ -274,13 +278,111 @@ def test_an_order_stands_in_its_topic_as_a_quotation(text: str) -> None:
 # Old text
 
 
-def test_text_from_before_the_first_dream_leaves_first_and_twenty_lines_at_a_time() -> None:
-    old = [f"Old note {n:02}: {line_about(f'moon{n:02}', 4)}" for n in range(30)]
-    generated = memory(context=[line_about("apollo")])
-    text = appended("\n".join(f"- {line}" for line in old) + "\n", generated)
-    old_text = tuple(CurrentLine(f"T{n}", CONTEXT, line, 0.7, Trust.OWNER, NOW) for n, line in enumerate(old, 1))
-    read = snapshot(text, old_text=old_text, budget=1_200)
+def above(count: int, words: int = 4) -> tuple[list[str], tuple[CurrentLine, ...]]:
+    old = [f"Old note {n:02}: {line_about(f'moon{n:02}', words)}" for n in range(count)]
+    return old, tuple(CurrentLine(f"T{n}", CONTEXT, line, 0.7, Trust.OWNER, NOW) for n, line in enumerate(old, 1))
+
+
+def test_text_from_before_the_first_dream_leaves_from_its_end_twenty_lines_at_a_time() -> None:
+    old, old_text = above(30)
+    text = appended("\n".join(f"- {line}" for line in old) + "\n", memory(context=[line_about("apollo")]))
+    dream = faded(snapshot(text, old_text=old_text, budget=1_200))
+    assert [death.id for death in dream.deaths if death.id[0] == "T"] == [f"T{n}" for n in range(30, 10, -1)]
+    assert all(f"- {line}\n" in dream.after for line in old[:10])
+    assert set(old[10:]) <= {crystal.text for crystal in dream.crystals}
+
+
+def test_text_from_before_the_first_dream_stays_within_its_share_and_lines_of_the_sections_leave() -> None:
+    old, old_text = above(6)
+    before = "# Mine\n\n" + "\n".join(f"- {line}" for line in old) + "\n"
+    text = appended(before, memory(context=[line_about(name) for name in NAMES]))
+    dream = faded(snapshot(text, old_text=old_text, budget=2_000))
+    assert len(before) < OLD_TEXT_SHARE * 2_000
+    assert dream.after.startswith(before)
+    assert len(dream.after) <= 2_000
+    assert gone(dream) != []
+
+
+# Shares
+
+
+def about(section: SectionName, count: int, importance: float, words: int = 3) -> list[CurrentLine]:
+    name = section.name.lower()
+    return [
+        CurrentLine(f"{name}{n}", section, line_about(f"{name}{n}", words), importance, Trust.AGENT, NOW)
+        for n in range(count)
+    ]
+
+
+def standing_of(dream: Dream, section: SectionName) -> int:
+    return len(texts(parse(dream.after), section))
+
+
+def crowded(*groups: list[CurrentLine], **changes: object) -> Snapshot:
+    lines = tuple(line for group in groups for line in group)
+    sections: dict[str, list[str]] = {}
+    for line in lines:
+        sections.setdefault(line.section.name.lower(), []).append(line.text)
+    return snapshot(memory(**sections), lines=lines, **changes)
+
+
+MOODS = [
+    Hormones(0.15, 0.02, 0.2, NOW),
+    Hormones(0.95, 0.05, 0.05, NOW),
+    Hormones(0.05, 0.95, 0.05, NOW),
+    Hormones(0.05, 0.05, 0.95, NOW),
+]
+
+
+@pytest.mark.parametrize("mood", MOODS, ids=["calm", "reward", "error", "social"])
+def test_thirty_lines_of_the_bond_outlast_heavier_ones_of_active_context_in_any_mood(mood: Hormones) -> None:
+    bond, context = about(BOND, 30, 0.5, 8), about(CONTEXT, 90, 0.9, 8)
+    dream = faded(crowded(bond, context, budget=8_000, hormones=mood))
+    assert standing_of(dream, BOND) == 30
+    assert standing_of(dream, CONTEXT) >= 20
+
+
+@pytest.mark.parametrize("mood", MOODS, ids=["calm", "reward", "error", "social"])
+def test_what_lasts_never_pushes_the_work_below_its_share(mood: Hormones) -> None:
+    bond, phenotype = about(BOND, 90, 1.0), about(PHENOTYPE, 60, 1.0)
+    read = crowded(phenotype, bond, about(CONTEXT, 60, 0.1), budget=4_000, hormones=mood)
     dream = faded(read)
-    assert [death.id for death in dream.deaths if death.id[0] == "T"] == [f"T{n}" for n in range(1, 21)]
-    assert old[20] in dream.after
-    assert set(old[:20]) <= {crystal.text for crystal in dream.crystals}
+    room = room_for(read, WorkingCopy(read, (), ()))
+    assert len(dream.after) <= 4_000
+    for section in (PHENOTYPE, BOND, CONTEXT):
+        lines = texts(parse(dream.after), section)
+        assert sum(map(len, lines)) + 3 * len(lines) >= SHARES[section] * room.lines - max(map(len, lines)) - 4
+
+
+def test_a_section_that_does_not_use_its_share_leaves_it_to_the_others() -> None:
+    dream = faded(crowded(about(CONTEXT, 90, 0.5), about(BOND, 2, 0.5), budget=4_000))
+    assert standing_of(dream, BOND) == 2
+    context = texts(parse(dream.after), CONTEXT)
+    assert sum(map(len, context)) > 2 * SHARES[CONTEXT] * 4_000 * 0.85
+
+
+def test_what_stood_long_keeps_the_share_of_the_bond_and_newcomers_take_turns_beside_it() -> None:
+    old = [replace(line, born_at=NOW - timedelta(days=9)) for line in about(BOND, 20, 0.5, 1)]
+    new = [
+        replace(line, id=f"new{n}", text=line_about(f"newcomer{n}", 1)) for n, line in enumerate(about(BOND, 80, 0.5))
+    ]
+    new = [replace(line, born_at=NOW - timedelta(hours=80 - n)) for n, line in enumerate(new)]
+    dream = faded(crowded(old, new, budget=4_000))
+    left = texts(parse(dream.after), BOND)
+    assert {line.text for line in old} <= set(left)
+    assert new[-1].text in left
+    assert len(left) < 100
+
+
+def test_the_shares_are_all_of_the_room() -> None:
+    assert set(SHARES) == set(SectionName)
+    assert sum(SHARES.values()) == pytest.approx(1.0)
+
+
+def test_the_own_eviction_never_lets_the_bond_drift() -> None:
+    bond = about(BOND, 60, 0.5, 8)
+    dream = faded(crowded(bond, budget=1_400))
+    left = texts(parse(dream.after), BOND)
+    assert bond_drift([line.text for line in bond], left) is None
+    assert len(left) < 60
+    assert [one.guard for one in dream.refused] == ["budget"]

@@ -1,5 +1,7 @@
 """Each guard from both sides of its threshold, with its figures, and the smallest scope that it can refuse."""
 
+from dataclasses import replace
+
 import pytest
 
 from graphs.extractive import AUTHOR, extract
@@ -364,3 +366,34 @@ def test_every_refusal_carries_a_guard_a_scope_and_figures() -> None:
         assert one.guard
         assert one.scope in {"operation", "section", "dream"}
         assert one.figures
+
+
+# Whole documents
+
+
+def whole(*operations: Operation) -> Draft:
+    return replace(draft(*operations), whole=True)
+
+
+@pytest.mark.parametrize(("left_out", "refused"), [(3, False), (4, True), (9, True)])
+def test_a_document_may_leave_out_a_third_of_the_lines(left_out: int, refused: bool) -> None:  # noqa: FBT001
+    text = memory(context=[f"The project{number} is green and well." for number in range(9)])
+    read, news = snapshot(text, "Anna plays chess."), add(BOND, "Anna plays chess.", "N1")
+    evictions = [evict(CONTEXT, f"L{number}", "project") for number in range(1, left_out + 1)]
+    verdict = judge(read, whole(*evictions, news))
+    assert verdict.refusal is None
+    assert verdict.operations == ((news,) if refused else (*evictions, news))
+    assert guards(verdict) == ([("omission", "operation")] if refused else [])
+    assert judge(read, draft(*evictions, news)).operations == (*evictions, news)
+
+
+@pytest.mark.parametrize(("importance", "guard"), [(0.5, "omission"), (0.9, "all refused")])
+def test_a_document_of_headings_only_is_refused_unless_its_notes_are_written_all_the_same(
+    importance: float, guard: str
+) -> None:
+    text = memory(context=[f"The project{number} is green and well." for number in range(9)])
+    read = snapshot(text, note(1, "Anna plays chess.", importance))
+    verdict = judge(read, whole(*(evict(CONTEXT, f"L{number}", "project") for number in range(1, 10))))
+    assert verdict.refusal is not None
+    assert verdict.refusal.guard == guard
+    assert "omission: the document leaves out 9 of 9 lines, at most a third may leave so" in verdict.reasons

@@ -182,3 +182,16 @@ def test_no_text_is_slow_to_read(text: str) -> None:
 @given(texts, keywords)
 def test_a_pointer_is_never_a_placeholder(text: str, words: str) -> None:
     assert not is_placeholder(render_pointer(topic_of(text), words))
+
+
+def test_one_number_at_most_is_among_the_first_words_where_there_are_others() -> None:
+    text = "The splitting job 4010 wrote 6984 rows to the archive."
+    ranked = candidates(text, {"splitting": 3, "rows": 2, "archive": 2, "wrote": 2, "job": 5})
+    assert ranked[0] == "4010"
+    assert "6984" not in ranked[:4]
+    assert choose(ranked, bool, terms(text)) == " ".join(sorted(ranked[:4], key=terms(text).index))
+
+
+def test_a_topic_is_cut_behind_a_word_that_says_something() -> None:
+    text = "Gideon and Farid had a row about tabs in the Makefile again"
+    assert topic_of(text) == "Gideon and Farid had a row about tabs…"
