@@ -11,6 +11,7 @@ were changed does not apply.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from graphs.conflicts import conflicts
 from graphs.eviction import Archive, evict
 from graphs.extractive import counted_operations
 from graphs.guards import Verdict
@@ -50,6 +51,7 @@ def sort_by_policy(snapshot: Snapshot, verdict: Verdict) -> Sorted:
     """
     counted = {replace(one, text=defang(one.text)) for one in counted_operations(snapshot)}
     doubts = {one.operation: one.figures for one in verdict.doubts}
+    newer = {(one.line.id, one.piece.id) for one in conflicts(snapshot) if one.is_as_trusted}
     applying: list[Operation] = []
     staged: list[StagedChange] = []
     refused: list[Refusal] = []
@@ -57,7 +59,10 @@ def sort_by_policy(snapshot: Snapshot, verdict: Verdict) -> Sorted:
         if operation in counted:
             applying.append(operation)
             continue
-        rule = _rule(snapshot, operation, doubtful=operation in doubts)
+        updates = operation.action is not Action.EVICT and any(
+            (line, cite) in newer for line in operation.lines for cite in operation.cites
+        )
+        rule = _rule(snapshot, operation, doubtful=operation in doubts, updates=updates)
         figures = _held(snapshot, operation, rule)
         if figures:
             refused.append(Refusal(GUARD, "operation", figures, operation))
@@ -88,7 +93,8 @@ def staged_change(snapshot: Snapshot, operation: Operation, figures: str, *, app
     )
 
 
-def _rule(snapshot: Snapshot, operation: Operation, *, doubtful: bool) -> Rule:
+def _rule(snapshot: Snapshot, operation: Operation, *, doubtful: bool, updates: bool) -> Rule:
+    """What the policy says; a newer value, by somebody who is trusted as the line is, counts as the owner's word."""
     old = [line for line in snapshot.lines if line.id in operation.lines]
     by_owner = any(
         piece.id in operation.cites and spoken_trust(piece.text, piece.trust) is Trust.OWNER
@@ -99,7 +105,7 @@ def _rule(snapshot: Snapshot, operation: Operation, *, doubtful: bool) -> Rule:
         (operation.section, *(line.section for line in old)),
         doubtful=doubtful,
         by_hand=any(line.id in snapshot.handwritten for line in old),
-        by_owner=by_owner,
+        by_owner=by_owner or updates,
     )
 
 

@@ -30,6 +30,11 @@ class Conflict:
     line: CurrentLine
     piece: Evidence
 
+    @property
+    def is_as_trusted(self) -> bool:
+        """Whether who said it is trusted as the line is, or more."""
+        return spoken_trust(self.piece.text, self.piece.trust).rank >= self.line.trust.rank
+
     def __str__(self) -> str:
         return f"{self.piece.id} gives what {self.line.id} says another value: revise or merge {self.line.id}"
 

@@ -1,384 +1,400 @@
-"""Evidence support: whether the cited texts justify a change of a line. A doubt is in favour of the change.
+"""Evidence support: whether what an operation cites bears it out, rules it out, or leaves it in doubt.
 
-A revision takes its new words from an input, or is about what an input names. A merge says what its lines say, of
-the same subjects. An addition does not say a standing line again with another value. What slips through is a wrong
-line with its true one in the ledger and behind the search: nothing that is refused or let through here is lost.
+A text may say what its sources say, and what follows from them. A name or number that is in none of them, what turns
+a line around or exchanges subjects, and a change for which something else is cited are ruled out. Words of one's own,
+a limit or a part of a line that is gone, are in doubt: it may be so, and somebody should look.
 """
 
 import re
-import unicodedata
-from collections import Counter
-from collections.abc import Collection, Sequence
-from functools import cache
-from itertools import groupby, pairwise
-from operator import attrgetter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations, groupby, pairwise
 
-from graphs.numbers import number_word
+from graphs.claim import (
+    Claim,
+    Words,
+    bearing_of,
+    clauses,
+    denials,
+    is_among,
+    is_denied,
+    limits,
+    marks,
+    no_longer,
+    plainly,
+    shown,
+    states,
+    tells_change,
+    texts,
+)
+from graphs.numbers import Reckoned, named_days
 from state.crystals.contradiction import contradicts
-from state.text.antonyms import calendar, words
-from state.text.languages.loader import table
-from state.text.languages.tables import Changes, Numerals
-from state.text.sentences import ends_as_question
-from state.text.words import content_terms, jaccard, search_form, stem, stop_words, terms
+from state.document.operations import Action
+from state.text.identity import UPDATE, compare
+from state.text.statement import Word
+from state.text.words import jaccard, search_form
 
-# Of the new words of a revision.
-LEAST_SUPPORTED = 0.5
-# A revision that only leaves out keeps so much, or what it leaves out is what the input speaks of.
-LEAST_LEFT = 0.6
-# An input that justifies more revisions than this has to name what they are about: a word that few lines have.
-MOST_REVISIONS = 3
-# Of the shorter one's words; two are enough in any case.
-LEAST_SHARED = 0.25
-RARE = 3
-# Of the words of a sentence that is denied, or no longer: it is the same sentence.
-SAME_SENTENCE = 0.75
-# Words of a merge that its lines do not have, and among which no name is; a heading may have two in any case.
-MOST_NEW = 0.25
-MOST_IN_HEADING = 2
-# So alike, and without an input, an addition is another version of the line.
-SAME_LINE = 0.6
-
-_PREFIX = 4
-_BETWEEN = 200  # signs between two sentences, at most
-_ENDING = 2
-_WORD = re.compile(r"[^\W_][\w'’]*")
-_SENTENCE = re.compile(r"[;!?；。]\s*|\.\s+")
-_POSSESSIVE = re.compile(r"['’]s$")
-_INITIAL = re.compile(r"(?:^|[.!?:;]\s+)[^\w]*$")
-_HEADING = re.compile(r"((?:[^\s:.;!?]+ ){0,4}[^\s:.;!?]+):\s+\S")
-# The letter in "server A", "A 8080" and "A and B" is a name; the pronoun is none.
-_LETTER = re.compile(r"(?<=[^\W_] )[A-HJ-Z]\b(?!['’.])|\b[A-HJ-Z](?= (?:\d|and\b|und\b|et\b|y\b|&)|[,;:)]|$)")
+# Of the words that are new in a text, so many may be nobody's.
+MOST_OWN, MOST_OWN_OF_MERGE = 0.5, 0.34
+# A text of which a line has so much is a version of it; so much of a sentence, and it is the same sentence.
+VERSION, SAME_SENTENCE = 0.7, 0.75
+LEAST_OF_MERGED, LEAST_LEFT = 0.25, 0.25  # of each line in a merge, and in a revision that is surely of it
+_SPEAKERS = frozenset({"§i", "§we", "§you"})
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?=/)")
+_SENTENCE = re.compile(r"[;!?；。]\s*|(?<=\w\w\w)\.\s+|\.$")
 
 
-def unsupported_revision(
-    old: str, new: str, inputs: Sequence[str], beside: Sequence[str], known: Sequence[str], revisions: int
-) -> str | None:
-    """Why these inputs do not justify the revision; None when they do.
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Why an operation is ruled out, or in doubt; neither when it is borne out."""
 
-    `beside` are further lines that are cited, `known` all standing lines, `revisions` how many revisions of the
-    answer cite the busiest of the inputs.
-    """
-    before, after, said = content_terms(old), content_terms(new), _said(inputs)
-    support = said | _said(beside)
-    fresh = {term for term in after - before if not term[0].isdigit()}
-    missing = {term for term in fresh if not supported(term, support)} - one_more(old, new, inputs)
-    if _turned_around(old, new, inputs):
-        return "it turns the line around, and nothing that it cites says so"
-    lies = missing & values(new, [old])
-    miscounted = any((_value(term) or 0) > len(inputs) + 1 for term in lies - calendar())
-    shared = {term for term in before if supported(term, said)}
-    if not missing and all(supported(term, said) for term in before - after):
-        return None  # a rename: the input says what goes and what comes
-    names_it = any(sum(term in content_terms(line) for line in known) <= RARE for term in shared)
-    touches = len(shared) >= 2 or len(shared) >= LEAST_SHARED * min(len(before), len(said))
-    about = (bool(shared) and touches and (names_it or revisions <= MOST_REVISIONS)) or _recounts(before, after, said)
-    if not after - before:
-        weighed = before - words("negators")  # what is denied was looked at above
-        left_out = len(weighed - after)
-        explained = sum(supported(term, said) for term in weighed - after)
-        kept = about and len(after) >= LEAST_LEFT * len(weighed)
-        unexplained = f"it leaves out {left_out} of {len(weighed)} terms, of which what it cites says nothing"
-        return None if kept or explained >= LEAST_SUPPORTED * left_out else unexplained
-    borne_out = fresh and len(missing) <= (1 - LEAST_SUPPORTED) * len(fresh) and not miscounted
-    if borne_out and (about or revisions <= MOST_REVISIONS):
-        return None
-    # A new number tells something too: it was looked at before.
-    says_something_new = fresh != missing or fresh != after - before or any(map(tells_change, inputs))
-    if about and says_something_new and not lies:
-        return None
-    shown = ", ".join(sorted(lies or missing or fresh or after - before))[:80]
-    return f"what it cites says nothing of {shown}" if not about else f"{shown} is in nothing that it cites"
+    refused: str = ""
+    doubted: str = ""
 
 
-def unsupported_merge(old: Sequence[str], new: str, inputs: Sequence[str], beside: Sequence[str]) -> str | None:
-    """Why the merged line does not say what its lines, the inputs and the lines `beside` say; None when it does."""
-    known, after = _said([*old, *inputs, *beside]), content_terms(new)
-    missing = {term for term in after if not term[0].isdigit() and not supported(term, known)}
-    counted = {
-        term for term in missing if (number_word(term) or "") in map(str, range(2, len(old) + len(inputs) + 1))
-    }
-    missing -= counted
-    heading = _heading(new)
-    lies = (missing & values(new, old)) - _kind(heading, old)
-    excused = (missing & content_terms(heading)) - words("negators")
-    if lies or len(missing) > max(MOST_NEW * len(after), min(MOST_IN_HEADING, len(excused))):
-        return f"{', '.join(sorted(lies or missing))[:80]} is in none of the lines that it merges"
-    for line in old:
-        others = [*(one for one in old if one != line), *inputs, *beside]
-        if contradicts(line, new) and not any(contradicts(line, other) for other in others):
-            return "it contradicts a line that it merges"
-    return _mixed(old, new, [*inputs, *beside])
+def weigh(claim: Claim) -> Weight:
+    """How much what is cited bears an operation out."""
+    if claim.action is Action.ADD and plainly(claim.text) in {plainly(said) for said in claim.cited}:
+        return Weight()
+    if claim.action is Action.EVICT:
+        return Weight(doubted="" if claim.is_about or not claim.inputs else "what it cites speaks of something else")
+    ruled_out = next(filter(None, (rule(claim) for rule in _RULED_OUT)), "")
+    if ruled_out:
+        return Weight(refused=ruled_out)
+    return Weight(doubted=next(filter(None, (rule(claim) for rule in _IN_DOUBT)), ""))
 
 
-def unsupported_addition(new: str, inputs: Sequence[str], known: Sequence[tuple[str, str]]) -> str | None:
-    """Why the new line is only another version of a standing one; `known` are their ids and texts."""
-    after, said = content_terms(new), _said(inputs)
-    for name, line in known:
-        before = content_terms(line)
-        fresh = after - before
-        if jaccard(after, before) < SAME_LINE or any(supported(term, said) for term in fresh):
-            continue
-        if fresh and not all(supported(term, said) for term in before & after):
-            return f"it says {name} with {', '.join(sorted(fresh))[:60]}, which is in no input that it cites"
-        if not fresh and not inputs:
-            return f"{name} says so already"
+# What is ruled out
+
+
+def _invented(claim: Claim) -> str:
+    """A name or number that nobody says."""
+    known = Words(claim.words(*claim.known))
+    kept = len(claim.words(*claim.olds)) - len(claim.gone)
+    renamed = claim.action is Action.REVISE and any(word.named or word.may_name for word in claim.gone)
+    same = kept >= VERSION * len(claim.words(claim.text))
+    speaks = any(_SPEAKERS & {word.text for word in claim.read(said).words} for said in claim.said)
+    values = [
+        word
+        for word in claim.own
+        if word.number
+        or (claim.names_tell and word.named and word not in known)
+        or (renamed and not speaks and (word.named or word.may_name) and (same or word in known))
+    ]
+    there = " ".join((*claim.olds, *claim.cited))
+    lie = shown(values) or next((one for one in _HOST.findall(claim.text) if one not in there), "")
+    return f"{lie[:80]} is in nothing that it cites" if lie else ""
+
+
+def _measured_otherwise(claim: Claim) -> str:
+    """A number with a unit of which nobody has said it."""
+    units = [
+        unit
+        for number, unit in pairwise(claim.words(claim.text))
+        if number.number and number.text != "1" and unit in claim.own and _measures_otherwise(claim, number)
+    ]
+    return f"{shown(units)} is in nothing that it cites" if units else ""
+
+
+def _measures_otherwise(claim: Claim, number: Word) -> bool:
+    after = Words(claim.words(claim.text))
+    sources = [claim.words(text) for text in (*claim.olds, *claim.cited)]
+    units = [unit for words in sources for one, unit in pairwise(words) if one.text == number.text]
+    return bool(units) and not any(unit in after for unit in units)
+
+
+def _of_something_else(claim: Claim) -> str:
+    """A line is changed, or said again otherwise, and what is cited does not speak of it."""
+    if claim.action is Action.MERGE or claim.is_about:
+        return ""
+    if claim.action is Action.ADD:
+        version = next((line for line in claim.known if _is_version(claim, line)), None)
+        return f"it says a line with {shown(claim.own)}, which is in nothing that it cites" if version else ""
+    lost = [word for word in claim.gone if word.number or word.named]
+    unsaid = [word for word in claim.come if word not in claim.support]
+    if claim.come and (not claim.inputs or len(unsaid) > MOST_OWN * len(claim.come)):
+        return f"what it cites says nothing of {shown(unsaid or claim.come)}"
+    return f"what it cites says nothing of {shown(lost)}" if lost and not claim.come else ""
+
+
+def _repeated(claim: Claim) -> str:
+    """What a standing line says already, and no input is cited for it."""
+    if claim.action is not Action.ADD or claim.inputs:
+        return ""
+    words = claim.words(claim.text)
+    for line in claim.known:
+        there = claim.words(line)
+        said = sum(word in Words(there) for word in words)
+        if said == len(words) >= VERSION * len(there):
+            return "a line says so already"
+    return ""
+
+
+def _is_version(claim: Claim, line: str) -> bool:
+    words, there = texts(claim, claim.text), texts(claim, line)
+    covered = len(words & there) >= VERSION * len(words) or jaccard(words, there) > MOST_OWN
+    return bool(claim.own) and covered
+
+
+def _replaced_by_nothing(claim: Claim) -> str:
+    """A name or number gives way to words of which nobody says any."""
+    lost = any(word.number or word.named for word in claim.gone)
+    lost = lost and not any(tells_change(claim, said) for said in claim.said)
+    if claim.action is not Action.REVISE or not lost or not claim.come or len(claim.own) < len(claim.come):
+        return ""
+    return f"{shown(claim.own)} is in nothing that it cites"
+
+
+def _turned_around(claim: Claim) -> str:
+    """A sentence that is denied now, or no longer, of which what is cited says nothing, or what it said before."""
+    turned = _turned(claim)
+    if turned is None:
+        return ""
+    old, denies = turned
+    there = [clause for text in claim.cited for clause in clauses(text)]
+    before = texts(claim, old)
+    again = any(
+        (not denials(claim, said) if denies else is_denied(claim, no_longer().sub(" ", search_form(said))))
+        and sum(is_among(word, texts(claim, said)) for word in before) >= SAME_SENTENCE * len(before)
+        and not tells_change(claim, said)
+        for said in there
+    )
+    told = any(_tells_otherwise(claim, old, said, denies=denies) for said in claim.cited)
+    about = claim.is_about and any(states(claim, said) for said in claim.cited)
+    reason = told or any(word in claim.support for word in claim.come)
+    return "" if about and reason and not again else "it turns the line around, and nothing that it cites says so"
+
+
+def _denied_unsaid(claim: Claim) -> str:
+    """A sentence that is denied now, or no longer, though no source says just that."""
+    turned = _turned(claim)
+    if turned is None or any(_tells_otherwise(claim, turned[0], said, denies=turned[1]) for said in claim.cited):
+        return ""
+    return "it turns the line around, and nothing that it cites says so in so many words"
+
+
+def _turned(claim: Claim) -> tuple[str, bool] | None:
+    """A clause of a line that is denied now, or no longer, and whether it is."""
+    before = [(clause, texts(claim, clause)) for text in claim.olds for clause in clauses(text)]
+    for clause in clauses(claim.text):
+        here, denies = texts(claim, clause), is_denied(claim, clause)
+        same = [old for old, there in before if there and len(there & here) >= SAME_SENTENCE * len(there)]
+        if same and not any(is_denied(claim, old) is denies for old in same):
+            return same[0], denies
     return None
 
 
-def supported(term: str, said: Collection[str]) -> bool:
-    """Whether these words have this one, in another form or spelling perhaps; any negation stands for any other."""
-    for same in (words("negators"), _changes("liked")):
-        if term in same:
-            return not same.isdisjoint(said)
-    value = term if term.isdigit() else number_word(term)
-    if value is not None:
-        return value in said or any(number_word(other) == value for other in said)
-    if term in said or not term.isalpha():
-        return term in said
-    if len(term) < _PREFIX:
-        return f"{term}s" in said or term.removesuffix("s") in said
-    return any(len(other) >= _PREFIX and _same_word(term, other) for other in said)
-
-
-def _same_word(term: str, other: str) -> bool:
-    """One begins with the other; or one, which is not plain English, ends otherwise or is spelt as elsewhere."""
-    if term.startswith(other) or other.startswith(term):
-        return True
-    if term.isascii() and other.isascii():
+def _tells_otherwise(claim: Claim, old: str, said: str, *, denies: bool) -> bool:
+    """Whether a source says the contrary of a line, or that it changed."""
+    if not states(claim, said):
         return False
-    longer = max(len(term), len(other))
-    if term[: max(_PREFIX, longer - _ENDING)] == other[: max(_PREFIX, longer - _ENDING)]:
-        return True
-    one, more = sorted(map(_consonants, (term, other)), key=len)
-    return len(one) >= _PREFIX and more.startswith(one)
-
-
-@cache
-def _consonants(term: str) -> str:
-    """What is left of a word in most languages that use Latin letters: München, Muenchen, Munich."""
-    plain = unicodedata.normalize("NFD", term.replace("ß", "ss")).replace("k", "c")
-    bare = "".join(char for char in plain if char.isalpha() and char not in "aeiouyæøœ")
-    return re.sub(r"(.)\1+", r"\1", bare)
-
-
-def values(new: str, old: Sequence[str]) -> frozenset[str]:
-    """The words of a text that name somebody or something, or spell a number.
-
-    A word that opens a sentence may be capital for that reason: it counts when it opens the text, and what opened
-    the old ones is gone.
-    """
-    found = set[str]()
-    openings, opening = {_opening(line) for line in old}, _opening(new)
-    replaced = opening not in openings and openings.isdisjoint(content_terms(new))
-    for match in _WORD.finditer(new):
-        word, folded = match.group(), _POSSESSIVE.sub("", search_form(match.group()))
-        capital = word[0].isupper() and (
-            not _INITIAL.search(new, max(0, match.start() - _BETWEEN), match.start()) or stem(folded) == opening
+    changed = tells_change(claim, said) or compare(old, said).update >= UPDATE
+    if denies:
+        told = bool(denials(claim, said) or no_longer().search(said)) or (
+            changed and bool(claim.read(claim.text).changes)
         )
-        named = capital and (stem(folded) != opening or replaced)
-        spelt = any(map(str.isdigit, word)) or (number_word(folded) is not None and folded not in _ambiguous())
-        if folded not in stop_words() and (named or spelt):
-            found |= content_terms(word)
-    return frozenset(found)
+    else:
+        told = changed and not is_denied(claim, no_longer().sub(" ", search_form(said)))
+    return told or contradicts(old, said)
 
 
-def _opening(text: str) -> str:
-    """The first word of a text that means something."""
-    first = next((term for term in terms(text) if term not in stop_words()), "")
-    return stem(first)
+def _contradicted(claim: Claim) -> str:
+    """A merge that contradicts one of its lines, and no other source does."""
+    if claim.action is not Action.MERGE:
+        return ""
+    for line in claim.olds:
+        others = [one for one in (*claim.olds, *claim.cited) if one != line]
+        if contradicts(line, claim.text) and not any(contradicts(line, other) for other in others):
+            return "it contradicts a line that it merges"
+    return ""
 
 
-def _said(texts: Sequence[str]) -> frozenset[str]:
-    return frozenset().union(*map(content_terms, texts))
+def _exchanged(claim: Claim) -> str:
+    """A merge that says of one subject what its lines say of another, or all of it of a subject of its own."""
+    if claim.action is not Action.MERGE:
+        return ""
+    first = next(iter(claim.words(claim.text)), None)
+    openings = [claim.words(line)[:1] for line in claim.olds]
+    if first in claim.own and ":" not in claim.text and all(one and one[0] in claim.gone for one in openings):
+        return f"{shown(claim.own)} is in none of the lines that it merges"
+    if not any(compare(one, other).apart for one, other in combinations(claim.olds, 2)):
+        return ""
+    lines = [
+        frozenset(word.text for word, line in marks(claim, old) if line == at) for at, old in enumerate(claim.olds)
+    ]
+    subjects = [one[0].text for one in openings if one]
+    for sentence in _SENTENCE.split(claim.text):
+        found = list(marks(claim, sentence))
+        turns = [line for line, _ in groupby(line for _, line in found)]
+        order, named = list(dict.fromkeys(turns)), {word.text for word, _ in found}
+        if turns != order * (len(turns) // max(1, len(order))):
+            return "it says of one line what another line is about"
+        if all(subject in mine for subject, mine in zip(subjects, lines, strict=False)):
+            spoken_of = [subjects[line] in named for line in order]
+        else:
+            spoken_of = [any(text in named for text in lines[line] if not text[0].isdigit()) for line in order]
+            complete = all(
+                text in named
+                for line, spoken in zip(order, spoken_of, strict=True)
+                if spoken
+                for text in lines[line]
+                if text[0].isdigit()
+            )
+            spoken_of = [True] if complete else spoken_of
+        if any(spoken_of) and not all(spoken_of):
+            return "it says of one line what another line is about"
+    return ""
 
 
-@cache
-def _changes(row: str) -> frozenset[str]:
-    return frozenset(map(stem, attrgetter(row)(table(Changes))))
+def _forgotten(claim: Claim) -> str:
+    """A merge that keeps next to nothing of one of its lines."""
+    after = Words(claim.words(claim.text))
+    for line in claim.olds if claim.action is Action.MERGE else ():
+        words = claim.words(line)
+        kept = sum(word in after for word in words)
+        if kept < LEAST_OF_MERGED * len(words):
+            return (
+                f"it keeps {kept} of the {len(words)} words of {line[:40]!r}, at least {LEAST_OF_MERGED:.0%} wanted"
+            )
+    return ""
 
 
-@cache
-def _ambiguous() -> frozenset[str]:
-    return frozenset(table(Numerals).ambiguous)
+# What is in doubt
 
 
-@cache
-def _clause() -> re.Pattern[str]:
-    return re.compile(rf"[;!?；。，]\s*|[,.:]\s+|\s+(?:{'|'.join(table(Changes).conjunctions)})\s+")
+def _other_words(claim: Claim) -> str:
+    """More than half of what is new is nobody's; or all of a clause."""
+    new = claim.come if claim.action is Action.REVISE else claim.words(claim.text)
+    known = Words(claim.words(*claim.known))
+    own_words = [word for word in claim.own if not ((word.named or word.may_name) and word in known)]
+    most = MOST_OWN_OF_MERGE if claim.action is Action.MERGE else MOST_OWN
+    if len(own_words) > most * len(new):
+        return f"{shown(claim.own)} is in nothing that it cites"
+    own = {word.text for word in claim.own}
+    for clause in clauses(claim.text):
+        words = claim.words(clause)
+        if len(words) > 1 and all(word.text in own for word in words):
+            return f"{shown(words)} is in nothing that it cites"
+    return ""
 
 
-@cache
-def _no_longer() -> re.Pattern[str]:
-    return re.compile(table(Changes).no_longer.pattern)
+def _not_about(claim: Claim) -> str:
+    """An input that says all of it and does not speak of the line; or hardly a word of the line is left."""
+    if claim.action is not Action.REVISE:
+        return ""
+    if claim.gone and all(word in claim.support for word in (*claim.gone, *claim.come)):
+        return ""  # a rename: what goes is said, and what comes
+    words = claim.words(*claim.olds)
+    if len(words) - len(claim.gone) < LEAST_LEFT * len(words):
+        return f"it keeps {len(words) - len(claim.gone)} of {len(words)} words"
+    return "" if claim.is_about else "what it cites speaks of something else"
 
 
-@cache
-def _changed_phrase() -> re.Pattern[str]:
-    return re.compile(table(Changes).phrases.pattern)
+def _left_out(claim: Claim) -> str:
+    """A clause of a line that is gone, and that no input speaks of; a name or number of a line that is merged."""
+    if claim.action is Action.MERGE:
+        settled = any(
+            contradicts(line, other) or (other in claim.said and compare(line, other).update >= UPDATE)
+            for line in claim.olds
+            for other in (*claim.olds, *claim.said)
+        )
+        lost = [word for word in claim.gone if (word.number or word.named) and not settled]
+        return f"it leaves out {shown(lost)}" if lost else ""
+    after = Words(claim.words(claim.text, *claim.said))
+    for line in claim.olds:
+        for clause in clauses(line):
+            words = claim.words(clause)
+            if words and len(words) < len(claim.words(line)) and not any(word in after for word in words):
+                return f"it leaves out {shown(words)}"
+    return ""
 
 
-def tells_change(text: str) -> bool:
-    """Whether a text says that something is no longer as it was; one that only asks does not."""
-    said = frozenset(map(stem, terms(text)))
-    if ends_as_question(text) or not said.isdisjoint(_changes("spoke")):
-        return False
-    folded = search_form(text)
-    said_so = _no_longer().search(folded) or _changed_phrase().search(folded)
-    return bool(said_so) or not said.isdisjoint(_changes("changed"))
+def _limited(claim: Claim) -> str:
+    """A limit that is gone, or another one: of whom, how many, how sure; a question that is answered."""
+    after, said = claim.read(claim.text), [claim.read(text) for text in claim.said]
+    there = frozenset[str]().union(*map(limits, (*said, *(claim.read(text) for text in (*claim.olds, *claim.cited)))))
+    before = frozenset[str]().union(*(limits(claim.read(line)) for line in claim.olds))
+    bearing = bearing_of(claim)
+    new = limits(after) - there
+    if new and (len(claim.own) > 1 or (bearing and limits(bearing) - limits(after))):
+        return f"nothing that it cites says {', '.join(sorted(new))}"
+    lost = before.difference(limits(after), *map(limits, said))
+    if lost and not new and not any(word.number for word in claim.come) and claim.action is Action.REVISE:
+        return f"it leaves out {', '.join(sorted(lost))}"
+    if bearing and bearing.possible and not after.possible:
+        return f"it leaves out {', '.join(sorted(bearing.possible))}"
+    if bearing and not after.asks and not states(claim, bearing.folded) and states(claim, claim.text):
+        return "it says what is only asked or spoken of"
+    if bearing and claim.action is Action.ADD and bearing.denials % 2 != after.denials % 2 and not after.asks:
+        return "it denies what is said, or says what is denied"
+    return ""
 
 
-def _turned_around(old: str, new: str, inputs: Sequence[str]) -> bool:
-    """Whether a sentence of the line is denied now, or no longer, for which no input is a reason.
-
-    An input is one that says the contrary of the line, or that something changed; and for a denial one that denies,
-    or has what else is new.
-    """
-    said = _said(inputs)
-    before = [_denied(sentence) for sentence in _SENTENCE.split(old)]
-    for sentence in _SENTENCE.split(new):
-        here, denies = _denied(sentence)
-        same = [did for there, did in before if there and len(there & here) >= SAME_SENTENCE * len(there)]
-        if not same or denies in same or any(_says_contrary(old, one, denies) for one in inputs):
+def _reversed(claim: Claim) -> str:
+    """Who does it and to whom it is done change places around a word; "me" is whom no source names."""
+    first, *rest = [word.text for word in claim.words(claim.text)] or [""]
+    for sentence in (one for text in (*claim.olds, *claim.said) for one in clauses(text)):
+        spoken, before = claim.read(sentence).words, claim.words(sentence)
+        if not before or before[0].number or before[0].text not in rest:
             continue
-        fresh = here - content_terms(old)
-        if not (denies and (words("negators") & said or any(supported(term, said) for term in fresh))):
-            return True
-    return False
-
-
-def _says_contrary(old: str, said: str, denies: bool) -> bool:  # noqa: FBT001
-    """Whether a text contradicts the line, or tells of a change; what is denied still, is not changed."""
-    again = not denies and not words("negators").isdisjoint(terms(_no_longer().sub(" ", search_form(said))))
-    return not again and (contradicts(old, said) or tells_change(said))
-
-
-def _denied(sentence: str) -> tuple[frozenset[str], bool]:
-    """The words of a sentence but its negations, and whether these deny it: two of them do not."""
-    negations = sum(term in words("negators") for term in terms(sentence))
-    return content_terms(sentence) - words("negators"), negations % 2 == 1
-
-
-def one_more(old: str, new: str, inputs: Sequence[str]) -> frozenset[str]:
-    """The numbers that say one more, or less, of what the line counted, when something new is named after them."""
-    before, spoken = ([stem(term) for term in terms(text)] for text in (old, new))
-    counted = {thing: _value(term) for term, thing in pairwise(before)}
-    said = _said(inputs)
-    named = {term for term in content_terms(new) - content_terms(old) if supported(term, said)}
-    last = max((at for at, term in enumerate(spoken) if term in named), default=-1)
-    return frozenset(
-        term
-        for at, (term, thing) in enumerate(pairwise(spoken))
-        if at <= last
-        and (value := _value(term)) is not None
-        and (once := counted.get(thing)) is not None
-        and abs(value - once) == 1
-    )
-
-
-def _value(term: str) -> int | None:
-    """The number that a term is, or spells."""
-    digits = term if term.isdecimal() else number_word(term)
-    return None if digits is None else int(digits)
-
-
-def _recounts(before: frozenset[str], after: frozenset[str], said: Collection[str]) -> bool:
-    """Whether an input has the numbers that go and those that come."""
-    gone, come = ({term for term in some if _value(term) is not None} for some in (before - after, after - before))
-    return bool(gone and come) and all(supported(term, said) for term in gone | come)
-
-
-def _heading(text: str) -> str:
-    """What stands before a colon and what it is the heading of; nothing when there is none."""
-    found = _HEADING.match(text)
-    return found[1] if found else ""
-
-
-def _kind(heading: str, old: Sequence[str]) -> frozenset[str]:
-    """The heading "Ports", or "Versions", of lines that begin alike: "Server A", "Server B"; it is no name there."""
-    openings = {_opening(line) for line in old}
-    of_a_kind = all(re.match(r"\W*\w+ (?:[A-Z]\b|\d)", line) for line in old)
-    plural = heading.endswith("s") and not heading.endswith(("ss", "us", "is"))
-    word = content_terms(heading)
-    if openings <= words("opinions") | words("choosing"):
-        return word  # whose lines have no subject that it could replace
-    fits = len(openings) == 1 and of_a_kind and (plural or not word.isdisjoint(words("properties")))
-    return word if fits and " " not in heading else frozenset()
-
-
-def _mixed(old: Sequence[str], new: str, inputs: Sequence[str]) -> str | None:
-    """Why a merged line says of one subject what its sources say of another; None when it does not.
-
-    A sentence that speaks of one line has no number of another of which it has no word, and the numbers of several in
-    their order. A clause that has the subject of one line, or follows one that has, has no word that is another's
-    alone, unless it has that one's subject too, or its sentence says something of each in the order of the subjects.
-    """
-    marks = [frozenset(_marks(line)) for line in old]
-    counts = Counter(term for line in marks for term in line)
-    known = frozenset[str]().union(*map(_marks, inputs))
-    own = [{term for term in line if counts[term] == 1} - known for line in marks]
-    sentences = _SENTENCE.split(new)
-    for sentence in sentences:
-        foreign = _foreign_numbers(_marks(sentence), own)
-        if foreign:
-            return f"it says {', '.join(sorted(foreign))[:60]} of what another line is about"
-    subjects = [_opening(line) for line in old]
-    if any(subject not in mine for subject, mine in zip(subjects, own, strict=True)):
-        return None
-    for sentence in sentences:
-        if set(subjects) <= set(_marks(sentence)) and _in_turns(_marks(sentence), own, subjects):
+        order = [word.text for word in before]
+        between = [word for word in rest[: rest.index(order[0])] if word in order]
+        if first in order:
+            between = [word for word in between if order.index(word) < order.index(first)]
+        elif not (
+            before[0].may_name or before[0].named or (spoken[0].text in _SPEAKERS and list(spoken[1:2]) == before[:1])
+        ) or _SPEAKERS.isdisjoint(word.text for word in spoken[1:]):
             continue
-        spoken_of = frozenset[str]()
-        for clause in _clause().split(sentence):
-            here = frozenset(_marks(clause))
-            spoken_of = here.intersection(subjects) or spoken_of
-            absent = [mine for subject, mine in zip(subjects, own, strict=True) if subject not in spoken_of]
-            theirs = {term for term in frozenset[str]().union(*absent) & here if not term[0].isdigit()}
-            if theirs and len(absent) < len(old):
-                return f"it says {', '.join(sorted(theirs))[:60]} of what another line is about"
-    return None
+        if between:
+            return f"{order[0]} does there what is done to it here, or the other way around"
+    return ""
 
 
-def _marks(text: str) -> tuple[str, ...]:
-    """The words of a text that carry meaning, in order; with letters that are names, and digits for number words."""
-    named = _LETTER.sub(lambda found: f"the{found[0]}", text)
-    stems = (stem(term) for term in terms(named) if term not in stop_words())
-    return tuple(
-        (number_word(term) or term) if term not in calendar() and term not in _ambiguous() else term for term in stems
-    )
+def _of_another(claim: Claim) -> str:
+    """An input that says the same of another name than that of the line."""
+    if claim.action is not Action.REVISE or not claim.names_tell:
+        return ""
+    before, after = claim.words(*claim.olds), Words(claim.words(*claim.olds, claim.text))
+    for said in claim.said:
+        words = claim.words(said)
+        there = Words(words)
+        others = [word for word in words if (word.named or word.may_name) and word not in after]
+        kept = [word for word in before if word.named and word not in there and word not in claim.gone]
+        same = sum(word in there for word in before)
+        if others and kept and same > MOST_OWN * (len(before) - len(kept)):
+            return f"what it cites is about {shown(others)}"
+    return ""
 
 
-def _foreign_numbers(said: Sequence[str], own: Sequence[Collection[str]]) -> frozenset[str]:
-    """The numbers of a line that a sentence says without a word of that line, or not in the order of the lines.
-
-    A line of which the number is all that is its own is named by it, when the others have theirs.
-    """
-    here = frozenset(said)
-    figures = [{term for term in mine if term[0].isdigit()} for mine in own]
-    spoken_of = [not here.isdisjoint(mine - its) for mine, its in zip(map(frozenset, own), figures, strict=True)]
-    each = list(zip(own, figures, spoken_of, strict=True))
-    complete = all(not its or its & here for _, its, spoken in each if spoken)
-    unnamed = [its & here for mine, its, spoken in each if not spoken and not (complete and set(mine) == its)]
-    if any(spoken_of) and any(unnamed):
-        return frozenset().union(*unnamed)
-    numbered = [(mine, its) for mine, its, spoken in each if spoken and its & here]
-    at = {term: number for number, (mine, _) in enumerate(numbered) for term in mine}
-    spoken = [(at[term], term[0].isdigit()) for term in said if term in at]
-    names, numbers = ([line for line, digit in spoken if digit is wanted] for wanted in (False, True))
-    nearest, beside = -1, True
-    for line, digit in spoken:
-        beside &= not digit or line == nearest
-        nearest = nearest if digit else line
-    in_order = list(dict.fromkeys(names)) == _without_repetition(numbers)
-    return frozenset() if beside or in_order else frozenset().union(*(its for _, its in numbered)) & here
+def _dated_otherwise(claim: Claim) -> str:
+    """A day of a month of which nobody has said it, though its number was said."""
+    sources = (*claim.old, *claim.inputs, *claim.beside)
+    there = frozenset[tuple[int, int]]().union(*(named_days(text) for text, _ in sources))
+    here = named_days(claim.text) - there
+    follow = Reckoned.of(sources).values_of(claim.text) if here else frozenset()
+    found = [f"{month}-{day:02}" for month, day in here if str(day) not in follow]
+    return f"{', '.join(found)} is in nothing that it cites" if found and there else ""
 
 
-def _in_turns(said: Sequence[str], own: Sequence[Collection[str]], subjects: Sequence[str]) -> bool:
-    """Whether a sentence says something of each line in turn, in the order of their subjects, and so again."""
-    at = {term: number for number, mine in enumerate(own) for term in mine}
-    order = list(dict.fromkeys(at[term] for term in said if term in subjects))
-    turns = _without_repetition([at[term] for term in said if term in at])
-    return turns == order * (len(turns) // len(order))
-
-
-def _without_repetition(lines: Sequence[int]) -> list[int]:
-    return [line for line, _ in groupby(lines)]
+_Rule = Callable[[Claim], str]
+_RULED_OUT: tuple[_Rule, ...] = (
+    _invented,
+    _of_something_else,
+    _replaced_by_nothing,
+    _repeated,
+    _turned_around,
+    _contradicted,
+    _exchanged,
+    _forgotten,
+)
+_IN_DOUBT: tuple[_Rule, ...] = (
+    _other_words,
+    _measured_otherwise,
+    _denied_unsaid,
+    _not_about,
+    _left_out,
+    _limited,
+    _reversed,
+    _of_another,
+    _dated_otherwise,
+)

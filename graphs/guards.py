@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from graphs.conflicts import Conflict, settled
 from graphs.extractive import AUTHOR, condensed, counted_operations, folded_in
 from graphs.operation_checks import LAUNDERED, SETTLING, check_operations, runaway
+from graphs.ports import Cosine, unknown
 from state.document.document import Document, Edit, SectionName, parse, render
 from state.document.editing import edited
 from state.document.merge import working
@@ -68,16 +69,17 @@ def apply(snapshot: Snapshot, operations: Sequence[Operation]) -> tuple[Document
     return after, tuple(edit for edit in edits if edit not in left_out)
 
 
-def judge(snapshot: Snapshot, draft: Draft) -> Verdict:
+def judge(snapshot: Snapshot, draft: Draft, near: Cosine = unknown) -> Verdict:
     """Let through what may be written of a draft.
 
     The answer of a model is completed with the important notes that it left unsaid and with the counted lines. An
     extractive draft would be the same in the next dream: what it takes away stays, what it adds is written.
     """
-    verdict = _judged(snapshot, draft)
+    verdict = _judged(snapshot, draft, near)
     if snapshot.forgotten:
         masked = tuple(_masked(snapshot.forgotten, one) for one in verdict.refused)
-        verdict = replace(verdict, refused=masked)
+        doubts = tuple(replace(one, figures=snapshot.forgotten.masked(one.figures)) for one in verdict.doubts)
+        verdict = replace(verdict, refused=masked, doubts=doubts)
     if verdict.refusal is None or draft.author != AUTHOR:
         return verdict
     added = tuple(one for one in verdict.operations if not one.removes)
@@ -102,7 +104,9 @@ def settle(snapshot: Snapshot, verdict: Verdict, found: Sequence[Conflict]) -> V
     accepted, refused, _ = check_operations(snapshot, changed, by_code=False, after=kept, checks=SETTLING)
     denied = {one.operation for one in refused}
     left = [before[at] for at in range(len(before)) if at not in same and after[at] in denied]
-    return replace(verdict, operations=(*kept, *left, *accepted), refused=(*verdict.refused, *refused))
+    operations = (*kept, *left, *accepted)
+    doubts = tuple(one for one in verdict.doubts if one.operation in operations)
+    return replace(verdict, operations=operations, refused=(*verdict.refused, *refused), doubts=doubts)
 
 
 def _masked(forgotten: Tombstones, refusal: Refusal) -> Refusal:
@@ -114,7 +118,7 @@ def _masked(forgotten: Tombstones, refusal: Refusal) -> Refusal:
     return replace(refusal, figures=forgotten.masked(refusal.figures), operation=operation)
 
 
-def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
+def _judged(snapshot: Snapshot, draft: Draft, near: Cosine) -> Verdict:
     refused = [one for one in draft.refused if one.scope != "dream"]
     unread = next((one for one in draft.refused if one.scope == "dream"), None)
     unusable = unread or _cut_off(draft) or _unusable(draft)
@@ -122,7 +126,7 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
         return Verdict((), tuple(refused), draft.consumed, draft.author, unusable)
     operations, too_many = runaway(_without_omissions(snapshot, draft, _whole_sections(draft, refused), refused))
     counted, worse, _ = check_operations(snapshot, counted_operations(snapshot), by_code=True)
-    accepted, more, doubts = check_operations(snapshot, operations, by_code=False, after=counted)
+    accepted, more, doubts = check_operations(snapshot, operations, by_code=False, after=counted, near=near)
     refused += (*too_many, *more)
     nothing_left = _nothing_left(draft, accepted, refused)
     # An input whose operation was refused is not taken in by being named.
@@ -132,7 +136,7 @@ def _judged(snapshot: Snapshot, draft: Draft) -> Verdict:
     misquoted = {cite for one in more if one.guard == LAUNDERED and one.operation for cite in one.operation.cites}
     said = folded_in(snapshot, Draft(accepted, consumed, author=draft.author), misquoted)
     new = said.operations[len(accepted) :]
-    folded, more, _ = check_operations(snapshot, new, by_code=False, after=(*counted, *accepted))
+    folded, more, _ = check_operations(snapshot, new, by_code=False, after=(*counted, *accepted), near=near)
     refused += (*more, *worse)
     accepted = (*accepted, *folded, *counted)
     accepted, drifted = _without_bond_drift(snapshot, accepted)

@@ -10,7 +10,7 @@ from graphs.eviction import evict as fade
 from graphs.graph_state import Dreaming, Step
 from graphs.guards import ALL_REFUSED, Verdict, bond_drift, bond_of, erosion, judge, mass_drop, settle
 from graphs.input_budget import capped
-from graphs.ports import Answer, Model, Ports, Request
+from graphs.ports import Answer, Cosine, Model, Ports, Request, unknown
 from graphs.working_copy import WorkingCopy
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal
@@ -87,7 +87,7 @@ def guard(state: Dreaming, *, ports: Ports) -> Step:
     So does, once, one that leaves a line standing beside what supersedes it; then that is settled here.
     """
     snapshot, draft = decode(Snapshot, state["snapshot"]), decode(Draft, state["draft"] or "")
-    verdict = judge(snapshot, draft)
+    verdict = judge(snapshot, draft, _near(snapshot, draft, ports))
     if verdict.refusal is None:
         found = conflicts(snapshot)
         left = unsettled(found, verdict.operations)
@@ -165,6 +165,17 @@ def _not_asked(snapshot: Snapshot) -> Refusal:
     what = "1 input counts" if count == 1 else f"{count} inputs count"
     figures = f"{what} as taken in without the model, which was refused over them in three dreams"
     return Refusal("refused before", "inputs", figures)
+
+
+def _near(snapshot: Snapshot, draft: Draft, ports: Ports) -> Cosine:
+    """How near the operations are to what they cite and change; what is said without a model says just that."""
+    if draft.author == extractive.AUTHOR:
+        return unknown
+    named = {name for one in draft.operations for name in (*one.cites, *one.lines)}
+    texts = [one.text for one in draft.operations]
+    texts += [line.text for line in snapshot.lines if line.id in named]
+    texts += [piece.text for piece in snapshot.evidence if piece.id in named]
+    return ports.memory.near(texts)
 
 
 def _learnable(

@@ -4,14 +4,14 @@ Each check takes an operation in its case (the snapshot, what it cites, what it 
 refusal, or None. `CHECKS` is the order in which they are asked.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from graphs.evidence_support import one_more, unsupported_addition, unsupported_merge, unsupported_revision
-from graphs.numbers import invented
+from graphs.claim import Claim
+from graphs.evidence_support import Weight, weigh
+from graphs.ports import Cosine, unknown
 from graphs.voices import strangers, trust_of_line, vouchers
 from state.attribution.sources import Foreign, foreign
 from state.crystals.contradiction import contradicts, violates
@@ -23,8 +23,6 @@ from state.text.words import content_terms, jaccard, normalise, numbers
 from state.trust import Trust, least_trust
 
 MAX_LINE_CHARACTERS = 600
-LEAST_KEPT_BY_REVISION = 0.25
-LEAST_KEPT_BY_MERGE = 0.3
 SAME_AS_DELETED = 0.75
 MAX_EVICTIONS = 20
 LAUNDERED = "attribution"
@@ -33,7 +31,7 @@ FORGOTTEN = "the owner had this forgotten"
 _WRITTEN_BY_CODE = {SectionName.POINTERS, SectionName.SKILLS}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OperationContext:
     """One operation with all that a check may look at."""
 
@@ -46,8 +44,8 @@ class OperationContext:
     taken: frozenset[str]
     said: frozenset[str]
     by_code: bool
-    revisions: int
     foreign: Foreign | None
+    cosine: Cosine
 
     @property
     def sources(self) -> tuple[Trust, ...]:
@@ -59,6 +57,26 @@ class OperationContext:
     def trust(self) -> Trust:
         """The least trust of what its words come from."""
         return least_trust([self.foreign.trust, *self.sources]) if self.foreign else trust_of_line("", self.sources)
+
+    @cached_property
+    def weight(self) -> Weight:
+        """How much what it cites bears it out."""
+        lines = [line for line in self.snapshot.lines if line.section not in _WRITTEN_BY_CODE]
+        return weigh(
+            Claim(
+                self.operation.action,
+                self.operation.text,
+                tuple((line.text, line.born_at) for line in self.touched),
+                tuple((piece.text, piece.at) for piece in self.cited),
+                tuple((line.text, line.born_at) for line in self.cited_lines if line not in self.touched),
+                (
+                    *(line.text for line in lines),
+                    *(piece.text for piece in self.snapshot.evidence),
+                    *(name.value for name in SectionName),
+                ),
+                self.cosine,
+            )
+        )
 
     @property
     def grounds(self) -> frozenset[str]:
@@ -82,6 +100,7 @@ def check_operations(
     by_code: bool,
     after: Sequence[Operation] = (),
     checks: "Sequence[Check] | None" = None,
+    near: Cosine = unknown,
 ) -> Checked:
     """Which of the operations may apply, and which of these are doubtful; by all checks, or by these alone.
 
@@ -89,11 +108,11 @@ def check_operations(
     """
     accepted: list[Operation] = []
     refused: list[Refusal] = []
+    doubts: list[Doubt] = []
     pieces = {piece.id: piece for piece in snapshot.evidence}
     lines = {line.id: line for line in snapshot.lines}
     taken = {line for operation in after for line in operation.lines}
     said = {normalise(operation.text) for operation in after if operation.action is not Action.EVICT}
-    cited = Counter(name for one in operations if one.action is Action.REVISE for name in set(one.cites))
     for operation in operations:
         if operation.action is Action.EVICT and snapshot.forgotten.found(operation.text):
             operation = replace(operation, text="")  # noqa: PLW2901 - the line gives its pointer another topic
@@ -109,8 +128,8 @@ def check_operations(
             frozenset(taken),
             frozenset(said),
             by_code,
-            max((cited[name] for name in operation.cites if name in pieces), default=0),
             None if by_code else _foreign(snapshot, operation),
+            near,
         )
         refusal = next((found for check in checks or CHECKS if (found := check(case)) is not None), None)
         if refusal is not None:
@@ -118,8 +137,10 @@ def check_operations(
             continue
         taken |= set(operation.lines)
         accepted.append(_quoted(case))
+        if checks is None and not by_code and case.weight.doubted:
+            doubts.append(Doubt(accepted[-1], case.weight.doubted))
         said |= {normalise(accepted[-1].text)} if operation.action is not Action.EVICT else set()
-    return Checked(tuple(accepted), tuple(refused), ())
+    return Checked(tuple(accepted), tuple(refused), tuple(doubts))
 
 
 def runaway(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], tuple[Refusal, ...]]:
@@ -197,50 +218,26 @@ def _ungrounded(case: OperationContext) -> Refusal | None:
     new = content_terms(operation.text) | frozenset(numbers(operation.text))
     if new and not new & case.grounds:
         return Refusal("evidence", "operation", f"none of its {len(new)} terms is in what it cites")
-    cited = [(piece.text, piece.at) for piece in case.cited]
-    cited += [(line.text, line.born_at) for line in {*case.cited_lines, *case.touched}]
-    numerals = set(invented(operation.text, cited))
-    if operation.action is Action.REVISE and case.touched:
-        numerals -= one_more(case.touched[0].text, operation.text, [piece.text for piece in case.cited])
-    if numerals:
-        figures = f"the number {', '.join(sorted(numerals))[:80]} is in nothing that it cites"
-        return Refusal("evidence", "operation", figures)
-    return None
-
-
-def _careless(case: OperationContext) -> Refusal | None:
-    """A revision without new evidence or of another subject; a merge that forgets one of its lines."""
-    operation, new = case.operation, content_terms(case.operation.text)
-    if operation.action is Action.REVISE and not case.cited:
-        return Refusal("evidence", "operation", "a revision cites at least one input")
-    if case.by_code or operation.action not in {Action.REVISE, Action.MERGE}:
-        return None
-    least = LEAST_KEPT_BY_REVISION if operation.action is Action.REVISE else LEAST_KEPT_BY_MERGE
-    for line in case.touched:
-        old = content_terms(line.text)
-        kept = len(old & new)
-        if old and kept < least * len(old):
-            figures = f"it keeps {kept} of the {len(old)} terms of {line.id}, at least {least:.0%} wanted"
-            return Refusal("evidence", "operation", figures)
     return None
 
 
 def _unsupported(case: OperationContext) -> Refusal | None:
-    """A change that what is cited does not bear out: another value, another subject, a line said again otherwise."""
-    operation, inputs = case.operation, [piece.text for piece in case.cited]
-    if case.by_code or operation.action is Action.EVICT:
-        return None
-    text, old = operation.text, [line.text for line in case.touched]
-    standing = [(line.id, line.text) for line in case.snapshot.lines if line.section not in _WRITTEN_BY_CODE]
-    beside = [line.text for line in case.cited_lines if line not in case.touched]
-    if operation.action is Action.REVISE:
-        known = [line for _, line in standing]
-        figures = unsupported_revision(old[0], text, inputs, beside, known, case.revisions)
-    elif operation.action is Action.MERGE:
-        figures = unsupported_merge(old, text, inputs, beside)
-    else:
-        figures = unsupported_addition(text, inputs, standing)
-    return Refusal("evidence", "operation", figures) if figures else None
+    """A change that what is cited rules out; or of which it is not sure, where a stranger is cited."""
+    if case.operation.action is Action.REVISE and not case.cited:
+        return Refusal("evidence", "operation", "a revision cites at least one input")
+    if case.by_code or (case.foreign and case.foreign.all_of_it and not case.touched):
+        return None  # what is all a stranger's is quoted
+    if case.weight.refused:
+        return Refusal("evidence", "operation", case.weight.refused)
+    voices = [spoken_trust(piece.text, piece.trust) for piece in case.cited]
+    strange = bool(voices) and all(trust.rank < Trust.AGENT.rank for trust in voices)
+    if case.operation.action is Action.REVISE and voices and all(trust is Trust.WEB for trust in voices):
+        known = [line.id for line in case.touched if spoken_trust(line.text, line.trust).rank >= Trust.AGENT.rank]
+        if known:
+            return Refusal("evidence", "operation", f"a page alone does not change {', '.join(known)}")
+    if case.weight.doubted and strange and case.operation.action is not Action.MERGE:
+        return Refusal("evidence", "operation", f"{case.weight.doubted}; a page or a program said it")
+    return None
 
 
 def _vetoed(case: OperationContext) -> Refusal | None:
@@ -324,7 +321,6 @@ CHECKS: tuple[Check, ...] = (
     _injected,
     _contradictory,
     _repeated,
-    _careless,
     _ungrounded,
     _unsupported,
     _laundered,

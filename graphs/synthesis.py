@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
+from graphs.claim import is_among
 from graphs.conflicts import conflicts
-from graphs.evidence_support import supported
 from graphs.ports import Request
 from prompts import Prompt, load, render
 from prompts.replies import SYNTHESIS_SCHEMA, read_synthesis
@@ -221,7 +221,7 @@ def _support(snapshot: Snapshot, text: str, old: Sequence[CurrentLine]) -> tuple
 
 def _share(wanted: Collection[str], text: str) -> float:
     known = _terms(text)
-    return sum(supported(term, known) for term in wanted) / max(1, len(wanted))
+    return sum(is_among(term, known) for term in wanted) / max(1, len(wanted))
 
 
 def _topic(line: CurrentLine, pointers: Sequence[str]) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from graphs.evidence_support import LEAST_OF_MERGED
 from graphs.extractive import REPEATS
 from graphs.guards import apply
-from graphs.operation_checks import LEAST_KEPT_BY_MERGE
 from graphs.voices import trust_of_line
 from state.crystals.contradiction import contradicts
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
@@ -279,4 +279,4 @@ def takes_in(line: str, old: str) -> bool:
 def keeps_enough(line: str, old: str) -> bool:
     """Whether a line keeps as much of an old one as a merge has to."""
     terms = content_terms(old)
-    return len(terms & content_terms(line)) >= LEAST_KEPT_BY_MERGE * len(terms)
+    return len(terms & content_terms(line)) >= LEAST_OF_MERGED * len(terms)

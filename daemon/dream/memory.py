@@ -1,6 +1,6 @@
 """Memory: the port `graphs.ports.Memory` of a dream over the stores of one workspace: real, dry, or as a proposal."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,7 +10,7 @@ from daemon.ingest.notes import forget_notes, note_crystal
 from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
-from graphs.ports import Trial
+from graphs.ports import Cosine, Trial, unknown
 from state.crystals.crystal import Crystal
 from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
 from state.scratch import Bite, bite_of
@@ -52,6 +52,18 @@ class WorkspaceMemory:
         with closing(Beside(learnable(self.store, crystals), self.store.embedder())) as beside:
             at = crystals[0].created_at if crystals else _EPOCH
             yield _Trial(self.store.searcher(beside), at)
+
+    def near(self, texts: Collection[str]) -> Cosine:
+        """How near in meaning these texts are to each other; unknown without an embedding model."""
+        embedder, named = self.store.embedder(), list(dict.fromkeys(texts))
+        if embedder is None or not named:
+            return unknown
+        vectors = dict(zip(named, embedder.embed(named), strict=True))
+
+        def cosine(one: str, other: str) -> float | None:
+            return float(vectors[one] @ vectors[other]) if one in vectors and other in vectors else None
+
+        return cosine
 
     def commit(self, dream: Dream) -> Dream:
         """Commit the dream to the journal, then embed what is new."""

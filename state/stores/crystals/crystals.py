@@ -7,19 +7,19 @@ its vector follows (see `vectors`). Writing a crystal again adds at most an occu
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.crystals.lifecycle import DREAMT, accessed, fades_at
 from state.crystals.selection import mix_kinds
 from state.errors import NotFoundError
 from state.stores.crystals import full_text, skills
+from state.stores.crystals.rows import Occurrence, crystal_in, is_of_another, joined_trust, source_in
 from state.stores.crystals.vectors import CrystalVectors
-from state.stores.database.connection import from_text, optional_moment, optional_text, to_text, transaction
+from state.stores.database.connection import from_text, optional_text, to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
-from state.trust import Trust, least_trust
 
 # What a dream takes in. Its own output is not its input.
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
@@ -34,20 +34,8 @@ BACKLOG_IMPORTANCE = 0.5
 _MOST_COUNTED = 1_000
 # In `meta`: the row of the last crystal that there was when the last dream read.
 _SEEN_UPTO = "seen_upto"
-# Texts that somebody said, rather than what a dream or a session made of them.
-_SAID = {Origin.SCRATCH, Origin.SESSION, Origin.SEED}
 _KEYS = "SELECT value FROM json_each(?)"
 _AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """One place where a crystal's text was met; `source` is None when it came from no file."""
-
-    session: str
-    position: int
-    at: datetime
-    source: Source | None
 
 
 class Crystals:
@@ -71,7 +59,7 @@ class Crystals:
         with transaction(self.connection) as connection:
             for crystal in self.forgotten.crystals_without(crystals):
                 row = self._row(crystal.id)
-                if row is not None and _is_of_another(crystal, row):
+                if row is not None and is_of_another(crystal, row):
                     crystal = replace(crystal, distinct=True)  # noqa: PLW2901
                     row = self._row(crystal.id)
                 if row is None:
@@ -144,7 +132,7 @@ class Crystals:
             " ORDER BY o.at, o.session, o.position, o.file, o.first_line",
             (id_,),
         )
-        return [Occurrence(r["session"], r["position"], from_text(r["at"]), _source(r)) for r in rows]
+        return [Occurrence(r["session"], r["position"], from_text(r["at"]), source_in(r)) for r in rows]
 
     def neighbours(self, id_: str, reach: int = 1) -> list[Crystal]:
         """The crystals up to `reach` positions before and after this one in its session, in order, without it."""
@@ -236,7 +224,7 @@ class Crystals:
         with transaction(self.connection) as connection:
             rows = self._rows(f"id IN ({_KEYS})", (json.dumps(list(ids)),))
             for row in rows:
-                used = accessed(_crystal(row, None), now)
+                used = accessed(crystal_in(row, None), now)
                 stage = used.lifecycle if row["merged_into"] is None else Lifecycle(row["lifecycle"])
                 connection.execute(
                     "UPDATE crystals SET accesses = ?, last_accessed_at = ?, lifecycle = ?, fades_at = ?"
@@ -333,11 +321,11 @@ class Crystals:
         return key
 
     def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
-        known = _crystal(row, None)
+        known = crystal_in(row, None)
         both = replace(
             known,
             importance=max(known.importance, crystal.importance),
-            trust=_joined_trust(known, crystal),
+            trust=joined_trust(known, crystal),
             parents=(*known.parents, *(parent for parent in crystal.parents if parent not in known.parents)),
         )
         if both != known:
@@ -398,50 +386,5 @@ class Crystals:
             f"SELECT * FROM occurrences WHERE crystal IN ({_KEYS}) AND file <> '' ORDER BY at DESC",
             (keys,),
         )
-        first = {int(row["crystal"]): _source(row) for row in occurrences}
-        return [_crystal(row, first.get(int(row["key"]))) for row in rows]
-
-
-def _is_of_another(crystal: Crystal, row: sqlite3.Row) -> bool:
-    """Whether these words are somebody else's too, who speaks for themselves: an echo says nothing of its own."""
-    there, here = row["speaker"].strip().casefold(), crystal.speaker.strip().casefold()
-    ranks = (crystal.trust.rank, Trust(row["trust"]).rank)
-    return bool(there and here) and there != here and min(ranks) >= Trust.AGENT.rank and not crystal.distinct
-
-
-def _joined_trust(known: Crystal, again: Crystal) -> Trust:
-    """The trust of a text that is met again. Of a text that somebody said it is the highest: an echo lowers nobody's.
-
-    What was derived has the least of what it was derived from, each time.
-    """
-    is_said = known.origin in _SAID and not (known.parents or again.parents)
-    both = (known.trust, again.trust)
-    return max(both, key=lambda trust: trust.rank) if is_said else least_trust(both)
-
-
-def _source(row: sqlite3.Row) -> Source | None:
-    return Source(row["file"], row["first_line"], row["last_line"], row["digest"]) if row["file"] else None
-
-
-def _crystal(row: sqlite3.Row, source: Source | None) -> Crystal:
-    accessed = row["last_accessed_at"]
-    origin, text = Origin(row["origin"]), row["text"]
-    return Crystal(
-        text=text,
-        origin=origin,
-        created_at=from_text(row["created_at"]),
-        kind=Kind(row["kind"]),
-        importance=row["importance"],
-        trust=Trust(row["trust"]),
-        context=row["context"],
-        speaker=row["speaker"],
-        session=row["session"],
-        position=row["position"],
-        source=source,
-        parents=tuple(json.loads(row["parents"])),
-        lifecycle=Lifecycle(row["lifecycle"]),
-        accesses=row["accesses"],
-        last_accessed_at=optional_moment(accessed),
-        valence=row["valence"],
-        distinct=bool(row["speaker"]) and row["id"] != crystal_id(origin, text),
-    )
+        first = {int(row["crystal"]): source_in(row) for row in occurrences}
+        return [crystal_in(row, first.get(int(row["key"]))) for row in rows]

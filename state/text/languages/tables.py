@@ -220,11 +220,8 @@ class Reports:
 class Changes:
     """What tells that something is no longer as it was, for `graphs.evidence_support`."""
 
-    changed: Words
-    phrases: Phrases
     no_longer: Phrases
     spoke: Words  # who only speaks of something says nothing of it
-    liked: Words
     conjunctions: Words
 
 
@@ -237,6 +234,7 @@ class Numerals:
     tens: Groups  # twenty to ninety
     multiples: Groups  # once, twice, thrice
     ambiguous: Words  # mostly mean something else: articles, verbs
+    amounts: Groups  # by so much something is moved, digits first: of a week the days, of half an hour the minutes
 
 
 @dataclass(frozen=True, slots=True)

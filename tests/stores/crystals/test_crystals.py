@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
 from state.stores.crystals import full_text
-from state.stores.crystals.crystals import Crystals, Occurrence
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.rows import Occurrence
 from state.stores.database.connection import open_database
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex

@@ -1,0 +1,70 @@
+"""Rows of the table of crystals, as values."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
+from state.stores.database.connection import from_text, optional_moment
+from state.trust import Trust, least_trust
+
+# Texts that somebody said, rather than what a dream or a session made of them.
+_SAID = {Origin.SCRATCH, Origin.SESSION, Origin.SEED}
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One place where a crystal's text was met; `source` is None when it came from no file."""
+
+    session: str
+    position: int
+    at: datetime
+    source: Source | None
+
+
+def is_of_another(crystal: Crystal, row: sqlite3.Row) -> bool:
+    """Whether these words are somebody else's too, who speaks for themselves: an echo says nothing of its own."""
+    there, here = row["speaker"].strip().casefold(), crystal.speaker.strip().casefold()
+    ranks = (crystal.trust.rank, Trust(row["trust"]).rank)
+    return bool(there and here) and there != here and min(ranks) >= Trust.AGENT.rank and not crystal.distinct
+
+
+def joined_trust(known: Crystal, again: Crystal) -> Trust:
+    """The trust of a text that is met again. Of a text that somebody said it is the highest: an echo lowers nobody's.
+
+    What was derived has the least of what it was derived from, each time.
+    """
+    is_said = known.origin in _SAID and not (known.parents or again.parents)
+    both = (known.trust, again.trust)
+    return max(both, key=lambda trust: trust.rank) if is_said else least_trust(both)
+
+
+def source_in(row: sqlite3.Row) -> Source | None:
+    """The file and lines of an occurrence; None when it came from no file."""
+    return Source(row["file"], row["first_line"], row["last_line"], row["digest"]) if row["file"] else None
+
+
+def crystal_in(row: sqlite3.Row, source: Source | None) -> Crystal:
+    """The crystal of a row, with a place where its text was met."""
+    accessed = row["last_accessed_at"]
+    origin, text = Origin(row["origin"]), row["text"]
+    return Crystal(
+        text=text,
+        origin=origin,
+        created_at=from_text(row["created_at"]),
+        kind=Kind(row["kind"]),
+        importance=row["importance"],
+        trust=Trust(row["trust"]),
+        context=row["context"],
+        speaker=row["speaker"],
+        session=row["session"],
+        position=row["position"],
+        source=source,
+        parents=tuple(json.loads(row["parents"])),
+        lifecycle=Lifecycle(row["lifecycle"]),
+        accesses=row["accesses"],
+        last_accessed_at=optional_moment(accessed),
+        valence=row["valence"],
+        distinct=bool(row["speaker"]) and row["id"] != crystal_id(origin, text),
+    )
