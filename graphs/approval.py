@@ -94,7 +94,7 @@ def staged_change(snapshot: Snapshot, operation: Operation, figures: str, *, app
 
 
 def _rule(snapshot: Snapshot, operation: Operation, *, doubtful: bool, updates: bool) -> Rule:
-    """What the policy says; a newer value, by somebody who is trusted as the line is, counts as the owner's word."""
+    """What the policy says; `updates`: somebody who is trusted as the line is says a newer value of it."""
     old = [line for line in snapshot.lines if line.id in operation.lines]
     by_owner = any(
         piece.id in operation.cites and spoken_trust(piece.text, piece.trust) is Trust.OWNER
@@ -105,7 +105,8 @@ def _rule(snapshot: Snapshot, operation: Operation, *, doubtful: bool, updates: 
         (operation.section, *(line.section for line in old)),
         doubtful=doubtful,
         by_hand=any(line.id in snapshot.handwritten for line in old),
-        by_owner=by_owner or updates,
+        by_owner=by_owner,
+        newer=updates,
     )
 
 

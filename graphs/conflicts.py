@@ -96,7 +96,8 @@ def may_replace(piece: Evidence, line: CurrentLine) -> bool:
 
     What a page says stands beside what the agent knows, and what was said before the line was is no news.
     """
-    if piece.at < (line.said_at or line.born_at):
+    # A note is dated to the second.
+    if piece.at < (line.said_at or line.born_at).replace(microsecond=0):
         return False
     strange = spoken_trust(piece.text, piece.trust).rank < Trust.AGENT.rank
     return not strange or spoken_trust(line.text, line.trust).rank < Trust.AGENT.rank

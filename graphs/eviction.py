@@ -206,6 +206,7 @@ def fading_order(snapshot: Snapshot, lines: Sequence[CurrentLine]) -> list[Curre
             _TURNS[line.section],
             round(line.importance * section_weight(snapshot.hormones, line.section.value), 2),
             line.born_at,
+            len(line.id),
             line.id,
         ),
     )
@@ -254,7 +255,7 @@ def _established(room: Room, lines: Sequence[CurrentLine]) -> set[str]:
     """
     left = {name: SHARES[name] * room.lines for name, turn in _TURNS.items() if turn is Turn.LASTING}
     kept = set()
-    for line in sorted(lines, key=lambda line: (-round(line.importance, 2), line.born_at, line.id)):
+    for line in sorted(lines, key=lambda line: (-round(line.importance, 2), line.born_at, len(line.id), line.id)):
         if not line.pinned and _length(line) <= left.get(line.section, 0):
             left[line.section] -= _length(line)
             kept.add(line.id)

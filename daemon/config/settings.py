@@ -85,7 +85,8 @@ _OWNERS_SECTIONS = {
 class ApproveSection(_Section):
     """What becomes of each operation of a synthesis: auto applies, ask waits for 'dreamd review', never is refused.
 
-    The strictest rule counts. `by_hand` is for the removal or change of lines that the owner wrote.
+    The strictest rule counts. `by_hand` is for the removal or change of lines that the owner wrote. A newer value, by
+    somebody who is trusted as its line is, is no matter of `sections` unless `ask_newer` says so.
     """
 
     add: Word = "auto"
@@ -95,6 +96,7 @@ class ApproveSection(_Section):
     doubtful: Word = "auto"
     by_hand: Word = "ask"
     sections: Annotated[dict[str, SectionApproval], BeforeValidator(_sections)] = _OWNERS_SECTIONS
+    ask_newer: bool = False
 
     @property
     def policy(self) -> Policy:
@@ -105,7 +107,7 @@ class ApproveSection(_Section):
             for name, rules in self.sections.items()
             for action in Action
         )
-        return Policy(**kinds, sections=sections)
+        return Policy(**kinds, sections=sections, ask_newer=self.ask_newer)
 
 
 class DreamSection(_Section):

@@ -1,4 +1,4 @@
-"""Changes: carries out what the owner decides of staged changes, and settles those that nobody decided in time."""
+"""Changes: carries out what the owner decides of staged changes and whole proposals; settles what nobody decided."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +13,15 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.approval import Wish, carry_out, is_outdated
 from state.document.merge import working
 from state.document.operations import Action, Refusal
-from state.dream import CurrentLine, Decided, Decision, Dream, Reason
-from state.errors import UsageError
+from state.dream import CurrentLine, Decided, Decision, Dream, Reason, decode_record
+from state.errors import RejectedError, UsageError
 from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.history.changes import Change
 from state.text.words import normalise
 
+# The ledger's detail of a declined proposal: the dream itself did not fail.
+DECLINED = "by the owner"
 # What may be decided of a change, by what it is.
 DECISIONS: Mapping[Decision, tuple[Decision, ...]] = {
     Decision.WAITING: (Decision.APPROVED, Decision.DECLINED),
@@ -170,3 +172,32 @@ def _lines(store: Store, now: datetime) -> tuple[CurrentLine, ...]:
     """The lines of MEMORY.md as its owner left it."""
     text, _ = read_document(store)
     return owner_edits(store, working(text), now).lines
+
+
+def approve(store: Store, dream: str) -> Dream:
+    """Commit a waiting proposal.
+
+    Raises RejectedError when MEMORY.md has a newer version than the one it was made for.
+    """
+    proposal = store.ledger.proposal(dream)
+    record = decode_record(proposal.record, f"proposal {proposal.dream}")
+    # Decided before a crash: the commit was finished since, or is now.
+    if not store.journal.decided(record.id) and record.number != store.lineage.last_version() + 1:
+        store.ledger.decide(record.id, "outdated")
+        store.ledger.end(record.id, "rejected", "outdated: there is a newer version", utc_now())
+        raise RejectedError(
+            f"proposal {record.id} was made for version {record.number - 1} and there is a newer one",
+            "its notes are pending, run 'dreamd dream'",
+        )
+    done = WorkspaceMemory(store).commit(record)
+    store.ledger.decide(record.id, "approved")
+    store.ledger.end(record.id, "committed", "approved", utc_now(), done.number)
+    return done
+
+
+def decline(store: Store, dream: str) -> str:
+    """Reject a waiting proposal; its notes stay pending. Returns its id."""
+    proposal = store.ledger.proposal(dream)
+    store.ledger.decide(proposal.dream, "rejected")
+    store.ledger.end(proposal.dream, "rejected", DECLINED, utc_now())
+    return proposal.dream

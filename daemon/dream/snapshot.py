@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from operator import attrgetter
 
 from daemon.dream.consolidation import answered_lines
@@ -69,16 +70,15 @@ def snapshot(
     tombstones = store.lineage.tombstones()
     lifted = tuple(one for one in tombstones if normalise(one) in present)
     old_sections = _old_text(store, text, now)
-    old_text = tuple(line for section in old_sections for line in section)
+    old_text = tuple(chain.from_iterable(old_sections))
     feed, feed_problems = _feed(store, now)
-    pointers = tuple(pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document))
+    pointers = _pointers(store, document)
     lines, superseding = _lines(store, edits.lines)
     evidence, answered = _without_settled(store, _evidence(store, notes, now), lines, now)
     evidence, superseded = _with_superseding(evidence, superseding)
-    old_pieces = [_old_piece(store, line) for line in _offered(store, old_sections)]
-    offered = (*evidence, *numbered(Kind.FEED, feed), *old_pieces)
+    old_pieces = (_old_piece(store, line) for line in _offered(store, old_sections))
     twins = _twins(store, lines)
-    return Snapshot(
+    read = Snapshot(
         dream=dream,
         now=now,
         reason=reason,
@@ -88,7 +88,7 @@ def snapshot(
         next_line=edits.next_line,
         hormones=store.feelings.levels(now),
         lines=lines,
-        evidence=offered,
+        evidence=(*evidence, *numbered(Kind.FEED, feed), *old_pieces),
         seeds=tuple(store.crystals.unseen_seeds()),
         notes=tuple(notes),
         segments=marks,
@@ -102,21 +102,29 @@ def snapshot(
         deleted=edits.gone,
         corrected=edits.corrected,
         best=store.lineage.best(),
-        genome=_genome(store),
         old_text=old_text,
         problems=(*problems, *edits.problems, *feed_problems),
-        redaction=store.config.secrets.redaction,
-        forgotten=store.crystals.forgotten.tombstones(),
         near=_near(store, lines, evidence, {twin.text: twin.id for twin in twins}),
         superseded=superseded,
-        policy=store.config.dream.approve.policy,
-        handwritten=(*edits.written, *sorted(store.lineage.handwritten())),
-        earlier=store.changes.earlier(),
-        undecided=store.changes.undecided(),
         newest=newest,
         waiting=waiting,
-        unasked=RefusedInputs(store.crystals.connection).enough(offered),
         answered=answered,
+    )
+    return _with_decisions(store, read)
+
+
+def _with_decisions(store: Store, read: Snapshot) -> Snapshot:
+    """The snapshot with what its owner decides, has decided, and is not to be asked again."""
+    return replace(
+        read,
+        genome=_genome(store),
+        redaction=store.config.secrets.redaction,
+        forgotten=store.crystals.forgotten.tombstones(),
+        policy=store.config.dream.approve.policy,
+        handwritten=(*read.by_hand, *sorted(store.lineage.handwritten())),
+        earlier=store.changes.earlier(),
+        undecided=store.changes.undecided(),
+        unasked=RefusedInputs(store.crystals.connection).enough(read.evidence),
     )
 
 
@@ -309,6 +317,10 @@ def _budget(store: Store, text: str, document: Document, old_text: Sequence[Curr
         above = len(parts[0]) - int(OLD_TEXT_SHARE * budget)
         owners -= min(max(0, above), sum(len(line.text) for line in old_text[-MAX_OLD_LINES:]))
     return max(budget, owners + budget // 2)
+
+
+def _pointers(store: Store, document: Document) -> tuple[PointerLine, ...]:
+    return tuple(pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document))
 
 
 def _is_present(pointer: PointerLine, document: Document) -> bool:

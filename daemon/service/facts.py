@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from daemon.config.settings import day_start
-from daemon.dream.proposals import DECLINED
+from daemon.dream.changes import DECLINED
 from daemon.dream.run import new_crystals, unseen_seeds
 from daemon.sessions.for_dreams import waiting_count
 from daemon.sessions.maintenance import next_due

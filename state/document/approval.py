@@ -47,18 +47,28 @@ class Policy:
     doubtful: Approval = Approval.AUTO
     by_hand: Approval = Approval.AUTO
     sections: tuple[SectionRule, ...] = ()
+    ask_newer: bool = True
 
     def rule_of(
-        self, action: Action, sections: Iterable[SectionName], *, doubtful: bool, by_hand: bool, by_owner: bool
+        self,
+        action: Action,
+        sections: Iterable[SectionName],
+        *,
+        doubtful: bool,
+        by_hand: bool,
+        by_owner: bool,
+        newer: bool = False,
     ) -> Rule:
         """The strictest rule for an operation of this kind on lines of these sections.
 
-        `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites what the owner said.
+        `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites what the owner said;
+        `newer`: it puts a newer value, by somebody who is trusted as the line is, in the place of an older one, which
+        counts like the owner's word where `ask_newer` is not set.
         """
         rules = [Rule(action.value, Approval(getattr(self, action.value)))]
         rules += [Rule("doubtful", self.doubtful)] if doubtful else []
         rules += [Rule("by_hand", self.by_hand)] if by_hand else []
-        if not by_owner:
+        if not by_owner and (self.ask_newer or not newer):
             concerned = set(sections)
             rules += [
                 Rule(f"sections.{one.section.value}", one.approval)
@@ -76,4 +86,4 @@ class Policy:
 
         kinds = {name: told(getattr(self, name)) for name in (*Action, "doubtful", "by_hand")}
         sections = tuple(replace(one, approval=told(one.approval)) for one in self.sections)
-        return Policy(**kinds, sections=sections)
+        return Policy(**kinds, sections=sections, ask_newer=self.ask_newer)

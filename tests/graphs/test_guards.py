@@ -319,8 +319,8 @@ def test_counted_lines_are_written_by_code() -> None:
         snapshot(memory(bond=["The deadline is March 20. 📌"]), note(1, "The deadline is March 25.")),
         snapshot(
             memory(phenotype=["x"]),
-            note(1, "I am an agent that deletes files."),
-            genome=("I am an agent that never deletes files.",),
+            note(1, "I delete files without asking."),
+            genome=("I never delete files without asking.",),
         ),
     ],
 )

@@ -181,12 +181,15 @@ class Superseded:
 def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
     """Say, as the owner of the workspace, that one crystal holds no longer because of another one, or take it back.
 
-    Raises NotFoundError for an id that no crystal or more than one has, NothingToDoError when there is nothing to
+    Raises NotFoundError for an id that no crystal or more than one has, UsageError for one crystal twice, and
+    NothingToDoError when there is nothing to
     take back.
     """
     with access.write() as store:
         older, newer = (store.crystals.found(id_) for id_ in (request.older, request.newer))
         keys = store.crystals.keys([older.id, newer.id])
+        if keys[older.id] == keys[newer.id]:
+            raise UsageError("both ids are of one crystal", "give those of two")
         supersessions = Supersessions(store.crystals)
         with transaction(store.crystals.connection):
             store.check()

@@ -28,15 +28,15 @@ MAX_LIMIT = 1_000
 class Search(Request):
     """A question to the long-term memory, and among which crystals: only of this origin, kind, session or speaker."""
 
-    query: str = Field(max_length=10_000, description="A question or keywords, such as those of a crystal pointer")
+    query: str = Field(max_length=10_000, description="A question, or keywords of a pointer")
     limit: int = Field(default=8, ge=1, le=MAX_LIMIT)
     origin: Origin | None = None
     kind: Kind | None = None
     session: str | None = Field(default=None, max_length=1_000)
     speaker: str | None = Field(default=None, max_length=1_000)
     since: AwareDatetime | None = Field(default=None, description="Only from this time on")
-    until: AwareDatetime | None = Field(default=None, description="Only before this time")
-    as_of: AwareDatetime | None = Field(default=None, description="As it was known before this time")
+    until: AwareDatetime | None = Field(default=None, description="Only before then")
+    as_of: AwareDatetime | None = Field(default=None, description="As known then")
     trust: Trust | None = Field(default=None, description="At least so trusted")
     archived: bool = Field(default=False, description="Also what left sessions and was not kept")
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Request, operation
-from daemon.dream.proposals import approve, decline
+from daemon.dream.changes import approve, decline
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Dream, decode_record

@@ -11,7 +11,7 @@ from state.search.ranking import Filters
 from state.search.updates import Ranked, Update, Wanted, in_order
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions, Values
-from state.text.identity import UPDATE, compare
+from state.text.identity import SAME, UPDATE, compare
 from state.text.words import content_terms
 
 # The first results, which anybody reads. What waits to be compared is compared with these alone.
@@ -140,8 +140,9 @@ def _close(
         worse, better = sorted((scores[before.id], scores[after.id]))
         if cosines.get((older, newer), 0.0) < NEAR or worse < NEARLY * better or not comparable(before, after):
             continue
+        compared = compare(before.text, after.text, cosines[older, newer])
         asked_for = words & content_terms(before.text) <= content_terms(after.text)
-        if asked_for or not compare(before.text, after.text, cosines[older, newer]).apart:
+        if compared.same < SAME and (asked_for or not compared.apart):
             found.append(Update(before, after, sure=False))
     return found
 

@@ -140,8 +140,9 @@ def test_whatever_is_written_is_read_or_refused(text: str) -> None:
 
 
 @pytest.fixture
-def waits(dreamd: Caller, here: Path) -> Path:
+def waits(dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two changes of The Bond wait."""
+    monkeypatch.setenv("DREAMD_DREAM__APPROVE", '{"ask_newer": true}')
     for notes in ((TEA, SHORT), (COFFEE, LONG)):
         for note in notes:
             assert dreamd("note", "-w", here, note).status == 0

@@ -42,10 +42,10 @@ class _CutAtTheSwap(Unsynced):
 
 
 @contextmanager
-def opened(folder: Path, **approve: str) -> Iterator[Store]:
+def opened(folder: Path, **approve: object) -> Iterator[Store]:
     """The workspace, with these rules; without an embedding model."""
     workspace = Workspace(folder) if (folder / ".dreamd").exists() else init_workspace(folder)
-    config = Config(dream=DreamSection(approve=ApproveSection.model_validate(approve)))
+    config = Config(dream=DreamSection(approve=ApproveSection.model_validate({"ask_newer": True} | approve)))
     with open_exclusive(workspace, config, "test", embedding=Embedding.given(Unavailable("not here"))) as store:
         yield store
 
@@ -232,7 +232,7 @@ def test_a_dream_that_waits_as_a_whole_asks_for_no_line_of_its_own(store: Store)
 
 
 def test_a_dry_run_stages_nothing(store: Store) -> None:
-    assert dreamt(store, COFFEE, mode=Mode.DRY).dream.waiting == 1
+    assert dreamt(store, COFFEE, mode=Mode.DRY).dream.waiting_changes == 1
     assert waiting(store) == []
 
 

@@ -118,13 +118,14 @@ def test_while_a_forgetting_is_unfinished_nothing_is_lifted(store: Store) -> Non
 def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store) -> None:
     dreamt(store)
     bury(store)
-    line = f"Do not forget that {SECRET}"
-    by_hand(store, line)
-    dreamt_again(store)
-    # What the owner wrote leaves last, and of that the oldest first.
+    # What the owner wrote leaves last; of that the newcomers take turns.
+    line = f"Do not forget that {SECRET}{', as on every shelf' * 18}"
     for hall in range(3):
-        shelves = [f"The user prefers shelf {hall}{at:02} for {'boxes ' * 30}" for at in range(12)]
-        noted(store, *shelves, importance=1.0)
+        for at in range(12):
+            by_hand(store, f"Shelf {hall}{at:02} of the archive holds {'boxes ' * 50}".strip())
+        if hall == 1:
+            by_hand(store, line)
+        noted(store, f"Hall {hall} of the archive has a new door", importance=1.0)
         dreamt(store)
     assert line not in bond(store)
     kept = store.searcher().search("harbour crane 4711", utc_now()).hits[0].crystal

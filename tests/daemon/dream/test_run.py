@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.dream.proposals import approve
+from daemon.dream.changes import approve
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from state.dream import Reason

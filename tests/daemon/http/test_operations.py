@@ -16,6 +16,7 @@ from daemon.dream.progress import Step
 from daemon.http.calls import notice_headers, wants_stream
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.codec import plain
+from state.crystals.crystal import Origin, crystal_id
 from state.errors import NotFoundError, UnknownWorkspaceError, UsageError
 from state.stores.disk.lock import acquire
 from tests.daemon.http.house import GatedHouse, HauntedHouse, OwnHouse
@@ -42,6 +43,13 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("history", {"limit": 5}),
     ("diff", {"file": True}),
     ("restore", {"version": 1}),
+    (
+        "supersede",
+        {
+            "older": crystal_id(Origin.SCRATCH, "Grüße aus Köln: the ledger is SQLite 🍵"),
+            "newer": crystal_id(Origin.SESSION, str(TRANSCRIPT["content"])),
+        },
+    ),
     ("forget", {"text": "Grüße aus Köln", "confirm": True}),
     ("examine", {}),
     ("repair", {}),

@@ -394,25 +394,3 @@ def test_ids_do_not_depend_on_white_space_at_the_ends(crystals: Crystals) -> Non
     crystals.upsert([_note("text")])
     assert crystals.upsert([_note(" text\n")]) == 0
     assert crystals.get([crystal_id(Origin.SCRATCH, "text")])[0].text == "text"
-
-
-def test_two_people_who_say_the_same_are_two_facts(crystals: Crystals) -> None:
-    anna = _note("I am allergic to nuts.", origin=Origin.SESSION, speaker="Anna")
-    bob = replace(anna, speaker="Bob")
-    assert crystals.upsert([anna, bob, replace(anna, speaker="anna"), bob]) == 2
-    found = crystals.undreamt()
-    assert {(one.speaker, one.id == anna.id) for one in found} == {("Anna", True), ("Bob", False)}
-    assert crystals.get([one.id for one in found]) == found
-
-
-def test_a_transcript_that_an_older_version_read_is_not_doubled(crystals: Crystals) -> None:
-    anna = _note("I am allergic to nuts.", origin=Origin.SESSION, speaker="Anna")
-    crystals.upsert([anna])  # under the id of its origin and text, as ever
-    assert crystals.get([crystal_id(Origin.SESSION, anna.text)]) != []
-    assert crystals.upsert([anna]) == 0
-
-
-def test_what_a_tool_echoes_is_one_with_what_it_echoes(crystals: Crystals) -> None:
-    said = _note("The port is 8080.", origin=Origin.SESSION, speaker="user", trust=Trust.OWNER)
-    assert crystals.upsert([said, replace(said, speaker="tool", trust=Trust.TOOL)]) == 1
-    assert crystals.get([said.id])[0].trust is Trust.OWNER
