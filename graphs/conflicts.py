@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from state.crystals.contradiction import contradicts
+from state.crystals.supersession import CERTAIN
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
 from state.dream import CurrentLine, Evidence, Kind, Snapshot
@@ -63,6 +64,20 @@ class Likeness:
             return 0.0
         return max(compared.update, UPDATE if contradicts(older_text, newer_text) else 0.0)
 
+    def replaces(self, older: str, older_text: str, newer: str, newer_text: str) -> float:
+        """How sure it is that the newer one may take the older one's place: another value, or the same once more."""
+        compared = self._compared(older, older_text, newer, newer_text)
+        if compared is None or compared.apart:
+            return 0.0
+        return max(min(1.0, compared.update + compared.same), UPDATE if contradicts(older_text, newer_text) else 0.0)
+
+    def told(self, older: str, older_text: str, newer: str, newer_text: str) -> float:
+        """How near the newer one is, if it tells of a change and is not about another subject; else 0."""
+        compared = self._compared(older, older_text, newer, newer_text)
+        if compared is None or compared.apart or not compared.tells:
+            return 0.0
+        return self.cosines.get((older, newer), self.cosines.get((newer, older), 0.0))
+
     def same(self, one: str, one_text: str, other: str, other_text: str) -> bool:
         """Whether both say the same."""
         compared = self._compared(one, one_text, other, other_text)
@@ -72,21 +87,26 @@ class Likeness:
 def conflicts(snapshot: Snapshot) -> tuple[Conflict, ...]:
     """Every line that an input supersedes, with the latest of these inputs.
 
-    By what the store knows, else by comparing both. Pinned lines and those that code writes are none.
+    By what the store knows, else by comparing both: then an input supersedes the line that it surest does, and others
+    if that is all but certain. Pinned lines and those that code writes are none.
     """
     likeness = Likeness.of(snapshot)
     known = set(snapshot.superseded)
+    lines = [line for line in snapshot.lines if not (line.pinned or line.section in _WRITTEN_BY_CODE)]
+    found: dict[str, Conflict] = {}
     pieces = sorted(
         (piece for piece in snapshot.evidence if piece.kind in _STATEMENTS), key=lambda piece: (piece.at, piece.id)
     )
-    found = {}
-    for line in snapshot.lines:
-        if line.pinned or line.section in _WRITTEN_BY_CODE:
-            continue
-        for piece in pieces:
-            if (line.id, piece.id) in known or (
-                may_replace(piece, line) and likeness.update(line.id, line.text, piece.id, piece.text) >= UPDATE
-            ):
+    for piece in pieces:
+        sure = {
+            line.id: likeness.update(line.id, line.text, piece.id, piece.text)
+            for line in lines
+            if may_replace(piece, line)
+        }
+        first = max(sure.values(), default=0.0)
+        for line in lines:
+            sureness = sure.get(line.id, 0.0)
+            if (line.id, piece.id) in known or (sureness >= UPDATE and (sureness == first or sureness >= CERTAIN)):
                 found[line.id] = Conflict(line, piece)
     return tuple(found.values())
 

@@ -35,6 +35,8 @@ MAX_GAPS = 5
 RECENCY_DAYS = 3.0
 # An update that is not sure is taken for one of the line that it fits so many times better than any other.
 LIKELY, CLEARER = 0.3, 2.0
+# One that tells of a change is about a line so near to it, if no other line is nearly as near.
+TOLD_OF, NEARER = 0.5, 0.1
 # A line with so many commas names several things.
 MANY_ITEMS = 2
 _BETWEEN_ITEMS = re.compile(r"[,;](?=\s)|[、，；]")
@@ -162,7 +164,7 @@ def _replaced(
         return None
     candidates = sorted(
         (
-            (likeness.update(line.id, line.text, piece.id, piece.text), line)
+            (likeness.replaces(line.id, line.text, piece.id, piece.text), line)
             for line in standing
             if line.section is not SectionName.GAPS and may_replace(piece, line)
         ),
@@ -171,6 +173,13 @@ def _replaced(
     first, second = ([sureness for sureness, _ in candidates[:2]] + [0.0, 0.0])[:2]
     if first >= UPDATE or (first >= LIKELY and first >= CLEARER * second and not _lists(candidates[0][1].text)):
         return candidates[0][1]
+    told = sorted(
+        ((likeness.told(line.id, line.text, piece.id, piece.text), line) for _, line in candidates),
+        key=lambda pair: -pair[0],
+    )
+    nearest, next_one = ([cosine for cosine, _ in told[:2]] + [0.0, 0.0])[:2]
+    if nearest >= TOLD_OF and nearest >= next_one + NEARER and not _lists(told[0][1].text):
+        return told[0][1]
     return next((line for _, line in candidates if _says_more(text, line.text)), None)
 
 

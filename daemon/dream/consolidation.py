@@ -20,7 +20,7 @@ from graphs.extractive import condensed
 from state.crystals.contradiction import disagree
 from state.crystals.crystal import Crystal
 from state.crystals.duplicates import NEAR_COSINE, same_memory
-from state.crystals.supersession import Supersession, sureness_of
+from state.crystals.supersession import Supersession, one_value_each, sureness_of
 from state.document.document import SectionName
 from state.dream import CurrentLine
 from state.errors import ConfigError
@@ -157,7 +157,8 @@ def compare(
         with transaction(store.crystals.connection):
             store.check()
             merged += sum(duplicates.merge(one, other, cosine) for (one, other), cosine in found.alike.items())
-            superseded += supersessions.record(found.superseded)
+            superseded += supersessions.record(pair for pair in found.superseded if pair.sureness >= UPDATE)
+            supersessions.record(pair for pair in found.superseded if pair.sureness < UPDATE)
             for one, other in found.opposed:
                 raised += store.questions.dispute(gap_of_contradiction(one.text, other.text), one.id, other.id, now)
             duplicates.compared(keys)
@@ -196,14 +197,16 @@ def _pairs(store: Store, duplicates: HiddenDuplicates, keys: list[int]) -> _Pair
             if cosine >= NEAR_COSINE and same_memory(crystals[key], crystals[same], cosine):
                 alike[min(key, same), max(key, same)] = cosine
                 continue
-            sureness = sureness_of(crystals[older], crystals[newer], cosine)
+            # Of what was said at the same time nothing is newer.
+            later = said[older] < said[newer]
+            sureness = sureness_of(crystals[older], crystals[newer], cosine) if later else 0.0
             if sureness:
                 superseded[older, newer] = Supersession.found(older, newer, sureness, crystals[newer])
             if sureness < UPDATE and disagree(crystals[older], crystals[newer]):
                 disputes.append((crystals[older], crystals[newer]))
         for one, another in disputes[:1]:  # one question about a crystal is enough
             opposed[one.id, another.id] = (one, another)
-    return _Pairs(alike, list(superseded.values()), list(opposed.values()))
+    return _Pairs(alike, one_value_each(superseded.values()), list(opposed.values()))
 
 
 def _index(store: Store) -> VectorIndex | None:

@@ -4,7 +4,7 @@ Nothing is deleted or hidden by it. A search shows the current value first, and 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
@@ -21,6 +21,7 @@ SAID = frozenset((Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED))
 MAX_CHARACTERS = 600
 # Less than what is sure: the order of two results follows from it, and nothing else.
 MOST_IN_DOUBT = 0.49
+CERTAIN = 0.9
 
 
 class Cause(StrEnum):
@@ -71,6 +72,21 @@ def sureness_of(older: Crystal, newer: Crystal, cosine: float | None) -> float:
     if newer.trust.rank < older.trust.rank:
         sureness = min(sureness, MOST_IN_DOUBT)
     return sureness if sureness >= PERHAPS else 0.0
+
+
+def one_value_each(pairs: Iterable[Supersession]) -> list[Supersession]:
+    """The pairs, so that each newer crystal surely supersedes one subject's value: the surest; the others in doubt.
+
+    What is all but certain stays so: a text may settle two things.
+    """
+    ranked = sorted(pairs, key=lambda pair: (-pair.sureness, pair.older))
+    taken = set[int]()
+    found = []
+    for pair in ranked:
+        doubted = pair.newer in taken and pair.sureness < CERTAIN
+        found.append(replace(pair, sureness=min(pair.sureness, MOST_IN_DOUBT)) if doubted else pair)
+        taken.add(pair.newer)
+    return found
 
 
 def current_values(pairs: Iterable[tuple[int, int]], said: Mapping[int, str]) -> dict[int, int]:

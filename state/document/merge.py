@@ -4,6 +4,7 @@ A dream is a list of edits by line, so merging is applying the same edits to the
 that the human changed or removed does not apply, everything that the human wrote stays.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -30,11 +31,18 @@ def merged(before: str, human: str, edits: Sequence[Edit], at: datetime, mood: s
     """The human's version with a dream's edits, and the edits that gave way.
 
     `before` is what the dream had read: a line that the human removed since is not written again under another
-    edit. Applying the same edits to the result changes nothing.
+    edit, and one that the human wrote once more stays. Applying the same edits to the result changes nothing.
     """
+    theirs = working(human)
+    counts = Counter((name, block.key) for name, block in theirs.lines())
     removed = {normalise(text) for text in removed_lines(before, human)}
-    welcome = [edit for edit in edits if edit.new is None or normalise(edit.new) not in removed]
-    document, left_out = edited(working(human), welcome)
+    welcome = [
+        edit
+        for edit in edits
+        if (edit.new is None or normalise(edit.new) not in removed)
+        and not any(edit.section and counts[edit.section, normalise(old)] > 1 for old in edit.old)
+    ]
+    document, left_out = edited(theirs, welcome)
     unwelcome = tuple(edit for edit in edits if edit not in welcome)
     return render(stamped(document, at, mood)), (*unwelcome, *left_out)
 

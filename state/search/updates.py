@@ -16,7 +16,7 @@ from state.text.languages.tables import Statements
 from state.text.words import search_form
 
 # What is not sure counts among results that answer alike: the worse one has so much of the better one's score.
-ALIKE = 0.5
+ALIKE = 0.45
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,14 @@ PERHAPS = 0.2
 class Comparison:
     """How sure it is that both say the same, and that the newer one replaces the older one's value.
 
-    `apart` says that they are about different subjects, in the same words otherwise.
+    `apart` says that they are about different subjects, in the same words otherwise; `tells` that the newer one says
+    that something has changed.
     """
 
     same: float
     update: float
     apart: bool = False
+    tells: bool = False
 
 
 @lru_cache(maxsize=8_192)
@@ -41,9 +43,11 @@ def compare(older: str, newer: str, cosine: float | None = None) -> Comparison:
     if older == newer:
         return Comparison(1.0, 0.0)
     found = features(older, newer, cosine)
+    tells = bool(found["tells_change"])
     if found["apart"]:
-        return Comparison(0.0, 0.0, apart=True)
-    return Comparison(_measure("same").of(found) if found["may_be_same"] else 0.0, _measure("update").of(found))
+        return Comparison(0.0, 0.0, apart=True, tells=tells)
+    same = _measure("same").of(found) if found["may_be_same"] else 0.0
+    return Comparison(same, _measure("update").of(found), tells=tells)
 
 
 def update(older: str, newer: str, cosine: float | None = None) -> float:

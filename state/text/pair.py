@@ -196,6 +196,8 @@ class Pair:
             return not self._turned()
         if len(changed) < 2 or any(code[0] != "replace" for code in changed) or self._turned():
             return False
+        if self.newer.changes > self.older.changes and self.shared_before[0]:
+            return False  # it tells of a change of the same subject
         gone = [word for _, start, end, _, _ in changed for word in self.before[start:end]]
         if all(word.text.isdecimal() and not _is_year(word.text) for word in gone):
             return True

@@ -24,6 +24,7 @@ from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.stores.disk.workspace import Workspace, init_workspace
 from state.stores.history.segments import Segments
+from state.trust import Trust
 
 _FORKING = multiprocessing.get_context("forkserver")
 CONFIG = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})
@@ -36,12 +37,14 @@ NOTES = (
     "The staging port is 9443",
     "Which region holds the backups?",
     "The region that holds the backups is eu-west-1",
+    "The office of the crew is in room 15",
     "The deploy failed with an error",
     "The build is broken, it crashed",
     "Tests failed, another error",
 )
 TURNS = ("Before you commit, run the linter", "Always run the linter before we commit", "My parrot is called Admiral")
 OLD = "The old ferry timetable hangs in the hall"
+OWNERS = "The office of the crew is in room 14"
 Row = tuple[Any, ...]
 
 
@@ -57,10 +60,12 @@ def origin(tmp_path_factory: pytest.TempPathFactory, embedding: Embedding) -> Wo
     now = utc_now()
     with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
         store.crystals.upsert([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
+        said = now - timedelta(days=9)
+        store.crystals.upsert([Crystal(OWNERS, Origin.SESSION, said, trust=Trust.OWNER, session="s", position=1)])
         store.questions.raise_("What is known about: parrot Admiral?", Cause.MISS, now)
     segments = Segments(workspace)
-    for text in NOTES:
-        segments.append(Note(text, now))
+    for number, text in enumerate(NOTES):
+        segments.append(Note(text, now - timedelta(minutes=len(NOTES) - number)))
     (workspace.root / "chats").mkdir()
     for number, text in enumerate(TURNS):
         at = (now - timedelta(days=number + 1)).isoformat()
@@ -98,6 +103,10 @@ def _world(store: Store) -> dict[str, list[Row]]:
         "feelings": rows("SELECT event, count(*) FROM feelings GROUP BY event"),
         "waiting": rows("SELECT * FROM to_embed UNION ALL SELECT * FROM to_compare"),
         "files": rows("SELECT file FROM watermarks"),
+        "superseded": rows(
+            "SELECT a.text, b.text, round(s.sureness, 4), s.at FROM supersessions s"
+            " JOIN crystals a ON a.key = s.older JOIN crystals b ON b.key = s.newer"
+        ),
     }
 
 
@@ -126,8 +135,8 @@ def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
         store.crystals.connection.set_trace_callback(count)
         done = consolidate(store, utc_now())
         store.crystals.connection.set_trace_callback(None)
-        assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (9, 3, 1, 1, 1)
-        assert (done.raised, done.settled) == (1, 1)
+        assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (10, 3, 1, 1, 1)
+        assert (done.superseded, done.raised, done.settled) == (1, 1, 1)
         _rest(store)
         wanted = _world(store)
     assert wanted["waiting"] == []

@@ -37,7 +37,7 @@ class Search(Request):
     since: AwareDatetime | None = Field(default=None, description="Only from this time on")
     until: AwareDatetime | None = Field(default=None, description="Only before then")
     as_of: AwareDatetime | None = Field(default=None, description="As known then")
-    trust: Trust | None = Field(default=None, description="At least so trusted")
+    trust: Trust | None = Field(default=None, description="At least")
     archived: bool = Field(default=False, description="Also what left sessions and was not kept")
 
     @property

@@ -18,6 +18,7 @@ from state.text.words import content_terms
 LOOKED_AT = 16
 NEAR = 0.5
 NEARLY = 0.75
+FAR, FAIRLY = 0.4, 0.45
 COMMON_WORDS = 2
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
@@ -129,20 +130,25 @@ def _close(
     scores: Mapping[str, float],
     words: frozenset[str],
 ) -> list[Update]:
-    """Of results that answer nearly as well and are close in meaning the newer ones first.
+    """Results of which the newer one may hold rather than the older one, by how they answer the question.
 
-    Not those that are about different subjects, unless the newer one has every word of the question that the other
-    one has.
+    It answers nearly as well and is close in meaning; or it tells of a change, and has half of the question's words
+    that the older one has. Not one that says the same, nor one that is about another subject, unless it has every one
+    of these words.
     """
     first = sorted(list(shown.items())[:LOOKED_AT], key=lambda pair: (pair[1].created_at, pair[0]))
     found = []
     for (older, before), (newer, after) in combinations(first, 2):
+        cosine = cosines.get((older, newer), 0.0)
         worse, better = sorted((scores[before.id], scores[after.id]))
-        if cosines.get((older, newer), 0.0) < NEAR or worse < NEARLY * better or not comparable(before, after):
+        if cosine < FAR or worse < FAIRLY * better or not comparable(before, after):
             continue
-        compared = compare(before.text, after.text, cosines[older, newer])
-        asked_for = words & content_terms(before.text) <= content_terms(after.text)
-        if compared.same < SAME and (asked_for or not compared.apart):
+        compared = compare(before.text, after.text, cosine)
+        asked = words & content_terms(before.text)
+        answered = asked & content_terms(after.text)
+        alike = cosine >= NEAR and worse >= NEARLY * better and (not compared.apart or (asked and asked == answered))
+        told = compared.tells and not compared.apart and asked and 2 * len(answered) >= len(asked)
+        if compared.same < SAME and (alike or told):
             found.append(Update(before, after, sure=False))
     return found
 

@@ -146,7 +146,9 @@ class Searcher:
             values = CurrentValues(self._crystals)
             asked = wanted_by(query, question.periods)
             first = ranked[: max(limit, LOOKED_AT)]
-            current = values.in_order(first, keys, asked, filters, content_terms(query))
+            terms = content_terms(query)
+            plain = terms - content_terms(" ".join(names_in(query))) or terms
+            current = values.in_order(first, keys, asked, filters, plain)
         return Findings(
             hits=tuple(
                 Hit(one.crystal, one.score, age_days(one.crystal, now), one.superseded_by) for one in current[:limit]

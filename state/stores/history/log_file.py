@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from state.errors import StorageError
 from state.scratch import BYTE_ORDER_MARK, Note, decode, notes_of_lines
-from state.stores.disk.disk import Disk, opened
+from state.stores.disk.disk import LONGEST_LOG, Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
 # One line is read whole; what has longer ones is no log.
@@ -33,9 +33,13 @@ class PlacedNote:
 
 @contextmanager
 def open_log(disk: Disk, path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """A log, open for reading, with its status. Raises NotFoundError."""
+    """A log, open for reading, with its status. Raises NotFoundError; StorageError for one that is too long."""
     with storage_errors(path), opened(disk.target(path)) as file:
-        yield file, os.fstat(file.fileno())
+        status = os.fstat(file.fileno())
+        if status.st_size > LONGEST_LOG:  # a file of holes may be of any length
+            told = f"{path} has {status.st_size:,} bytes, and {LONGEST_LOG:,} are read at most"
+            raise StorageError(told, "move it away")
+        yield file, status
 
 
 def placed_notes(

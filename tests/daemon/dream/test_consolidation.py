@@ -103,7 +103,7 @@ def test_a_near_duplicate_among_what_came_at_once_is_merged_too(store: Store) ->
 
 
 def test_another_value_supersedes_and_is_no_duplicate(store: Store) -> None:
-    _note(store, "Ada's office is in room 14")
+    store.segments.append(Note("Ada's office is in room 14", utc_now() - timedelta(minutes=1)))
     consolidate(store, utc_now())
     _note(store, "Ada's office is in room 15")
     done = consolidate(store, utc_now())

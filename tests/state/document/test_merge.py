@@ -131,6 +131,16 @@ def test_an_edit_applies_or_is_reported(case: Meeting) -> None:
             assert normalise(edit.new) in there
 
 
+def test_a_line_that_the_human_wrote_once_more_stays() -> None:
+    document, _ = edited(working(""), [Edit(SectionName.BOND, (), "Anna deploys")])
+    before = render(stamped(document, NOW, MOOD))
+    human = before.replace("- Anna deploys\n", "- Anna deploys\n- Anna deploys\n")
+    for edit in (Edit(SectionName.BOND, ("Anna deploys",), None), Edit(SectionName.BOND, ("Anna deploys",), "Bo")):
+        result, gave_way = merged(before, human, (edit,), NOW, MOOD)
+        assert gave_way == (edit,)
+        assert result.count("Anna deploys") == 2
+
+
 @examples(300)
 @given(meetings())
 def test_merging_again_changes_nothing(case: Meeting) -> None:

@@ -22,6 +22,7 @@ _PLAIN = re.compile(
     r"It is \d{4}-.*|The file may have \d+ characters.*|</?memory>|</?removed>|## (?:" + "|".join(_SECTIONS) + r")"
     r"|\(nothing yet\)|\(none\)|Inputs:|Group \d+:|Constraints that The Phenotype must not contradict:|"
     r"Your last answer was refused\. Mend this and answer again in full:|"
+    r"Seen by the program, to be settled by an operation each:|"
 )
 
 
