@@ -18,7 +18,8 @@ from state.errors import UsageError
 from state.stores.history.changes import Change
 from state.trust import Trust
 
-Numbers = Annotated[tuple[int, ...], Field(max_length=10_000)]
+Number = Annotated[int, Field(ge=1, le=10**9)]
+Numbers = Annotated[tuple[Number, ...], Field(max_length=10_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:  # 
 class OwnText(Request):
     """The owner's own words for a change."""
 
-    number: int = Field(ge=1, le=10**9)
+    number: Number
     text: str = Field(min_length=1, max_length=600, description="The line, in place of what was proposed")
 
 
