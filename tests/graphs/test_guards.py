@@ -319,7 +319,7 @@ def test_counted_lines_are_written_by_code() -> None:
         snapshot(memory(bond=["The deadline is March 20. 📌"]), note(1, "The deadline is March 25.")),
         snapshot(
             memory(phenotype=["x"]),
-            note(1, "I delete files without asking."),
+            replace(note(1, "I delete files without asking."), kind=Kind.INSIGHT, about="skill"),
             genome=("I never delete files without asking.",),
         ),
     ],

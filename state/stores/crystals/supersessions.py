@@ -15,7 +15,8 @@ from state.document.operations import Birth, Death, Fate
 from state.dream import Dream
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text, to_text
-from state.text.identity import PERHAPS, UPDATE, update
+from state.text.identity import PERHAPS, UPDATE, compare, update
+from state.text.words import content_terms
 from state.trust import Trust
 
 # So many rows of one subject, and of those that hang together with them, are looked at.
@@ -34,6 +35,12 @@ SELECT * FROM (
     AND (s.older IN ({_LISTED}) OR s.newer IN ({_LISTED}))
 ) WHERE older <> newer AND older_at IS NOT NULL AND newer_at IS NOT NULL
 """
+
+
+# The crystals of a line that rests on one note: that note's, and the line's own.
+_LINE_AND_NOTE = 2
+# A revised line that keeps less of the words, and does not say the same, says something else.
+_KEPT, _SAME = 0.5, 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +104,23 @@ class Supersessions:
             self._connection.execute(statement, (Cause.OWNER.value, kept))
             return 0
         births = {birth.id: birth for birth in dream.births}
-        return sum(
-            self.record(self._replacements(death, births[death.successor], dream.number))
+        replaced = [
+            (death, births[death.successor])
             for death in dream.deaths
             if death.successor in births and death.fate in (Fate.REVISED, Fate.MERGED)
+        ]
+        if dream.cause == "review":
+            for death, birth in replaced:
+                self._take_back(death, birth)
+        return sum(self.record(self._replacements(death, birth, dream.number)) for death, birth in replaced)
+
+    def _take_back(self, death: Death, birth: Birth) -> None:
+        """Forget that the text that its owner puts back was superseded by what the line rested on."""
+        statement = (
+            "DELETE FROM supersessions WHERE cause <> ? AND older IN (SELECT key FROM crystals WHERE text = ?)"
+            " AND newer IN (SELECT key FROM crystals JOIN evidence ON crystal = id WHERE line = ?)"
         )
+        self._connection.execute(statement, (Cause.OWNER.value, birth.text, death.id))
 
     def _replacements(self, death: Death, birth: Birth, version: int) -> list[Supersession]:
         """The crystals on which a line rested, with the latest on which the line in its place rests."""
@@ -120,14 +139,16 @@ class Supersessions:
         def sureness(text: str) -> float:
             return max(update(text, birth.text), update(text, after.text))
 
-        if sureness(death.text) < UPDATE:
+        lost = death.fate is Fate.REVISED and _is_lost(death.text, birth.text)
+        if sureness(death.text) < UPDATE and not lost:
             return []  # the new line says more, or the same in other words
+        alone = lost and len(set(rested_on.values())) <= _LINE_AND_NOTE
         return [
             Supersession(key, newest, max(UPDATE, sureness(before.text)), said[newest], after.trust, cause, version)
             for key in set(rested_on.values())
             if (before := crystals.get(key)) is not None
             if before.trust.rank <= after.trust.rank and said[key] <= said[newest]
-            if before.text == death.text or sureness(before.text) >= PERHAPS
+            if before.text == death.text or alone or sureness(before.text) >= PERHAPS
         ]
 
     def among(self, keys: Iterable[int], until: datetime | None = None) -> Values:
@@ -153,3 +174,10 @@ class Supersessions:
         ordered = tuple(sorted(pairs.values(), key=lambda pair: (pair.at, pair.newer, pair.older)))
         sure = ((pair.older, pair.newer) for pair in ordered if pair.sureness >= UPDATE)
         return Values(ordered, current_values(sure, said))
+
+
+def _is_lost(old: str, new: str) -> bool:
+    """Whether a line that takes another one's place does not say what that one said."""
+    words = content_terms(old)
+    kept = len(words & content_terms(new)) / max(1, len(words))
+    return bool(words) and kept < _KEPT and compare(old, new).same < _SAME

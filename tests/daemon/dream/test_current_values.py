@@ -1,25 +1,30 @@
 """What holds now, end to end: notes, dreams, the owner's hand and sessions; search, MEMORY.md, why, undo, restore."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daemon.api.provenance import why
 from daemon.api.search import recall
 from daemon.config.settings import Config
+from daemon.dream.changes import decide_changes, open_changes
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.sessions import promote, relation_add
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.dream import Reason
+from state.dream import Decision, Reason
 from state.scratch import Note
 from state.search.ranking import Filters
 from state.stores.crystals.supersessions import Supersessions
+from tests.support.model_characters import inputs_of, lines_of
 from tests.support.running import Caller
+from tests.support.scripted_model import Reply, ScriptedModel
 from tests.support.working import add
 
 OLD, NEW = "The staging database listens on port 5433.", "The staging database listens on port 6000 now."
@@ -127,6 +132,37 @@ def test_what_the_owner_corrects_by_hand_supersedes_what_was_noted(store: Store)
     assert found(store, "port of the staging database")[:2] == [(mine, ""), (OLD, mine)]
     pairs = Supersessions(store.crystals).among(range(1, store.crystals.newest() + 1)).pairs
     assert {pair.cause.value for pair in pairs} <= {"owner", "consolidation"}
+
+
+def test_what_a_model_puts_in_a_lines_place_supersedes_it_in_whatever_words(
+    tmp_path: Path, embedding: Embedding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (
+        "Mirela lives in a flat on Harbour street, third floor.",
+        "The keys came: the yellow house on Kivi lane.",
+    )
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+    def revising(request: dict[str, Any], _number: int) -> Reply:
+        line = next((id_ for id_, _, text in lines_of(request) if text == old), None)
+        name, _, text = inputs_of(request)[0]
+        operation = {"op": "revise", "line": line} if line else {"op": "add"}
+        said = operation | {"section": "Active Context", "text": text, "cites": [name]}
+        return Reply(json.dumps({"operations": [said], "consumed": [name]}))
+
+    with ScriptedModel(revising) as model:
+        config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": model.url}})
+        with open_exclusive(init_workspace(tmp_path / "m"), config, "a test", embedding=embedding) as store:
+            noted(store, old, 9)
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+            assert found(store, "where does Mirela live") == [(old, "")]
+            noted(store, new)
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+            assert found(store, "where does Mirela live")[:2] == [(new, ""), (old, new)]
+            for change, _ in open_changes(store):
+                decide_changes(store, {change.number: Decision.UNDONE}, {})
+            assert old in document(store)
+            assert (old, new) not in found(store, "where does Mirela live")
 
 
 def test_a_restore_takes_back_what_later_dreams_found_of_its_lines(store: Store) -> None:
