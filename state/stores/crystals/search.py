@@ -36,7 +36,7 @@ from state.search.ranking import (
 from state.search.updates import Ranked, wanted_by
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.current_values import LOOKED_AT, CurrentValues
+from state.stores.crystals.current_values import CurrentValues
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.crystals.vectors import Index
@@ -145,7 +145,7 @@ class Searcher:
             keys = {crystal.id: key for key, crystal in crystals.items()}
             values = CurrentValues(self._crystals)
             asked = wanted_by(query, question.periods)
-            first = ranked[: max(limit, LOOKED_AT)]
+            first = ranked[:limit]  # what is known to hold is brought in, and nothing else pushes a result out
             terms = content_terms(query)
             plain = terms - content_terms(" ".join(names_in(query))) or terms
             current = values.in_order(first, keys, asked, filters, plain)
