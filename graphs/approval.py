@@ -11,8 +11,8 @@ were changed does not apply.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from graphs.conflicts import conflicts
 from graphs.eviction import Archive, evict
+from graphs.evidence.conflicts import conflicts
 from graphs.extractive import counted_operations
 from graphs.guards import Verdict
 from graphs.input_budget import numbered
@@ -20,13 +20,23 @@ from graphs.operation_checks import PROTECTING, check_operations
 from graphs.working_copy import WorkingCopy
 from state.document.approval import Approval, Rule
 from state.document.operations import Action, Birth, Fate, Operation, Refusal
-from state.dream import CurrentLine, Decision, Dream, EarlierChange, Evidence, Kind, Snapshot, StagedChange, Usage
+from state.dream import (
+    REVIEW,
+    CurrentLine,
+    Decision,
+    Dream,
+    EarlierChange,
+    Evidence,
+    Kind,
+    Snapshot,
+    StagedChange,
+    Usage,
+)
 from state.injection.defang import defang, spoken_trust
 from state.text.words import normalise
 from state.trust import Trust
 
 GUARD = "approval"
-CAUSE = "review"
 AUTHOR = "owner"
 OWNERS_IMPORTANCE = 0.8
 _SAID_ALREADY = "says so already"
@@ -288,7 +298,7 @@ def _dream(snapshot: Snapshot, plans: Sequence[_Plan], archive: Archive) -> tupl
     numbers = [f"{plan.wish.number}" for plan in plans]
     dream = replace(
         copy.dream((), AUTHOR, Usage(), 0.0),
-        cause=CAUSE,
+        cause=REVIEW,
         reason=f"change{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}",
         dreamt=(),
         notes=0,

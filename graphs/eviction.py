@@ -19,9 +19,9 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol
 
+from graphs.evidence.voices import strangers
 from graphs.guards import bond_drift
 from graphs.ports import Trial
-from graphs.voices import strangers
 from graphs.working_copy import MAX_OLD_LINES, WorkingCopy
 from state.attribution.sources import foreign
 from state.crystals.crystal import Crystal

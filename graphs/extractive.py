@@ -10,9 +10,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache
-from operator import attrgetter
 
-from graphs.conflicts import Likeness, may_replace
+from graphs.evidence.conflicts import Likeness, may_replace
 from state.document.document import SectionName
 from state.document.operations import Action, Operation
 from state.document.placement import names_in, placed
@@ -22,7 +21,7 @@ from state.signals.curiosity import questions_in
 from state.signals.hormones import section_weight
 from state.text.identity import UPDATE
 from state.text.languages.loader import table
-from state.text.languages.tables import Phrases, Sections
+from state.text.languages.tables import Sections
 from state.text.words import content_terms, jaccard, normalise
 from state.trust import Trust
 
@@ -61,7 +60,7 @@ def extract(snapshot: Snapshot, pieces: Sequence[Evidence] | None = None) -> Dra
         made = [
             (other, operation)
             for other, operation in made
-            if other.at >= piece.at or likeness.update(other.id, other.text, piece.id, piece.text) < UPDATE
+            if other.at >= piece.at or likeness.update(other, piece) < UPDATE
         ]
         taken = {line for _, operation in made for line in operation.lines}
         standing = [line for line in snapshot.lines if line.id not in taken]
@@ -91,9 +90,8 @@ def _names_of_the_user(snapshot: Snapshot) -> frozenset[str]:
 
 
 @cache
-def _says(row: str) -> re.Pattern[str]:
-    said: Phrases = attrgetter(row)(table(Sections))
-    return re.compile(said.pattern, re.IGNORECASE)
+def _answer() -> re.Pattern[str]:
+    return re.compile(table(Sections).answer.pattern, re.IGNORECASE)
 
 
 def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
@@ -164,7 +162,7 @@ def _replaced(
         return None
     candidates = sorted(
         (
-            (likeness.replaces(line.id, line.text, piece.id, piece.text), line)
+            (likeness.replaces(line, piece), line)
             for line in standing
             if line.section is not SectionName.GAPS and may_replace(piece, line)
         ),
@@ -174,7 +172,7 @@ def _replaced(
     if first >= UPDATE or (first >= LIKELY and first >= CLEARER * second and not _lists(candidates[0][1].text)):
         return candidates[0][1]
     told = sorted(
-        ((likeness.told(line.id, line.text, piece.id, piece.text), line) for _, line in candidates),
+        ((likeness.told(line, piece), line) for _, line in candidates),
         key=lambda pair: -pair[0],
     )
     nearest, next_one = ([cosine for cosine, _ in told[:2]] + [0.0, 0.0])[:2]
@@ -211,19 +209,16 @@ def _said_by(
         texts = [*(operation.text for _, operation in made), *(line.text for line in standing)]
         words = content_terms(piece.text)
         return any(key in normalise(one) or jaccard(words, content_terms(one)) >= REPEATS for one in texts)
-    if any(
-        other.at >= piece.at and likeness.update(piece.id, piece.text, other.id, other.text) >= UPDATE
-        for other, _ in made
-    ):
+    if any(other.at >= piece.at and likeness.update(piece, other) >= UPDATE for other, _ in made):
         return True
-    return any(likeness.same(other.id, other.text, piece.id, piece.text) for other, _ in made) or any(
-        key == normalise(line.text) or likeness.same(line.id, line.text, piece.id, piece.text) for line in standing
+    return any(likeness.same(other, piece) for other, _ in made) or any(
+        key == normalise(line.text) or likeness.same(line, piece) for line in standing
     )
 
 
 def _stands_alone(piece: Evidence) -> bool:
     """Whether a turn of a conversation is worth a line by itself, without the turns around it."""
-    return piece.importance >= LEAST_OF_CRYSTALS and not _says("answer").match(piece.text)
+    return piece.importance >= LEAST_OF_CRYSTALS and not _answer().match(piece.text)
 
 
 def _is_question(text: str) -> bool:

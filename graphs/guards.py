@@ -8,7 +8,7 @@ carries its figures. All functions are pure.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from graphs.conflicts import Conflict, settled
+from graphs.evidence.conflicts import Conflict, settled
 from graphs.extractive import AUTHOR, condensed, counted_operations, folded_in
 from graphs.operation_checks import LAUNDERED, SETTLING, check_operations, runaway
 from graphs.ports import Cosine, unknown

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from graphs import extractive, reflection, synthesis
 from graphs.approval import sort_by_policy
-from graphs.conflicts import conflicts, unsettled
 from graphs.eviction import evict as fade
+from graphs.evidence.conflicts import conflicts, unsettled
 from graphs.graph_state import Dreaming, Step
 from graphs.guards import ALL_REFUSED, Verdict, bond_drift, bond_of, erosion, judge, mass_drop, settle
 from graphs.input_budget import capped

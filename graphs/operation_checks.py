@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from graphs.claim import Claim
-from graphs.evidence_support import Weight, weigh
+from graphs.evidence.claim import Claim
+from graphs.evidence.support import Weight, weigh
+from graphs.evidence.voices import strangers, trust_of_line, vouchers
 from graphs.ports import Cosine, unknown
-from graphs.voices import strangers, trust_of_line, vouchers
 from state.attribution.sources import Foreign, foreign
 from state.crystals.contradiction import contradicts, violates
 from state.document.document import SectionName, is_placeholder

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from graphs.evidence.numbers import invented
+from graphs.evidence.voices import strangers, vouchers
 from graphs.input_budget import numbered
-from graphs.numbers import invented
 from graphs.ports import Request
 from graphs.synthesis import label
-from graphs.voices import strangers, vouchers
 from prompts import Prompt, load, render
 from prompts.replies import REFLECTION_SCHEMA, read_reflection
 from state.attribution.sources import foreign

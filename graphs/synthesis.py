@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 
-from graphs.claim import is_among
-from graphs.conflicts import conflicts
+from graphs.evidence.claim import is_among
+from graphs.evidence.conflicts import conflicts
 from graphs.ports import Request
 from prompts import Prompt, load, render
 from prompts.replies import SYNTHESIS_SCHEMA, read_synthesis

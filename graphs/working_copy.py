@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from graphs.evidence_support import LEAST_OF_MERGED
+from graphs.evidence.support import LEAST_OF_MERGED
+from graphs.evidence.voices import trust_of_line
 from graphs.extractive import REPEATS
 from graphs.guards import apply
-from graphs.voices import trust_of_line
 from state.crystals.contradiction import contradicts
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.document.document import Edit, SectionName, render, stamped

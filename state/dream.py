@@ -37,6 +37,13 @@ class Reason(StrEnum):
     FLOOR = "a note waited for 24 hours"
 
 
+RESTORE = "restore"
+"""The cause of a version that takes later ones back: what it names as consumed is input again."""
+
+REVIEW = "review"
+"""The cause of a version that carries out what the owner decided of single changes."""
+
+
 class Kind(StrEnum):
     """What kind of input a piece of evidence is; its first letter begins the id."""
 

@@ -13,10 +13,9 @@ from state.document.markdown import is_stamp
 from state.document.merge import difference
 from state.document.operations import Birth, Death, Fate
 from state.document.pointer import parse_pointer
-from state.dream import CurrentLine, Decided, Decision, Dream, PointerLine, SegmentMark
+from state.dream import RESTORE, CurrentLine, Decided, Decision, Dream, PointerLine, SegmentMark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
-from state.stores.history.journal import RESTORE
 from state.stores.history.lineage import match
 from state.text.words import normalise
 from state.trust import Trust

@@ -12,13 +12,14 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from operator import attrgetter
 
-from state.crystals.crystal import Crystal, Kind, Origin
+from state.crystals.crystal import Crystal, Kind
 from state.crystals.duplicates import comparable
+from state.crystals.supersession import SAID, is_statement
 from state.injection.defang import reads_as_instruction
 from state.text.antonyms import are_alternatives, are_opposites, calendar, unspaced_properties, words
 from state.text.languages.loader import table
 from state.text.languages.tables import Contrasts, Phrases
-from state.text.sentences import ends_as_question, statements_of
+from state.text.sentences import statements_of
 from state.text.words import UNSPACED, jaccard, normalise, search_form, stem, stop_words
 from state.trust import Trust
 
@@ -29,7 +30,6 @@ SAME_WORDS = 0.85
 SAME_FRAME = 0.74
 # A number that says what something is stands so many words after the copula, at most.
 _SAID_WITHIN = 3
-_CLAIMED = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.SEED)
 
 
 _TOKEN = re.compile(
@@ -119,12 +119,7 @@ def _other_number(one: _Statement, other: _Statement) -> bool:
 
 
 def _is_claim(crystal: Crystal) -> bool:
-    return (
-        crystal.origin in _CLAIMED
-        and crystal.trust.rank >= Trust.AGENT.rank
-        and len(crystal.text) <= MAX_CHARACTERS
-        and not ends_as_question(crystal.text)
-    )
+    return crystal.origin in SAID and crystal.trust.rank >= Trust.AGENT.rank and is_statement(crystal)
 
 
 @lru_cache(maxsize=1024)

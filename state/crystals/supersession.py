@@ -62,16 +62,17 @@ def sureness_of(older: Crystal, newer: Crystal, cosine: float | None) -> float:
     """
     if newer.trust.rank < older.trust.rank and newer.trust.rank < Trust.AGENT.rank:
         return 0.0
-    if (
-        newer.origin not in SAID
-        or not comparable(older, newer)
-        or any(len(one.text) > MAX_CHARACTERS or ends_as_question(one.text) for one in (older, newer))
-    ):
+    if newer.origin not in SAID or not comparable(older, newer) or not (is_statement(older) and is_statement(newer)):
         return 0.0
     sureness = update(older.text, newer.text, cosine)
     if newer.trust.rank < older.trust.rank:
         sureness = min(sureness, MOST_IN_DOUBT)
     return sureness if sureness >= PERHAPS else 0.0
+
+
+def is_statement(crystal: Crystal) -> bool:
+    """Whether a crystal states one thing: it asks nothing, and is no long text."""
+    return len(crystal.text) <= MAX_CHARACTERS and not ends_as_question(crystal.text)
 
 
 def one_value_each(pairs: Iterable[Supersession]) -> list[Supersession]:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.approval import AUTHOR, CAUSE, Wish, carry_out, is_outdated, sort_by_policy, staged_change
+from graphs.approval import AUTHOR, Wish, carry_out, is_outdated, sort_by_policy, staged_change
 from graphs.eviction import evict as fade
 from graphs.guards import judge
 from graphs.working_copy import WorkingCopy
 from state.document.approval import Approval, Policy
 from state.document.document import parse
 from state.document.operations import Action, Fate, Operation
-from state.dream import CurrentLine, Draft, Dream, Snapshot, StagedChange, Usage
+from state.dream import REVIEW, CurrentLine, Draft, Dream, Snapshot, StagedChange, Usage
 from state.text.words import normalise
 from state.trust import Trust
 from tests.graphs.test_working_copy import proposals
@@ -72,7 +72,7 @@ def test_in_whatever_order_nothing_is_lost_or_doubled(case: tuple[Snapshot, Draf
         if carried.dream is None:
             continue
         done = world.commit(carried.dream)
-        assert (done.cause, done.author, done.dreamt, done.segments) == (CAUSE, AUTHOR, (), ())
+        assert (done.cause, done.author, done.dreamt, done.segments) == (REVIEW, AUTHOR, (), ())
         read = after(read, done)
         written = Counter((name, block.key) for name, block in parse(done.after).lines())
         assert written == Counter((line.section, normalise(line.text)) for line in read.lines)

@@ -6,9 +6,9 @@ from itertools import combinations
 
 from state.crystals.crystal import Crystal
 from state.crystals.duplicates import comparable
-from state.crystals.supersession import Supersession, sureness_of
+from state.crystals.supersession import Supersession, one_value_each, sureness_of
 from state.search.ranking import Filters
-from state.search.updates import Ranked, Update, Wanted, in_order
+from state.search.updates import ALIKE, Ranked, Update, Wanted, in_order
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions, Values
 from state.text.identity import SAME, UPDATE, compare
@@ -18,7 +18,7 @@ from state.text.words import content_terms
 LOOKED_AT = 16
 NEAR = 0.5
 NEARLY = 0.75
-FAR, FAIRLY = 0.4, 0.45
+FAR = 0.4
 COMMON_WORDS = 2
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
@@ -109,9 +109,11 @@ class CurrentValues:
             cosine = cosines.get((older, newer))
             if waiting.isdisjoint((older, newer)) or not _is_near(first[older], first[newer], cosine):
                 continue
+            if first[older].created_at == first[newer].created_at:
+                continue  # of what was said at the same time nothing is newer
             if sureness := sureness_of(first[older], first[newer], cosine):
                 found.append(Supersession.found(older, newer, sureness, first[newer]))
-        return sorted(found, key=lambda pair: (pair.at, pair.newer))
+        return sorted(one_value_each(found), key=lambda pair: (pair.at, pair.newer))
 
     def _waiting(self, keys: Mapping[int, Crystal]) -> set[int]:
         """Which of these rows no pass has compared with what is nearest to them yet."""
@@ -141,7 +143,7 @@ def _close(
     for (older, before), (newer, after) in combinations(first, 2):
         cosine = cosines.get((older, newer), 0.0)
         worse, better = sorted((scores[before.id], scores[after.id]))
-        if cosine < FAR or worse < FAIRLY * better or not comparable(before, after):
+        if cosine < FAR or worse < ALIKE * better or not comparable(before, after):
             continue
         compared = compare(before.text, after.text, cosine)
         asked = words & content_terms(before.text)

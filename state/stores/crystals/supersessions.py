@@ -12,7 +12,7 @@ from datetime import datetime
 from state.crystals.crystal import Origin
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.operations import Birth, Death, Fate
-from state.dream import Dream
+from state.dream import RESTORE, REVIEW, Dream
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text, to_text
 from state.text.identity import PERHAPS, UPDATE, compare, update
@@ -98,7 +98,7 @@ class Supersessions:
         A restore takes back what was found about the crystals on which the lines rest that it brings back. In the
         caller's transaction, after the lines are written.
         """
-        if dream.cause == "restore":
+        if dream.cause == RESTORE:
             kept = json.dumps([crystal for birth in dream.births for crystal in birth.evidence])
             statement = f"DELETE FROM supersessions WHERE cause <> ? AND older IN ({_ROWS})"
             self._connection.execute(statement, (Cause.OWNER.value, kept))
@@ -109,7 +109,7 @@ class Supersessions:
             for death in dream.deaths
             if death.successor in births and death.fate in (Fate.REVISED, Fate.MERGED)
         ]
-        if dream.cause == "review":
+        if dream.cause == REVIEW:
             for death, birth in replaced:
                 self._take_back(death, birth)
         return sum(self.record(self._replacements(death, birth, dream.number)) for death, birth in replaced)

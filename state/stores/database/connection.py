@@ -29,8 +29,14 @@ _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 # The end of a journal that names a file (sqlite.org/fileformat2.html has its beginning). dreamd never writes one.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
 
-_TRUTH = SUPERSESSIONS + RECALLS + REVIEWS
-MIGRATIONS: tuple[str, ...] = (MEMORIES, COMPARISONS, SESSIONS, FORGETTING, LOOKUPS, _TRUTH)
+MIGRATIONS: tuple[str, ...] = (
+    MEMORIES,
+    COMPARISONS,
+    SESSIONS,
+    FORGETTING,
+    LOOKUPS,
+    SUPERSESSIONS + RECALLS + REVIEWS,
+)
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")

@@ -23,7 +23,7 @@ from state.document.document import parse, render
 from state.document.editing import edited
 from state.document.markdown import is_stamp
 from state.document.merge import difference, merged
-from state.dream import Dream, decode_record, encode_record
+from state.dream import RESTORE, Dream, decode_record, encode_record
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
@@ -35,9 +35,6 @@ from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.segments import Segments
 from state.text.words import normalise
-
-RESTORE = "restore"
-"""The cause of a version that takes later ones back: what it names as consumed is input again."""
 
 _SWAPS = 8
 # In `meta`: how many notes the last dream left for the next one, as far as it counted them.

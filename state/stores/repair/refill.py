@@ -12,7 +12,7 @@ from datetime import datetime
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, crystal_id
 from state.document.document import SectionName
-from state.dream import Dream
+from state.dream import RESTORE, Dream
 from state.sessions.policies.by_name import DEFAULT
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
@@ -22,7 +22,6 @@ from state.stores.database.connection import to_text
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.history.changes import Changes
-from state.stores.history.journal import RESTORE
 from state.stores.history.lineage import Lineage
 from state.stores.repair.row_rules import Row
 from state.stores.repair.rows import Salvage, put

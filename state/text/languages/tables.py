@@ -218,7 +218,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What tells that something is no longer as it was, for `graphs.evidence_support`."""
+    """What tells that something is no longer as it was, for `graphs.evidence.support`."""
 
     no_longer: Phrases
     spoke: Words  # who only speaks of something says nothing of it
@@ -227,7 +227,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Numerals:
-    """Words that spell a number, in groups by its value, for `graphs.numbers`."""
+    """Words that spell a number, in groups by its value, for `graphs.evidence.numbers`."""
 
     cardinals: Groups  # one to twelve
     ordinals: Groups

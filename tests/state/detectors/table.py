@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from graphs.evidence.numbers import invented
 from graphs.extractive import condensed
-from graphs.numbers import invented
 from state.crystals.contradiction import contradicts, other_number
 from state.crystals.duplicates import says_the_same
 from state.crystals.salience import is_question, salience

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, groupby, pairwise
 
-from graphs.claim import (
+from graphs.evidence.claim import (
     Claim,
     Words,
     bearing_of,
@@ -27,7 +27,7 @@ from graphs.claim import (
     tells_change,
     texts,
 )
-from graphs.numbers import Reckoned, named_days
+from graphs.evidence.numbers import Reckoned, named_days
 from state.crystals.contradiction import contradicts
 from state.document.operations import Action
 from state.text.identity import UPDATE, compare

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property
 
-from graphs.numbers import Reckoned, invented, number_word
+from graphs.evidence.numbers import Reckoned, invented, number_word
 from graphs.ports import Cosine, unknown
 from state.document.operations import Action
 from state.text import antonyms

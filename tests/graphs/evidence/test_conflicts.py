@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from graphs.conflicts import conflicts, settled, unsettled
+from graphs.evidence.conflicts import conflicts, settled, unsettled
 from graphs.extractive import extract
 from graphs.guards import judge, settle
 from graphs.synthesis import request

@@ -6,7 +6,7 @@ trust: the line says what the input says.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Protocol, Self
 
 from state.crystals.contradiction import contradicts
 from state.crystals.supersession import CERTAIN
@@ -40,9 +40,21 @@ class Conflict:
         return f"{self.piece.id} gives what {self.line.id} says another value: revise or merge {self.line.id}"
 
 
+class Text(Protocol):
+    """A line or an input."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+_UNRELATED = Comparison(0.0, 0.0, apart=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How the lines and inputs of a snapshot are to each other, by their ids and texts."""
+    """How the lines and inputs of a snapshot are to each other."""
 
     cosines: Mapping[tuple[str, str], float]
 
@@ -51,37 +63,37 @@ class Likeness:
         """Of the lines and inputs that are near in meaning."""
         return cls({(near.one, near.other): near.cosine for near in snapshot.near})
 
-    def _compared(self, older: str, older_text: str, newer: str, newer_text: str) -> Comparison | None:
-        cosine = self.cosines.get((older, newer), self.cosines.get((newer, older)))
-        if cosine is None and jaccard(content_terms(older_text), content_terms(newer_text)) < LEAST_ALIKE:
-            return None
-        return compare(unquoted(older_text)[0], newer_text, cosine)
-
-    def update(self, older: str, older_text: str, newer: str, newer_text: str) -> float:
+    def update(self, older: Text, newer: Text) -> float:
         """How sure it is that the newer one gives the older one's subject another value."""
-        compared = self._compared(older, older_text, newer, newer_text)
-        if compared is None or compared.apart:
-            return 0.0
-        return max(compared.update, UPDATE if contradicts(older_text, newer_text) else 0.0)
+        compared = self._compared(older, newer)
+        return max(compared.update, self._opposed(compared, older, newer))
 
-    def replaces(self, older: str, older_text: str, newer: str, newer_text: str) -> float:
+    def replaces(self, older: Text, newer: Text) -> float:
         """How sure it is that the newer one may take the older one's place: another value, or the same once more."""
-        compared = self._compared(older, older_text, newer, newer_text)
-        if compared is None or compared.apart:
-            return 0.0
-        return max(min(1.0, compared.update + compared.same), UPDATE if contradicts(older_text, newer_text) else 0.0)
+        compared = self._compared(older, newer)
+        return max(min(1.0, compared.update + compared.same), self._opposed(compared, older, newer))
 
-    def told(self, older: str, older_text: str, newer: str, newer_text: str) -> float:
+    def told(self, older: Text, newer: Text) -> float:
         """How near the newer one is, if it tells of a change and is not about another subject; else 0."""
-        compared = self._compared(older, older_text, newer, newer_text)
-        if compared is None or compared.apart or not compared.tells:
-            return 0.0
-        return self.cosines.get((older, newer), self.cosines.get((newer, older), 0.0))
+        compared = self._compared(older, newer)
+        return self._cosine(older, newer) or 0.0 if compared.tells and not compared.apart else 0.0
 
-    def same(self, one: str, one_text: str, other: str, other_text: str) -> bool:
+    def same(self, one: Text, other: Text) -> bool:
         """Whether both say the same."""
-        compared = self._compared(one, one_text, other, other_text)
-        return compared is not None and compared.same >= SAME
+        return self._compared(one, other).same >= SAME
+
+    def _compared(self, older: Text, newer: Text) -> Comparison:
+        cosine = self._cosine(older, newer)
+        if cosine is None and jaccard(content_terms(older.text), content_terms(newer.text)) < LEAST_ALIKE:
+            return _UNRELATED
+        return compare(unquoted(older.text)[0], newer.text, cosine)
+
+    def _cosine(self, one: Text, other: Text) -> float | None:
+        return self.cosines.get((one.id, other.id), self.cosines.get((other.id, one.id)))
+
+    @staticmethod
+    def _opposed(compared: Comparison, older: Text, newer: Text) -> float:
+        return UPDATE if not compared.apart and contradicts(older.text, newer.text) else 0.0
 
 
 def conflicts(snapshot: Snapshot) -> tuple[Conflict, ...]:
@@ -98,11 +110,7 @@ def conflicts(snapshot: Snapshot) -> tuple[Conflict, ...]:
         (piece for piece in snapshot.evidence if piece.kind in _STATEMENTS), key=lambda piece: (piece.at, piece.id)
     )
     for piece in pieces:
-        sure = {
-            line.id: likeness.update(line.id, line.text, piece.id, piece.text)
-            for line in lines
-            if may_replace(piece, line)
-        }
+        sure = {line.id: likeness.update(line, piece) for line in lines if may_replace(piece, line)}
         first = max(sure.values(), default=0.0)
         for line in lines:
             sureness = sure.get(line.id, 0.0)
@@ -153,10 +161,7 @@ def settled(
                 if one.id not in {line.id, *touched}
                 and not one.pinned
                 and one.section not in _WRITTEN_BY_CODE
-                and (
-                    normalise(one.text) == normalise(text[piece.id])
-                    or likeness.same(one.id, one.text, piece.id, piece.text)
-                )
+                and (normalise(one.text) == normalise(text[piece.id]) or likeness.same(one, piece))
             ),
             None,
         )
@@ -171,7 +176,7 @@ def settled(
 
 
 def _says(likeness: Likeness, operation: Operation, piece: Evidence) -> bool:
-    return piece.id in operation.cites and likeness.same(operation.text, operation.text, piece.id, piece.text)
+    return piece.id in operation.cites and likeness.same(replace(piece, id="", text=operation.text), piece)
 
 
 def _joined(operation: Operation, line: CurrentLine) -> Operation:

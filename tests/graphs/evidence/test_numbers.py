@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.numbers import NEAR_DAYS, invented, number_word
+from graphs.evidence.numbers import NEAR_DAYS, invented, number_word
 from state.text.words import numbers
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)  # a Thursday
