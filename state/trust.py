@@ -10,6 +10,11 @@ _WEB_TOOL = re.compile(
 )
 _WEB_COMMAND = re.compile(r"(?:^|[\s|;&(\"'])(?:curl|wget|lynx|w3m|https?|xh|gh|glab)\s")
 
+# How an agent is called where turns are written down.
+AGENT_NAMES = frozenset(
+    ("agent", "ai", "assistant", "bot", "chatgpt", "claude", "codex", "copilot", "gemini", "gpt", "model")
+)
+
 
 class Trust(StrEnum):
     """Who said it. The trust of what is derived is the least of what it is derived from."""

@@ -36,11 +36,6 @@ class Period:
         return end < (moment.year, moment.month, moment.day)
 
 
-def asks_when(question: str) -> bool:
-    """Whether the question asks for a time."""
-    return _asking().match(question) is not None
-
-
 def tells_time(text: str) -> bool:
     """Whether a text has a word that says when something was."""
     folded = text.casefold()
@@ -106,11 +101,6 @@ def _dates() -> re.Pattern[str]:
         rf"|(?<!\d)(?P<n8>{_NUMBER})月(?:(?P<d8>\d{{1,2}})[日号號])?|(?P<m9>{han})",
         re.IGNORECASE,
     )
-
-
-@cache
-def _asking() -> re.Pattern[str]:
-    return re.compile(rf"\W*(?:{table(Times).asks_when.pattern})", re.IGNORECASE)
 
 
 @cache

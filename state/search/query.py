@@ -4,9 +4,14 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
-from state.search.dates import Period, asks_when, periods_in
-from state.text.words import stop_words, terms
+from state.search.dates import Period, periods_in
+from state.text.languages.loader import table
+from state.text.languages.lookup import Lookup
+from state.text.languages.tables import Statements
+from state.text.words import search_form, stop_words, terms
+from state.trust import AGENT_NAMES
 
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
 # A pasted page is a query too; its first words say what it is about.
@@ -18,14 +23,15 @@ class Question:
     """A query, read. `words` are its distinct content words, `topic` is what to embed; both without `names`.
 
     The name of a speaker says whose texts are meant. As a word it stands in half of them, and in an embedding it
-    draws the texts that address the person; so it is in neither, unless nothing else was said.
+    draws the texts that address the person; so it is in neither, unless nothing else was said. `asks_reply`: it
+    speaks to the agent or of it ("what did you recommend?").
     """
 
     words: tuple[str, ...]
     topic: str
     names: frozenset[str]
     periods: tuple[Period, ...]
-    asks_when: bool
+    asks_reply: bool
 
 
 def read_question(text: str, speakers: Collection[str], now: datetime) -> Question:
@@ -39,7 +45,7 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
         topic=topic,
         names=frozenset(speakers),
         periods=periods_in(text, now),
-        asks_when=asks_when(text),
+        asks_reply=_agent().is_in(search_form(text), terms(text)),
     )
 
 
@@ -51,3 +57,10 @@ def content_words(text: str) -> tuple[str, ...]:
 def names_in(text: str) -> tuple[str, ...]:
     """The capitalised words of a text: what may be names."""
     return tuple(dict.fromkeys(_NAME.findall(text)))
+
+
+@cache
+def _agent() -> Lookup:
+    """The names of agents, and the words by which one is spoken to."""
+    spoken_to = (word for group in table(Statements).persons if group[0] == "you" for word in group)
+    return Lookup((*AGENT_NAMES, *spoken_to))

@@ -1,14 +1,15 @@
 """Ranking: the order of search results, from their signals.
 
-Dense and lexical match count alike; what stands beside a text, who said it and when decide between close matches.
-The weights are round numbers, chosen by hand; `benchmarks/retrieval.py` prints what each signal is worth to questions
-about conversations. `own` is worth nothing to those: it is there for queries of plain words and for long texts.
-Refused: rank fusion (it loses how much better the better one is), recency as a factor on everything (it buries
-the right answer about the past), and pseudo-relevance feedback and diversity re-ranking (they gain nothing).
+Meaning and words count most; what stands beside a text, who said it and when decide between close matches. The
+weights are fitted over several corpora, each of which is left out in turn: `benchmarks/fit_search.py` prints them,
+and what each signal is worth on each corpus. Refused, since they transfer to no other corpus: rank fusion (it loses
+how much better the better one is), recency as a factor on everything (it buries the right answer about the past),
+BM25 beside the nearness of words, pseudo-relevance feedback, parts of a question searched apart, dates, identifiers
+and quoted words as signals of their own, and windows of a long text.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -26,20 +27,25 @@ CONTEXT_WEIGHTS: Mapping[int, float] = {-2: 0.4, -1: 0.7, 0: 0.7, 1: 0.5, 2: 0.3
 # What each of the `Signals` counts.
 WEIGHTS = {
     "cosine": 1.0,
-    "near": 0.7,
-    "own": 0.7,
-    "session": 0.35,
-    "before": 0.2,
-    "after": 0.15,
-    "speaker": 0.25,
-    "period": 0.3,
-    "tells_time": 0.2,
-    "asks": -0.15,
+    "near": 0.64,
+    "beside": 0.65,
+    "session": 0.22,
+    "speaker": 0.17,
+    "period": 0.23,
+    "reply": -0.29,
 }
 _FULL = sum(weight for weight in WEIGHTS.values() if weight > 0)
+# Of what a text has itself, so much is taken for what would stand beside it, where nothing does: a note then counts
+# like a turn of a conversation.
+ALONE = 0.5
+# score = 1 / (1 + e^(-STEEP (closeness - MIDDLE))): how often what is so close was an answer, in the corpora, each
+# asked its own questions and another one's. Without an embedder the words stand in for the meaning.
+STEEP = {True: 11.7, False: 5.2}
+MIDDLE = {True: 0.52, False: 0.44}
+GOOD = 0.5
 
 # BM25's saturation and length normalisation. A text of up to so many characters counts in full: a turn or a note.
-K1 = 1.2
+_K1 = 1.2
 _B = 0.75
 _SHORT = 200
 
@@ -48,10 +54,6 @@ RECENCY_BOOST = 0.3
 # Of the boosts, the share that may change the order: matches that differ by more than about a tenth keep theirs.
 TIE_SHARE = 0.3
 
-# Below these nothing answers the query. Of the questions of LoCoMo, 96 % are above in their own conversation and 7 %
-# in another; with words alone 83 % and 1 %.
-GOOD_MATCH = 0.7  # cosine and nearness of words together
-GOOD_WORDS = 0.5  # nearness of words, where there is no embedder
 # An archived crystal counts for this much of its match.
 FADED = 0.9
 _DAY_SECONDS = 86_400.0
@@ -87,9 +89,10 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result of a search. `score` is in [0, 1], `age_days` counts from the crystal's creation.
+    """One result of a search. `age_days` counts from the crystal's creation.
 
-    `superseded_by` is the crystal that gives its subject the value that holds now.
+    `score` is how likely this one or one behind it answers the query, in [0, 1]; `superseded_by` is the crystal that
+    gives its subject the value that holds now.
     """
 
     crystal: Crystal
@@ -102,8 +105,8 @@ class Hit:
 class Findings:
     """What a search found, best first.
 
-    `good` is false when nothing answers the query well: a candidate curiosity gap. `arms` names what was asked:
-    "lexical", and "dense" when there was an embedder.
+    `good` is false when no score reaches GOOD, so that nothing answers the query well: a candidate curiosity gap.
+    `arms` names what was asked: "lexical", and "dense" when there was an embedder.
     """
 
     hits: tuple[Hit, ...]
@@ -115,33 +118,33 @@ class Findings:
 class Signals:
     """What is known of one candidate, each in [0, 1] but the cosines, which are in [-1, 1].
 
-    `near` is how much of the query's words stands in or about it (`coverage`), `own` its BM25 as a share of the
-    most that the words can give; `before` and `after` are the cosines of its neighbours.
+    `near` is how much of the query's words stands in or about it (`coverage`), `session` in its session; `beside` is
+    the better cosine of its two neighbours; `reply` says that an agent's or a tool's words are no answer to a
+    question about what a person said.
     """
 
     cosine: float = 0.0
     near: float = 0.0
-    own: float = 0.0
+    beside: float = 0.0
     session: float = 0.0
-    before: float = 0.0
-    after: float = 0.0
     speaker: bool = False
     period: float = 0.0
-    tells_time: bool = False
-    asks: bool = False
+    reply: bool = False
 
 
 def relevance(signals: Signals) -> float:
-    """How well a candidate answers the query, in [0, 1]."""
+    """How well a candidate matches the query, in [0, 1]: the sum of its signals as a share of the most it can be."""
     total = sum(weight * float(getattr(signals, name)) for name, weight in WEIGHTS.items())
     return min(1.0, max(0.0, total / _FULL))
 
 
-def is_good(candidates: Iterable[Signals], arms: Collection[str]) -> bool:
-    """Does any candidate match well enough to count as an answer? `arms` are those of `Findings`."""
-    if "dense" in arms:
-        return any(signals.cosine + signals.near >= GOOD_MATCH for signals in candidates)
-    return any(signals.near >= GOOD_WORDS for signals in candidates)
+def score(signals: Signals, *, by_meaning: bool) -> float:
+    """How likely the text answers the query, in [0, 1], by what it says itself: the same for a note and for a turn.
+
+    `by_meaning`: there was an embedder.
+    """
+    closeness = WEIGHTS["cosine"] * signals.cosine + WEIGHTS["near"] * signals.near
+    return 1.0 / (1.0 + math.exp(-STEEP[by_meaning] * (closeness - MIDDLE[by_meaning])))
 
 
 def rarity(count: int, total: int) -> float:
@@ -159,12 +162,17 @@ def shares(counts: Sequence[int], total: int) -> list[float]:
     return [one / whole for one in rarities]
 
 
+def nearby_weight(length: int) -> float:
+    """Weight of a word in a neighbour of so many characters, in (0, 1]: a long one holds words of many things."""
+    return min(1.0, _SHORT / max(1, length))
+
+
 def word_weight(length: int, covered: float) -> float:
     """Weight of a matched word in (0, 1]: BM25 length normalisation, relaxed as the text covers more of the query.
 
     A long text holds some words of any query by chance, but hardly all of them.
     """
-    by_length = (1.0 + K1) / (1.0 + K1 * (1.0 - _B + _B * max(1.0, length / _SHORT)))
+    by_length = (1.0 + _K1) / (1.0 + _K1 * (1.0 - _B + _B * max(1.0, length / _SHORT)))
     return by_length + (1.0 - by_length) * covered**3
 
 

@@ -9,9 +9,8 @@ import re
 from dataclasses import dataclass
 
 from daemon.ingest.formats.turn import Record
-from state.trust import Trust, least_trust
+from state.trust import AGENT_NAMES, Trust, least_trust
 
-_AGENTS = {"agent", "ai", "assistant", "bot", "chatgpt", "claude", "codex", "copilot", "gemini", "gpt", "model"}
 _USERS = {"human", "me", "owner", "user", "you"}
 # Whoever has one of these first is no person; the others are words of documents too.
 _TOOLS = {"function", "tool", "tools", "toolresult", "webfetch", "websearch", "observation", "stdout", "stderr"}
@@ -30,7 +29,7 @@ _LABEL = re.compile(
 
 def trust_of(speaker: str) -> Trust:
     """Whose word it is: agents and tools by their usual names; people, and a document's own text, are the owner's."""
-    if speaker.casefold() in _AGENTS:
+    if speaker.casefold() in AGENT_NAMES:
         return Trust.AGENT
     return Trust.TOOL if _is_tool(speaker, _TOOLS | _TOOLS_IN_CHATS) else Trust.OWNER
 
@@ -94,7 +93,7 @@ class Floor:
         if label is None or not (label[1] or label[3]):
             return False
         name = label[2].strip()
-        if name.casefold() in _USERS | _AGENTS:
+        if name.casefold() in _USERS | AGENT_NAMES:
             # An agent's name alone may be a field of a document.
             given = self.chat or name.casefold() in _USERS
             self.chat |= given

@@ -8,28 +8,28 @@ not follow the size of the store. Nothing is written.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from state.crystals.crystal import Crystal
 from state.crystals.duplicates import asked_word_for_word
-from state.search.dates import tells_time
 from state.search.query import Question, names_in, read_question
 from state.search.ranking import (
+    ALONE,
     CONTEXT_WEIGHTS,
     FADED,
-    K1,
+    GOOD,
     Filters,
     Findings,
     Hit,
     Signals,
     age_days,
     coverage,
-    is_good,
+    nearby_weight,
     order,
-    rarity,
     relevance,
+    score,
     shares,
     word_weight,
 )
@@ -42,9 +42,8 @@ from state.stores.crystals.neighbours import Surroundings, surroundings
 from state.stores.crystals.vectors import Index
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
-from state.text.sentences import ends_as_question
 from state.text.words import content_terms
-from state.trust import Trust
+from state.trust import AGENT_NAMES, Trust
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from state.signals.hormones import Hormones
 
 CANDIDATES = 75
-# So many of them are read; what a text itself says moves it by less than lies between the first and these.
+# So many of them are read.
 SHORTLIST = 100
 # So many that pass a filter are compared one by one. Of more the index is asked, which knows nothing of filters: for
 # more and more, until enough of what it answers passes.
@@ -61,7 +60,7 @@ _COMPARED = 2_000
 _ASKED_FOR = (600, 2_400, 9_600)
 _ENOUGH = 20
 EVERYTHING = Filters()
-_NOTHING = (0, 0.0)
+_NOTHING = (0, 0.0, 0.0)
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
 
@@ -120,25 +119,16 @@ class Searcher:
         With `by_value` the current value of a subject stands before an older one, also one that the words of the
         query do not find; but whoever asks for a text in its own words wants that one.
         """
-        wanted = max(CANDIDATES, limit)
         question = read_question(query, self._speakers(names_in(query)), now)
         vector = self._vector(question)
-        arms = ("lexical",) if vector is None else ("lexical", "dense")
-        allowed = _condition(filters)
         words = self._words(question)
-        by_words = full_text.nearest(self._connection, words.sought, wanted, *allowed)
-        by_meaning = [] if vector is None else self._nearest(vector, wanted, *allowed)
-        about = surroundings(self._connection, {*by_words, *by_meaning}, *allowed)
-        own = {key: match / words.most for key, match in by_words.items()}
-        signals = self._signals(question, about, _word_matches(self._crystals, words, about.all_keys(), own), vector)
-        shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
-        crystals = self._crystals.by_keys(shortlist)
-        matches = {key: relevance(_read(question, crystal, signals[key])) for key, crystal in crystals.items()}
+        crystals, signals = self._read(question, vector, words, limit, filters)
+        matches = {key: relevance(known) for key, known in signals.items()}
         shown = self._without_duplicates(query, crystals, matches)
-        found = {crystals[key].id: (crystals[key], match) for key, match in shown.items()}
+        found = {crystals[key].id: (crystals[key], signals[key], match) for key, match in shown.items()}
         if self._beside is not None:
             found = self._matches_beside(self._beside, question, words, vector) | found
-        ranked = order(found.values(), now, hormones)
+        ranked = order(((crystal, match) for crystal, _, match in found.values()), now, hormones)
         if not by_value or (ranked and asked_word_for_word(query, ranked[0][0].text)):
             current = [Ranked(crystal, score) for crystal, score in ranked]
         else:
@@ -149,13 +139,40 @@ class Searcher:
             terms = content_terms(query)
             plain = terms - content_terms(" ".join(names_in(query))) or terms
             current = values.in_order(first, keys, asked, filters, plain)
-        return Findings(
-            hits=tuple(
-                Hit(one.crystal, one.score, age_days(one.crystal, now), one.superseded_by) for one in current[:limit]
-            ),
-            good=is_good(signals.values(), arms),
-            arms=arms,
-        )
+        hits = []
+        likely = 0.0
+        for one in reversed(current[:limit]):  # who stands before another is at least as likely an answer
+            if one.crystal.id in found:
+                likely = max(likely, score(found[one.crystal.id][1], by_meaning=vector is not None))
+            hits.append(Hit(one.crystal, likely, age_days(one.crystal, now), one.superseded_by))
+        arms = ("lexical",) if vector is None else ("lexical", "dense")
+        return Findings(tuple(reversed(hits)), likely >= GOOD, arms)
+
+    def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
+        """What a search looks at, each with its signals, without duplicates being hidden."""
+        question = read_question(query, self._speakers(names_in(query)), now)
+        words = self._words(question)
+        crystals, signals = self._read(question, self._vector(question), words, CANDIDATES, EVERYTHING)
+        return [(crystal, signals[key]) for key, crystal in crystals.items()]
+
+    def _read(
+        self,
+        question: Question,
+        vector: "NDArray[np.float32] | None",
+        words: "_Words",
+        limit: int,
+        filters: Filters,
+    ) -> tuple[Mapping[int, Crystal], dict[int, Signals]]:
+        """The candidates that match best, by row, and their signals."""
+        wanted = max(CANDIDATES, limit)
+        allowed = _condition(filters)
+        by_words = full_text.nearest(self._connection, words.sought, wanted, *allowed)
+        by_meaning = [] if vector is None else self._nearest(vector, wanted, *allowed)
+        about = surroundings(self._connection, {*by_words, *by_meaning}, *allowed)
+        signals = self._signals(question, about, _word_matches(self._crystals, words, about.all_keys()), vector)
+        shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
+        crystals = self._crystals.by_keys(shortlist)
+        return crystals, {key: signals[key] for key in crystals}
 
     def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
         """The place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
@@ -218,22 +235,26 @@ class Searcher:
 
     def _matches_beside(
         self, beside: Beside, question: Question, words: "_Words", vector: "NDArray[np.float32] | None"
-    ) -> dict[str, tuple[Crystal, float]]:
-        """The crystals beside the stored ones, by id, with their relevance by the same measures."""
+    ) -> dict[str, tuple[Crystal, Signals, float]]:
+        """The crystals beside the stored ones, by id, with their signals and relevance by the same measures."""
         crystals, cosines = beside.crystals.by_keys(beside.keys), dict[int, float]()
         if vector is not None:
             cosines = beside.crystals.vectors.cosines(vector, crystals)
-        held_words = _word_matches(beside.crystals, words, crystals, {})
+        held_words = _word_matches(beside.crystals, words, crystals)
         found = {}
         for key, crystal in crystals.items():
+            near = coverage(words.shares, held_words.window(key, ()))
+            cosine = near if vector is None else cosines.get(key, 0.0)
             signals = Signals(
-                cosine=cosines.get(key, 0.0),
-                near=coverage(words.shares, held_words.window(key, ())),
-                own=words.own(held_words.rows.get(key, _NOTHING)[0]),
+                cosine=cosine,
+                near=near,
+                beside=ALONE * cosine,
+                session=ALONE * near,
                 speaker=crystal.speaker.partition(" ")[0] in question.names,
+                reply=_is_reply(question, crystal.speaker),
                 period=max((period.fit(crystal.created_at) for period in question.periods), default=0.0),
             )
-            found[crystal.id] = (crystal, relevance(_read(question, crystal, signals)))
+            found[crystal.id] = (crystal, signals, relevance(signals))
         return found
 
     def _without_duplicates(
@@ -260,22 +281,34 @@ class Searcher:
         vector: "NDArray[np.float32] | None",
     ) -> dict[int, Signals]:
         """The signals of each candidate that do not need its text."""
-        cosines = {} if vector is None else self._crystals.vectors.cosines(vector, about.rows)
         session_shares, sessions = held_words.by_session(about)
+        rings = {key: about.window(key) for key in about.rows}
+        near = {key: coverage(held_words.shares, held_words.window(key, ring)) for key, ring in rings.items()}
+        cosines = near if vector is None else self._crystals.vectors.cosines(vector, about.rows)
         found = {}
         for key, row in about.rows.items():
-            ring = about.window(key)
+            cosine, ring = cosines.get(key, 0.0), rings[key]
+            by_session = coverage(session_shares, [(sessions.get(row.session, 0), 1.0)])
             found[key] = Signals(
-                cosine=cosines.get(key, 0.0),
-                near=coverage(held_words.shares, held_words.window(key, ring)),
-                own=held_words.own.get(key, 0.0),
-                session=coverage(session_shares, [(sessions.get(row.session, 0), 1.0)]),
-                before=max((cosines.get(other, 0.0) for other, offset in ring if offset == -1), default=0.0),
-                after=max((cosines.get(other, 0.0) for other, offset in ring if offset == 1), default=0.0),
+                cosine=cosine,
+                near=near[key],
+                beside=_beside(ring, cosines) if ring else ALONE * cosine,
+                session=by_session if ring else ALONE * near[key],
                 speaker=row.speaker.partition(" ")[0] in question.names,
                 period=max((period.fit(row.created_at) for period in question.periods), default=0.0),
+                reply=_is_reply(question, row.speaker),
             )
         return found
+
+
+def _beside(ring: Iterable[tuple[int, int]], cosines: Mapping[int, float]) -> float:
+    """The better cosine of the direct neighbours."""
+    return max((cosines.get(other, 0.0) for other, offset in ring if abs(offset) == 1), default=0.0)
+
+
+def _is_reply(question: Question, speaker: str) -> bool:
+    """Whether an agent says it, and is not asked about what an agent said."""
+    return not question.asks_reply and speaker.casefold() in AGENT_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +316,6 @@ class _Words:
     """The words of a query: those that are searched for, then those that occur nowhere, with the weight of each."""
 
     sought: Sequence[str]
-    rarities: Sequence[float]
     shares: Sequence[float]
 
     @classmethod
@@ -291,36 +323,24 @@ class _Words:
         """The words, each occurring in so many of `total` texts. One that occurs nowhere counts as not found."""
         sought = full_text.within_budget(counts)
         count = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
-        return cls(sought, [rarity(count, total) for count in count], shares(count, total))
-
-    @property
-    def most(self) -> float:
-        """The highest BM25 that they can give."""
-        return (K1 + 1.0) * sum(self.rarities)
-
-    def own(self, held_words: int) -> float:
-        """The BM25 of a text of average length with each of these words (bits) once, as a share of `most`."""
-        total = sum(rarity for bit, rarity in enumerate(self.rarities) if held_words >> bit & 1)
-        return total / self.most if total else 0.0
+        return cls(sought, shares(count, total))
 
 
 @dataclass(frozen=True, slots=True)
 class _WordMatches:
-    """The weight of each word; by row, which words it holds (as bits) and their factor there.
-
-    `own` is the BM25 of a row as a share of the most that the words can give.
-    """
+    """The weight of each word; by row, which words it holds (as bits), their factor there and in its neighbours."""
 
     shares: Sequence[float]
-    rows: Mapping[int, tuple[int, float]]
-    own: Mapping[int, float]
+    rows: Mapping[int, tuple[int, float, float]]
 
     def window(self, key: int, others: Iterable[tuple[int, int]]) -> list[tuple[int, float]]:
         """(words, weight) of a row and of its neighbours, as far as they hold any word."""
-        about = [(self.rows[other], CONTEXT_WEIGHTS[offset]) for other, offset in others if other in self.rows]
-        if key in self.rows:
-            about.append((self.rows[key], 1.0))
-        return [(words, factor * reach) for (words, factor), reach in about]
+        about = [
+            (self.rows[other][0], self.rows[other][2] * CONTEXT_WEIGHTS[offset])
+            for other, offset in others
+            if other in self.rows
+        ]
+        return [*about, self.rows[key][:2]] if key in self.rows else about
 
     def by_session(self, about: Surroundings) -> "tuple[list[float], dict[str, int]]":
         """The weight of each word among the candidates' sessions, and which words each session holds.
@@ -335,24 +355,15 @@ class _WordMatches:
         return shares(counts, len(held_words)), held_words
 
 
-def _word_matches(crystals: Crystals, words: _Words, keys: Iterable[int], own: Mapping[int, float]) -> _WordMatches:
+def _word_matches(crystals: Crystals, words: _Words, keys: Iterable[int]) -> _WordMatches:
     """Which words occur in which of these rows."""
     held_words = full_text.matching_words(crystals.connection, words.sought, keys)
     lengths = crystals.lengths(held_words)
-    rows = {
-        key: (held_words[key], word_weight(length, coverage(words.shares, [(held_words[key], 1.0)])))
-        for key, length in lengths.items()
-    }
-    return _WordMatches(words.shares, rows, own)
-
-
-def _read(question: Question, crystal: Crystal, signals: Signals) -> Signals:
-    """The signals with those that need the crystal's text."""
-    return replace(
-        signals,
-        tells_time=question.asks_when and tells_time(crystal.text),
-        asks=ends_as_question(crystal.text),
-    )
+    rows = {}
+    for key, length in lengths.items():
+        factor = word_weight(length, coverage(words.shares, [(held_words[key], 1.0)]))
+        rows[key] = (held_words[key], factor, factor * nearby_weight(length))
+    return _WordMatches(words.shares, rows)
 
 
 def _condition(filters: Filters) -> tuple[str, tuple[object, ...]]:

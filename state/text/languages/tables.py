@@ -121,7 +121,6 @@ class Times:
     relative: Words  # these mean another day on another day
     near: Words  # what is said so lies some weeks away at most
     units: Words
-    asks_when: Phrases  # with these a question begins that asks for a time
     today: Phrases
     yesterday: Phrases
     this_week: Phrases

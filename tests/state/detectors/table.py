@@ -19,7 +19,7 @@ from state.injection.decoding import decoded, folded
 from state.injection.defang import defang, is_quoted, quote, reads_as_instruction
 from state.scratch import parse_notes, plain_text
 from state.search.answering import answers
-from state.search.dates import asks_when, periods_in, tells_time
+from state.search.dates import periods_in, tells_time
 from state.search.query import content_words, names_in, read_question
 from state.signals.curiosity import gap_of_search, questions_in
 from state.signals.event_lexicon import feelings_in
@@ -95,7 +95,6 @@ DETECTORS: Mapping[str, Detector] = {
     "tokens": tokens,
     "condensed": condensed,
     "periods_in": lambda text: periods_in(text, _NOW),
-    "asks_when": asks_when,
     "tells_time": tells_time,
     "read_question": lambda text: read_question(text, ("Anna",), _NOW),
     "content": content_words,

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.search.ranking import (
     CONTEXT_WEIGHTS,
+    GOOD,
     WEIGHTS,
     Signals,
     age_days,
     boost,
     coverage,
-    is_good,
+    nearby_weight,
     order,
     relevance,
+    score,
     shares,
     word_weight,
 )
@@ -28,14 +30,11 @@ SIGNALS = st.builds(
     Signals,
     cosine=st.floats(-1, 1),
     near=LEVELS,
-    own=LEVELS,
+    beside=st.floats(-1, 1),
     session=LEVELS,
-    before=st.floats(-1, 1),
-    after=st.floats(-1, 1),
     speaker=st.booleans(),
     period=st.sampled_from([0.0, 0.5, 1.0]),
-    tells_time=st.booleans(),
-    asks=st.booleans(),
+    reply=st.booleans(),
 )
 
 
@@ -58,7 +57,7 @@ def test_relevance_is_between_0_and_1(signals: Signals) -> None:
     assert 0 <= relevance(signals) <= 1
 
 
-@given(SIGNALS, st.sampled_from(["cosine", "near", "own", "session", "before", "after", "period"]))
+@given(SIGNALS, st.sampled_from(["cosine", "near", "beside", "session", "period"]))
 def test_more_of_a_signal_is_never_less_relevant(signals: Signals, name: str) -> None:
     assert WEIGHTS[name] > 0
     fuller: dict[str, Any] = {name: 1.0}
@@ -66,8 +65,17 @@ def test_more_of_a_signal_is_never_less_relevant(signals: Signals, name: str) ->
 
 
 @given(SIGNALS)
-def test_a_question_answers_less_than_the_same_text_as_a_statement(signals: Signals) -> None:
-    assert relevance(replace(signals, asks=True)) <= relevance(replace(signals, asks=False))
+def test_a_reply_matches_less_than_the_same_words_of_a_person(signals: Signals) -> None:
+    assert relevance(replace(signals, reply=True)) <= relevance(replace(signals, reply=False))
+
+
+@given(one=SIGNALS, other=SIGNALS, by_meaning=st.booleans())
+def test_a_score_is_likelihood_by_what_the_text_says_itself(
+    one: Signals, other: Signals, *, by_meaning: bool
+) -> None:
+    assert 0 <= score(one, by_meaning=by_meaning) <= 1
+    elsewhere = replace(other, cosine=one.cosine, near=one.near)
+    assert score(elsewhere, by_meaning=by_meaning) == score(one, by_meaning=by_meaning)
 
 
 def test_a_rare_word_tells_more_than_a_common_one_and_all_together_tell_everything() -> None:
@@ -109,15 +117,13 @@ def test_a_word_in_a_long_text_tells_less_unless_the_text_holds_the_whole_query(
 
 
 def test_a_text_close_in_meaning_and_words_is_a_good_answer_and_one_that_shares_a_word_is_none() -> None:
-    both, arms = ("lexical", "dense"), [Signals(cosine=0.45, near=0.4)]
-    assert is_good(arms, both)
-    assert not is_good([Signals(cosine=0.3, near=0.2)], both)
-    assert not is_good([], both)
+    assert score(Signals(cosine=0.45, near=0.4), by_meaning=True) >= GOOD
+    assert score(Signals(cosine=0.3, near=0.2), by_meaning=True) < GOOD
 
 
-def test_without_an_embedder_half_of_the_words_make_a_good_answer() -> None:
-    assert is_good([Signals(near=0.5)], ("lexical",))
-    assert not is_good([Signals(near=0.45)], ("lexical",))
+def test_a_word_in_a_long_neighbour_tells_less() -> None:
+    assert nearby_weight(20) == nearby_weight(200) == 1
+    assert 0 < nearby_weight(4_000) < nearby_weight(400) < 1
 
 
 def test_the_better_match_comes_first() -> None:
