@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import quantiles
+from threading import Event, Thread
 from typing import Any
 
 from daemon.api.client import Client
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 _READY_SECONDS = 600.0
 _STOP_SECONDS = 30.0
 _LOOK_SECONDS = 2.0
+_WEIGH_SECONDS = 0.5
 _QUIET_SHARE = 0.1  # of a core
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -75,7 +77,10 @@ def environment(place: Path, **variables: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """MiB: resident, resident with shared pages shared out, and the most that was resident at once."""
+    """MiB of the daemon and the worker that it has: resident, resident with shared pages shared out, and the peak.
+
+    The peak is the sum of what each had resident at most, if not at the same moment.
+    """
 
     rss: float
     pss: float
@@ -95,11 +100,39 @@ class Daemon:
     ready_seconds: float
 
     def weight(self) -> Weight:
-        """What it weighs now."""
-        folder = Path(f"/proc/{self.process.pid}")
-        status = _kibibytes((folder / "status").read_text())
-        pss = _kibibytes((folder / "smaps_rollup").read_text())["Pss"]
-        return Weight(status["VmRSS"] / 1024, pss / 1024, status["VmHWM"] / 1024)
+        """What it weighs now, its children included."""
+        rss, pss, peak = 0, 0, 0
+        for number in (self.process.pid, *self.children()):
+            with suppress(OSError, KeyError):  # it has ended
+                status = _kibibytes(Path(f"/proc/{number}/status").read_text())
+                pss += _kibibytes(Path(f"/proc/{number}/smaps_rollup").read_text())["Pss"]
+                rss, peak = rss + status["VmRSS"], peak + status["VmHWM"]
+        return Weight(rss / 1024, pss / 1024, peak / 1024)
+
+    def children(self) -> tuple[int, ...]:
+        """The numbers of its children; of those that a thread of it started as well."""
+        found = ""
+        for file in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            with suppress(OSError):  # the thread has ended
+                found += file.read_text()
+        return tuple(map(int, found.split()))
+
+    @contextmanager
+    def heaviest(self) -> "Iterator[list[float]]":
+        """A list with the largest PSS of a moment so far, in MiB, while the block lasts."""
+        most, stop = [0.0], Event()
+
+        def look() -> None:
+            while not stop.wait(_WEIGH_SECONDS):
+                most[0] = max(most[0], self.weight().pss)
+
+        watching = Thread(target=look)
+        watching.start()
+        try:
+            yield most
+        finally:
+            stop.set()
+            watching.join()
 
     def processor(self) -> float:
         """Seconds of processor time that it has used."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from daemon.models.worker import ModelWorker
 from tests.support import forked, one_model
 from tests.support.folders import PLACE
 from tests.support.long_variants import ALL_EXAMPLES, IS_LONG
@@ -31,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """One server of forked processes for all workers of a run; `tmp_path` is where other folders are."""
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", PLACE)
     one_model.share()
+    ModelWorker.start = staticmethod(forked.model_worker)
     if not hasattr(config, "workerinput"):
         config.stash[_FORKING] = forked.begin()
 

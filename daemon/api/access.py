@@ -5,7 +5,7 @@ beside which a dream may run, or `LocalAccess`, which takes the workspace's lock
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -144,11 +144,17 @@ class LocalAccess:
             yield LockedWorkspace(lock.check, embedding)
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """In this process."""
-        from daemon.dream.run import dream_now
+        """In this process, which has a worker for its model meanwhile."""
+        from daemon.models.worker import ModelWorker
 
-        with self.write() as store:
-            return dream_now(store, reason, mode, self.report)
+        with closing(ModelWorker()) as worker:
+            if self.config.model.name is not None:
+                worker.begin()  # both import what they need at the same time
+            from daemon.dream.run import dream_now
+
+            with self.write() as store:
+                store.worker = worker
+                return dream_now(store, reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
         """False: no daemon would dream it."""

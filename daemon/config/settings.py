@@ -34,13 +34,14 @@ class _Section(BaseModel):
 
 
 class ModelSection(_Section):
-    """Which model synthesizes."""
+    """Which model synthesizes, and after how long unused the process that asks it ends (0: never)."""
 
     name: str | None = None
     api_base: str | None = None
     timeout_seconds: float = Field(default=120, gt=0)
     max_output_tokens: int = Field(default=4000, ge=256)
     on_failure: Literal["keep", "extractive"] = "keep"
+    idle_minutes: float = Field(default=1, ge=0, le=100_000)
 
 
 Word = Literal["auto", "ask", "never"]

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from daemon.config.paths import spent_folder
@@ -15,7 +16,10 @@ from state.stores.history.daily_spend import daily_spend
 from state.stores.history.ledger import Call
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from daemon.models.metered import Call as PaidCall
+    from daemon.models.metered import PricedModel
 
 
 def model_for(store: Store, dream: str) -> Model | None:
@@ -26,6 +30,7 @@ def model_for(store: Store, dream: str) -> Model | None:
     from daemon.models.litellm_model import LitellmModel
     from daemon.models.metered import Metered
     from daemon.models.retrying import Retrying
+    from daemon.models.worker import WorkerModel
 
     together = daily_spend(spent_folder(os.environ))
 
@@ -43,7 +48,8 @@ def model_for(store: Store, dream: str) -> Model | None:
         known = store.ledger.replay(dream, digest)
         return decode(Answer, known) if known is not None else None
 
-    model = LitellmModel(
+    kind: Callable[..., PricedModel] = partial(WorkerModel, store.worker) if store.worker else LitellmModel
+    model = kind(
         section.name,
         api_base=section.api_base,
         timeout_seconds=section.timeout_seconds,

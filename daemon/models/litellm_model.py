@@ -28,7 +28,7 @@ from state.errors import ModelError
 UNKNOWN_WINDOW = 32_768
 """Tokens of context that are assumed of a model which litellm does not know."""
 
-_GRACE_SECONDS = 0.5  # the client's own timeout, which closes the connection, comes first where it works
+GRACE_SECONDS = 0.5  # the client's own timeout, which closes the connection, comes first where it works
 
 
 class LitellmModel:
@@ -39,13 +39,19 @@ class LitellmModel:
     """
 
     def __init__(
-        self, name: str, *, api_base: str | None = None, timeout_seconds: float = 120.0, max_output_tokens: int = 4000
+        self,
+        name: str,
+        *,
+        api_base: str | None = None,
+        timeout_seconds: float = 120.0,
+        max_output_tokens: int = 4000,
+        schema_refused: bool = False,
     ) -> None:
         self.name = name
         self.api_base = api_base
         self.timeout_seconds = timeout_seconds
         self.max_output_tokens = max_output_tokens
-        self._schema_refused = False
+        self.schema_refused = schema_refused  # by its provider, since this was made
 
     @cached_property
     def context_window(self) -> int:
@@ -56,7 +62,7 @@ class LitellmModel:
     @property
     def takes_schema(self) -> bool:
         """Whether a request's schema is sent as structured output: litellm says so and no provider has refused it."""
-        return not self._schema_refused and bool(load_litellm().supports_response_schema(model=self.name))
+        return not self.schema_refused and bool(load_litellm().supports_response_schema(model=self.name))
 
     def worst_case(self, request: Request) -> Spend:
         """The most that one try may cost: all of the request and an answer at the limit."""
@@ -77,7 +83,7 @@ class LitellmModel:
             return self._try(litellm, request, structured=structured)
         except SchemaRefusedError:
             answer = self._try(litellm, request, structured=False)
-        self._schema_refused = True
+        self.schema_refused = True
         return answer
 
     def _try(self, litellm: Foreign, request: Request, *, structured: bool) -> Answer:
@@ -85,7 +91,7 @@ class LitellmModel:
         arguments = self._arguments(litellm, request, structured=structured)
         started = time.monotonic()
         try:
-            response = _within(self.timeout_seconds + _GRACE_SECONDS, lambda: litellm.completion(**arguments))
+            response = _within(self.timeout_seconds + GRACE_SECONDS, lambda: litellm.completion(**arguments))
         except Exception as error:  # noqa: BLE001 - litellm's adapters raise anything; `explain` sorts it
             failure = explain(litellm, error, context)
         else:

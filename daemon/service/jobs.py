@@ -13,6 +13,7 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.models.worker import ModelWorker
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
 from daemon.service.keeper import Keeper
@@ -30,10 +31,11 @@ _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "refl
 
 
 class Jobs:
-    """Carries out jobs, counts and logs them. `stopping` is set when the daemon ends."""
+    """Carries out jobs, counts and logs them. `worker` asks models; `stopping` is set when the daemon ends."""
 
-    def __init__(self, metrics: Metrics, stopping: threading.Event) -> None:
+    def __init__(self, metrics: Metrics, worker: ModelWorker, stopping: threading.Event) -> None:
         self._metrics = metrics
+        self._worker = worker
         self._stopping = stopping
 
     def dream(self, keeper: Keeper, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
@@ -47,6 +49,9 @@ class Jobs:
         session_ended, settled = keeper.session_ended, False
         try:
             with keeper.exclusive() as store:
+                store.worker = self._worker
+                if store.config.model.name is not None:
+                    self._worker.begin()  # its imports take as long as what goes before the first call
                 log.info("dream_started", mode=mode.value)
                 since = utc_now()
                 try:

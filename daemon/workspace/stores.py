@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from sqlite3 import Connection, OperationalError
+from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
@@ -29,6 +30,9 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.segments import Segments
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
+
+if TYPE_CHECKING:
+    from daemon.models.worker import ModelWorker
 
 EMBED_BATCH = 256
 _SWEPT = "swept_at"
@@ -61,6 +65,8 @@ class Store:
     notices: list[str] = field(default_factory=list)
     # The transcripts that the last reading of all of them could not read; None: there was none yet.
     unread: tuple[str, ...] | None = None
+    # The process that asks the model; None: this one.
+    worker: "ModelWorker | None" = None
 
     def embedder(self) -> Embedder | None:
         """The embedding model, loaded at the first call; None when there is none (a notice says so)."""

@@ -32,6 +32,7 @@ _MODULE = "tests.support.forked"
 _SERVE, _STAND_IN = "serve", "dreamd"
 # The folder of this run's server: set by whoever begins the run, inherited by its workers.
 FOLDER = "TESTS_FORKING"
+_SERVED: list[str] = []  # in the server, and in what it has forked: its folder
 _PATIENCE_SECONDS = 300.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 # linux/capability.h: root without these obeys the permissions of files as everybody does.
@@ -159,9 +160,21 @@ def limited(*limits: tuple[int, int]) -> None:
         resource.setrlimit(kind, (most, most))
 
 
+def model_worker(line: socket.socket) -> "Forked[bytes]":
+    """In place of `daemon.models.worker.spawned`."""
+    return Forked(
+        [],
+        before=("daemon.models.worker:serve", []),
+        stdin=line.fileno(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def ticking(seconds: float) -> None:
     """For `before`: a daemon that looks after its workspaces so often, and not twice a minute."""
-    import_module("daemon.service.scheduler").TICK_SECONDS = seconds  # type: ignore[attr-defined]
+    for name in ("daemon.service.scheduler", "daemon.process.run"):
+        import_module(name).TICK_SECONDS = seconds  # type: ignore[attr-defined]
 
 
 def unprivileged() -> None:
@@ -226,7 +239,7 @@ def _asked(request: bytes, fds: list[int]) -> int:
 
 
 def _server() -> str:
-    folder = os.environ.get(FOLDER) or begin()
+    folder = os.environ.get(FOLDER) or (_SERVED[0] if _SERVED else begin())
     path = Path(folder, "socket")
     with Path(folder, "lock").open("w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -258,6 +271,8 @@ def _serve(folder: str) -> None:
     from tests.support import heavy  # late: the stand-in finds nothing of ours
 
     heavy.load(Path(Path(folder, "cache").read_text(encoding="utf-8")))
+    _SERVED.append(folder)
+    import_module("daemon.models.worker").ModelWorker.start = staticmethod(model_worker)
     gc.collect()
     gc.freeze()  # what is there already, no child looks through
     waking, woken = os.pipe()

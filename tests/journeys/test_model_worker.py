@@ -1,0 +1,115 @@
+"""The daemon's model worker: what its death costs a dream, and when it ends."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.api.operations.dreams import DreamNow, dream_now
+from state.stores.disk.workspace import Workspace
+from tests.support import lived
+from tests.support.model_characters import good
+from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.serving import Daemon, Home, at_home, noted, repairs, until
+
+NEVER = {"interval_minutes": 10_000, "idle_minutes": 10_000}
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with at_home() as one:
+        yield one
+
+
+def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
+    return Reply(good(request, number), wait_seconds=600 if number == 1 else 0)
+
+
+def workers(daemon: Daemon) -> list[int]:
+    """The numbers of those that were started."""
+    return [int(one["process"]) for one in daemon.events("model_worker_started")]
+
+
+def calls(workspace: Workspace) -> list[int]:
+    return [row["usable"] for row in lived.rows(workspace, "SELECT usable FROM calls ORDER BY rowid")]
+
+
+def is_there(number: int) -> bool:
+    return Path(f"/proc/{number}").exists()
+
+
+def test_a_worker_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> None:
+    home.configure(dream=NEVER)
+    workspace = home.workspace()
+    with ScriptedModel(late_the_first_time) as model:
+        home.asks(model)
+        with home.serving() as daemon:
+            notes = noted(workspace, repairs(3))
+            assert daemon.ask(workspace, dream_now, DreamNow(wait=False)).outcome is None
+            daemon.until(lambda: model.count == 1)
+            os.kill(workers(daemon)[0], signal.SIGKILL)
+            daemon.until(lambda: daemon.events("dream_committed"))
+            assert len(workers(daemon)) == 2
+            (died,) = daemon.events("model_worker_died")
+            assert (died["level"], died["process"]) == ("warning", workers(daemon)[0])
+            assert daemon.events("dream_failed") == []
+            assert "sk-of-a-test" not in daemon.log
+            daemon.terminated()
+            until(lambda: not any(map(is_there, workers(daemon))))
+        # What was asked twice was charged twice: the provider may have answered both times.
+        assert model.requests[0] == model.requests[1]
+    lived.assert_once(workspace, notes)
+    assert calls(workspace) == [0, 1]
+    assert lived.calls(workspace) == model.count
+
+
+def test_a_worker_ends_with_its_daemon_however_that_ends(home: Home) -> None:
+    """And the dream goes on at the next start."""
+    home.configure(dream=NEVER)
+    workspace = home.workspace()
+    with ScriptedModel(late_the_first_time) as model:
+        home.asks(model)
+        with home.serving() as daemon:
+            notes = noted(workspace, repairs(3))
+            daemon.ask(workspace, dream_now, DreamNow(wait=False))
+            daemon.until(lambda: model.count == 1)
+            (number,) = workers(daemon)
+            daemon.send(signal.SIGKILL)
+            daemon.ended()
+            until(lambda: not is_there(number))
+        with home.serving() as daemon:
+            daemon.until(lambda: daemon.events("dream_committed"))
+            daemon.terminated()
+        assert model.count == 2
+    lived.assert_once(workspace, notes)
+    assert lived.outcomes(workspace) == ["committed"]
+
+
+def test_an_idle_worker_ends_and_the_next_dream_has_another_one(home: Home) -> None:
+    home.configure(dream=NEVER)
+    workspace = home.workspace()
+    with ScriptedModel(good) as model:
+        home.asks(model)
+        home.configure(model={"idle_minutes": 0.001})
+        with home.serving() as daemon:
+            for number in (1, 2):
+                noted(workspace, repairs(3, f" and barn {number}"))
+                assert daemon.ask(workspace, dream_now, DreamNow()).outcome is not None
+                daemon.until(lambda number=number: len(daemon.events("model_worker_ended")) == number)  # type: ignore[misc]
+                assert not any(map(is_there, workers(daemon)))
+            assert len(set(workers(daemon))) == 2
+            assert daemon.events("model_worker_died") == []
+            daemon.terminated()
+
+
+def test_a_daemon_without_a_model_has_no_worker(home: Home) -> None:
+    home.configure(dream=NEVER)
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        noted(workspace, repairs(3))
+        assert daemon.ask(workspace, dream_now, DreamNow()).outcome is not None
+        assert workers(daemon) == []
+        daemon.terminated()
