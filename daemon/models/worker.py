@@ -34,7 +34,7 @@ _START_SECONDS = 120.0
 _END_SECONDS = 2.0
 # A question that costs nothing is asked of so many workers.
 _TRIES = 3
-_STANDARD_MESSAGE = b"."  # to the worker: with it comes the socket of a call
+_CALL = b"."  # to the worker: with it comes the socket of a call
 # Of the daemon's environment: its own token and settings, and what systemd told it alone.
 _DAEMONS_OWN = ("DREAMD_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
 
@@ -145,7 +145,7 @@ class ModelWorker:
             ours, theirs = _pair()
             try:
                 with theirs:
-                    socket.send_fds(running.line, [_STANDARD_MESSAGE], [theirs.fileno()])
+                    socket.send_fds(running.line, [_CALL], [theirs.fileno()])
             except OSError:  # it has ended since it was last asked
                 ours.close()
                 lost = self._lost(running)
@@ -274,7 +274,7 @@ class WorkerModel:
 
     def _transient(self, error: _EndedError, answer: Answer | None = None) -> TransientError:
         what = f"the process that asks {self.name} {error.how}"
-        return TransientError(what, "see the log, and how much memory the machine has.", answer=answer)
+        return TransientError(what, "the kernel's log says whether memory was short.", answer=answer)
 
 
 def _value(reply: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON has no better type
@@ -322,7 +322,7 @@ def serve() -> NoReturn:
     loading = Thread(target=_load, daemon=True)
     loading.start()
     while True:
-        message, sockets, _, _ = socket.recv_fds(line, len(_STANDARD_MESSAGE), 1)
+        message, sockets, _, _ = socket.recv_fds(line, len(_CALL), 1)
         if not message:
             os._exit(0)  # also while a call is under way: nobody waits for it
         for number in sockets:
