@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
-from state.search.ranking import Filters, Findings
+from state.search.ranking import GOOD, Filters, Findings, relevance, score
 from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Beside, Searcher
@@ -351,3 +351,25 @@ TOPICS = "gate cluster quartz canary replica invoice harbour compost".split()
 sentences = st.lists(st.sampled_from(TOPICS), min_size=2, max_size=6).map(
     lambda words: "the " + " of the ".join(words)
 )
+
+
+def _turn(text: str, position: int, speaker: str = "User", session: str = "s") -> Crystal:
+    return _note(text, origin=Origin.SESSION, speaker=speaker, session=session, position=position)
+
+
+def test_what_a_person_says_comes_before_an_agents_reply_with_the_same_words(crystals: Crystals) -> None:
+    person, agent = _turn("the pooler listens on 6432", 1), _turn("on 6432 listens the pooler", 2, "assistant")
+    crystals.upsert([agent, person])
+    searcher = _searcher(crystals)
+    assert _texts(searcher.search("where does the pooler listen", NOW)) == [person.text, agent.text]
+    found = searcher.candidates("where did you say the pooler listens", NOW)
+    assert not any(signals.reply for _, signals in found)
+
+
+@pytest.mark.parametrize("beside", [[], ["nothing of the kind"], ["the canary again"]])
+def test_a_score_is_that_of_the_text_whatever_stands_beside_it(crystals: Crystals, beside: list[str]) -> None:
+    alone = _note("canary drained")
+    crystals.upsert([alone, _turn("canary is drained", 1), *(_turn(text, 2) for text in beside)])
+    signals = {crystal.id: known for crystal, known in _searcher(crystals).candidates("canary drained", NOW)}
+    assert score(signals[alone.id], by_meaning=True) >= GOOD
+    assert relevance(signals[alone.id]) > relevance(replace(signals[alone.id], beside=0.0, session=0.0))
