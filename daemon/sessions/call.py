@@ -12,8 +12,9 @@ from daemon.workspace.stores import Store
 from state.errors import DreamdError, NotFoundError, UsageError
 from state.sessions.item import MAX_CONTENT_BYTES, Item, State
 from state.sessions.policies.by_name import DEFAULT, policy_of, settings_of
-from state.sessions.policies.policy import ItemView, Plan, Policy
+from state.sessions.policies.policy import Plan, Policy
 from state.sessions.policies.settings import shown
+from state.sessions.stats import CountedView
 from state.stores.database.connection import explained
 from state.stores.sessions.apply import Applied, apply_plan
 from state.stores.sessions.rows import Session
@@ -82,7 +83,7 @@ def policy(session: Session | None) -> Policy:
     return policy_of(session.policy, session.config) if session else policy_of(DEFAULT, {})
 
 
-def policy_and_items(sessions: Sessions, session_id: str) -> tuple[Policy, ItemView]:
+def policy_and_items(sessions: Sessions, session_id: str) -> tuple[Policy, CountedView]:
     """The policy of a session, and its items."""
     session = find_session(sessions, session_id)
     return policy(session), sessions.view(session) if session else EmptyItemView()

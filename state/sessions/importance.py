@@ -39,10 +39,19 @@ def score(item: Item, now: datetime, ttl_seconds: float | None = None) -> float:
     one that the priority gives, however often it was extended; None: the published one.
     """
     ttl = BASE_TTL_SECONDS[item.priority.value] if ttl_seconds is None else ttl_seconds
-    used = min(item.access_count / _FULL_ACCESSES, 1.0)
     fresh = max(0.0, 1.0 - seconds_between(item.created_at, now) / ttl)
     length = min(len(item.content) / _FULL_CHARACTERS, 1.0)
-    return round(0.4 * used + 0.3 * fresh + 0.2 * item.priority.weight + 0.1 * length, PLACES)
+    return _score(item.access_count, fresh, item.priority, length)
+
+
+def accesses_for(wanted: float, priority: Priority) -> int | None:
+    """How few accesses let an item of this priority have so high a score, if it is new and long; None: none do."""
+    return next((n for n in range(_FULL_ACCESSES + 1) if _score(n, 1.0, priority, 1.0) >= wanted), None)
+
+
+def _score(accesses: int, fresh: float, priority: Priority, length: float) -> float:
+    used = min(accesses / _FULL_ACCESSES, 1.0)
+    return round(0.4 * used + 0.3 * fresh + 0.2 * priority.weight + 0.1 * length, PLACES)
 
 
 def assigned(priority: Priority, importance: float | str | None) -> float:

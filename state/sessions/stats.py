@@ -1,17 +1,42 @@
 """Stats: the counts and the capacity of a session, the same for every policy."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Protocol
 
 from state.sessions.importance import PLACES
-from state.sessions.item import Priority, State
+from state.sessions.item import Item, Priority
 from state.sessions.policies.by_name import settings_of
-from state.sessions.policies.policy import Action, ItemView, Order, Policy
+from state.sessions.policies.policy import Action, ItemView, Policy
 
 _NEXT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """So many items of the set that are alike in this, and the sum of their computed importance, in millionths."""
+
+    priority: Priority
+    hidden: bool
+    promoted: bool
+    accesses: int
+    items: int
+    importance: int
+
+
+class CountedView(ItemView, Protocol):
+    """The set of a session with what is kept about it."""
+
+    def tallies(self) -> Sequence[Tally]:
+        """All items of the set, by what they are alike in."""
+
+    def expired_count(self, now: datetime) -> int:
+        """How many are expired."""
+
+    def unpromoted(self, priority: Priority, accesses: range) -> Iterator[Item]:
+        """Those of this priority, neither hidden nor promoted, that were accessed so often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,35 +103,43 @@ def capacity(policy: Policy, count: int, tokens: int) -> Capacity:
     )
 
 
-def session_stats(session: str, policy: Policy, view: ItemView, now: datetime) -> SessionStats:
-    """One pass over the set, and the preview's beginning."""
-    counts: Counter[str] = Counter()
-    priorities = Counter({priority.value: 0 for priority in Priority})
-    importance = 0.0
-    for item in view.items(Order.FIRST_IN):
-        counts["total"] += 1
-        counts["expired"] += item.expired(now)
-        counts["hidden"] += item.state is State.HIDDEN
-        counts["promoted"] += item.promoted
-        counts["pending"] += any(step.action is Action.PROMOTE for step in policy.on_access(item, now).steps)
-        counts["accesses"] += item.access_count
-        priorities[item.priority.value] += 1
-        importance += item.importance_score
-    total = counts["total"]
+def session_stats(session: str, policy: Policy, view: CountedView, now: datetime) -> SessionStats:
+    """From what is kept of the set, the preview's beginning, and those items that may wait for promotion."""
+    tallies = view.tallies()
+    total, expired = sum(one.items for one in tallies), view.expired_count(now)
+    accesses, importance = sum(one.accesses * one.items for one in tallies), sum(one.importance for one in tallies)
     return SessionStats(
         session_id=session,
         total_count=total,
-        active_count=total - counts["expired"],
-        expired_count=counts["expired"],
-        hidden_count=counts["hidden"],
-        promoted_count=counts["promoted"],
-        pending_promotion=counts["pending"],
-        avg_access_count=round(counts["accesses"] / total, PLACES) if total else 0.0,
-        avg_importance=round(importance / total, PLACES) if total else 0.0,
-        by_priority=dict(priorities),
+        active_count=total - expired,
+        expired_count=expired,
+        hidden_count=sum(one.items for one in tallies if one.hidden),
+        promoted_count=sum(one.items for one in tallies if one.promoted),
+        pending_promotion=sum(_pending(policy, priority, tallies, view, now) for priority in Priority),
+        avg_access_count=round(accesses / total, PLACES) if total else 0.0,
+        avg_importance=round(importance / 10**PLACES / total, PLACES) if total else 0.0,
+        by_priority={
+            priority.value: sum(one.items for one in tallies if one.priority is priority) for priority in Priority
+        },
         step=view.step,
         capacity=capacity(policy, view.count, view.tokens),
         next_to_leave=tuple(
             Leaver(step.item.id, step.action.value, step.reason) for step in islice(policy.order(view, now), _NEXT)
         ),
+    )
+
+
+def _pending(policy: Policy, priority: Priority, tallies: Sequence[Tally], view: CountedView, now: datetime) -> int:
+    """How many items of this priority would be promoted at their next access; those in doubt alone are looked at."""
+    earning = policy.earning(priority)
+    if earning is None:
+        return 0
+    of = [one for one in tallies if one.priority is priority and not (one.hidden or one.promoted)]
+    doubtful = range(*earning)
+    sure = sum(one.items for one in of if one.accesses >= doubtful.stop)
+    if not any(one.accesses in doubtful for one in of):
+        return sure
+    return sure + sum(
+        any(step.action is Action.PROMOTE for step in policy.on_access(item, now).steps)
+        for item in view.unpromoted(priority, doubtful)
     )

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Protocol, Self, TypeVar
 
-from state.sessions.item import Item, State
+from state.sessions.item import Item, Priority, State
 from state.sessions.policies.settings import settings_in
 
 _Bound = TypeVar("_Bound", int, float, datetime)
@@ -183,6 +183,13 @@ class Policy(ABC):
     def on_access(self, item: Item, now: datetime) -> Plan:  # noqa: ARG002
         """What follows from this item having been read; its access is counted in it already."""
         return Plan()
+
+    def earning(self, priority: Priority) -> tuple[int, int] | None:  # noqa: ARG002
+        """From how many accesses on `on_access` may promote items of this priority, and from how many it always does.
+
+        Of those that are neither hidden nor promoted. None: it never promotes one.
+        """
+        return None
 
     def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
         """How full a session of so many items and tokens is."""

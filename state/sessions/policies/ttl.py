@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Self
 
-from state.sessions.importance import BASE_TTL_SECONDS, HOUR_SECONDS, PLACES, score
+from state.sessions.importance import BASE_TTL_SECONDS, HOUR_SECONDS, PLACES, accesses_for, score
 from state.sessions.item import Item, Priority, State
 from state.sessions.moments import after, seconds_between
 from state.sessions.policies.policy import Action, ItemView, Order, Plan, Policy, Step
@@ -80,6 +80,14 @@ class Ttl(Policy):
         """Promotes it when it is eligible; it remains accessible until it expires."""
         why = self._promotable(item, now)
         return Plan((Step(item, Action.PROMOTE, why, leaves=False),)) if why else Plan()
+
+    def earning(self, priority: Priority) -> tuple[int, int]:
+        """By the rules of `eligible`: those that count accesses alone always do."""
+        always = self.promote_accesses[priority.value]
+        if priority is Priority.CRITICAL:
+            always = min(always, self.promote_critical_accesses)
+        scored = accesses_for(round(self.promote_score, PLACES), priority)
+        return min(always, self.promote_age_accesses, always if scored is None else scored), always
 
     def order(self, view: ItemView, now: datetime) -> Iterator[Step]:
         """By expiry; an eligible one is promoted first, and leaves only when it is expired."""

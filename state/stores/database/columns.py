@@ -35,6 +35,7 @@ Value = int | float | str | bytes | None
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "TEXT": (str,), "INTEGER": (int,), "REAL": (int, float), "BLOB": (bytes,),
 }  # fmt: skip
+_COUNTS = "item_counts"  # which triggers keep
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
@@ -67,14 +68,14 @@ class Table:
 
 
 def tables_of(connection: sqlite3.Connection) -> dict[str, Table]:
-    """The tables that hold rows of their own, by name: no view, no full-text index, nothing of SQLite's."""
+    """The tables that hold rows of their own, by name: no view, full-text index or counts, nothing of SQLite's."""
     found = connection.execute(
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name"
     )
     return {
         name: _table(connection, name, has_rowids=not bare)
         for name, bare in found.fetchall()
-        if not name.startswith("sqlite_")
+        if not name.startswith("sqlite_") and name != _COUNTS
     }
 
 

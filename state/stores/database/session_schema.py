@@ -1,4 +1,4 @@
-"""Schema of sessions: working memory, its events and promotions, and the salted hashes of what was forgotten."""
+"""Schema of sessions: working memory, its events, promotions and counts, and salted hashes of what was forgotten."""
 
 SESSIONS = """
 -- An id is data. `next_seq`, `step` (the highest that was given), `held` (items in the set) and `tokens` (theirs)
@@ -126,4 +126,51 @@ FORGETTING = """
 -- A digest is of a whole text (`length` 0), or of a run of so many words, wherever it stands (state/buried.py).
 ALTER TABLE forgotten ADD COLUMN length INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE forgotten ADD COLUMN mark INTEGER NOT NULL DEFAULT 0;
+"""
+
+_SCORE = "CAST(round(1000000 * min(1.0, max(0.0, {row}importance_score))) AS INTEGER)"
+_PLACE = "{row}session, {row}priority, {row}state = 'hidden', {row}promoted_to <> '', {row}access_count"
+_SAME_PLACE = "(session, priority, hidden, promoted, accesses) = ({place})"
+
+
+def _counted(row: str, sign: str) -> str:
+    """Statements of a trigger that count this row in (+) or out (-)."""
+    place, score = _PLACE.format(row=row), _SCORE.format(row=row)
+    where = f"WHERE {_SAME_PLACE.format(place=place)}"
+    change = f"UPDATE item_counts SET items = items {sign} 1, importance = importance {sign} {score} {where};"
+    if sign == "+":
+        return f"INSERT OR IGNORE INTO item_counts VALUES ({place}, 0, 0);\n    {change}"
+    return f"{change}\n    DELETE FROM item_counts {where} AND items = 0;"
+
+
+COUNTS = f"""
+-- The set of each session by what its statistics tell apart: how many items, and the sum of their computed importance
+-- in millionths. The triggers keep it, whoever writes items: it is never copied, and never read of another database.
+CREATE TABLE item_counts (
+    session    INTEGER NOT NULL,
+    priority   TEXT NOT NULL,
+    hidden     INTEGER NOT NULL,
+    promoted   INTEGER NOT NULL,
+    accesses   INTEGER NOT NULL,
+    items      INTEGER NOT NULL,
+    importance INTEGER NOT NULL,
+    PRIMARY KEY (session, priority, hidden, promoted, accesses)
+) WITHOUT ROWID;
+INSERT INTO item_counts
+    SELECT {_PLACE.format(row="")}, count(*), sum({_SCORE.format(row="")})
+    FROM items WHERE state IN ('live', 'hidden') GROUP BY 1, 2, 3, 4, 5;
+CREATE TRIGGER items_added AFTER INSERT ON items WHEN new.state IN ('live', 'hidden') BEGIN
+    {_counted("new.", "+")}
+END;
+CREATE TRIGGER items_removed AFTER DELETE ON items WHEN old.state IN ('live', 'hidden') BEGIN
+    {_counted("old.", "-")}
+END;
+CREATE TRIGGER items_left AFTER UPDATE OF priority, state, promoted_to, access_count, importance_score ON items
+WHEN old.state IN ('live', 'hidden') BEGIN
+    {_counted("old.", "-")}
+END;
+CREATE TRIGGER items_came AFTER UPDATE OF priority, state, promoted_to, access_count, importance_score ON items
+WHEN new.state IN ('live', 'hidden') BEGIN
+    {_counted("new.", "+")}
+END;
 """

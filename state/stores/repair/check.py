@@ -97,6 +97,16 @@ def _of_rows(connection: sqlite3.Connection) -> Iterator[str]:
     ).fetchone()[0]
     if unseen:
         yield f"{unseen} crystals have no vector and wait for none"
+    if "item_counts" in things(connection) and not _are_counted(connection):
+        yield "the counts of sessions are not those of their items"
+
+
+def _are_counted(connection: sqlite3.Connection) -> bool:
+    kept = connection.execute("SELECT session, sum(items) FROM item_counts GROUP BY 1 ORDER BY 1").fetchall()
+    found = connection.execute(
+        "SELECT session, count(*) FROM items WHERE state IN ('live', 'hidden') GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    return list(map(tuple, kept)) == list(map(tuple, found))
 
 
 def _is_sound(table: Table, row: Row) -> bool:

@@ -19,7 +19,7 @@ from state.stores.database.tombstones import TombstoneStore
 from state.stores.sessions.cold_archive import ColdArchive
 from state.stores.sessions.events import EventKind, SessionEvents
 from state.stores.sessions.outbox import Outbox, Promotion
-from state.stores.sessions.rows import COLUMNS, IN_SET, SPAN, Session, item_of, key_of
+from state.stores.sessions.rows import COLUMNS, IN_SET, Session, item_of, key_of, keys_of
 
 _LISTED = "SELECT value FROM json_each(?)"
 _MOST_TAGS = 32
@@ -77,7 +77,7 @@ class SessionItems:
         self, session: Session, part: str, tags: Sequence[str] = (), priority: str | None = None
     ) -> list[Item]:
         """The items of the set whose content holds this part in any case (empty: all do), with any of these tags."""
-        conditions, values = [_WITHIN, IN_SET], [*_range(session)]
+        conditions, values = [_WITHIN, IN_SET], list[object](keys_of(session))
         table = "item_words CROSS JOIN items ON items.key = item_words.key" if part else "items"
         if part:
             conditions.append("instr(folded, ?)")
@@ -257,7 +257,7 @@ class SessionItems:
 
     def _where(self, session: Session, condition: str) -> list[Item]:
         rows = self.connection.execute(
-            f"SELECT {COLUMNS} FROM items WHERE {_WITHIN} AND {condition} ORDER BY key", _range(session)
+            f"SELECT {COLUMNS} FROM items WHERE {_WITHIN} AND {condition} ORDER BY key", keys_of(session)
         ).fetchall()
         return [item_of(row) for row in rows]
 
@@ -324,7 +324,3 @@ def _without_texts(item: Item, tombstones: Tombstones) -> Item:
         agent=tombstones.without(item.agent),
         source=tombstones.without(item.source),
     )
-
-
-def _range(session: Session) -> tuple[object, ...]:
-    return session.key * SPAN, (session.key + 1) * SPAN - 1

@@ -55,6 +55,11 @@ def key_of(session: Session, item: Item) -> int:
     return session.key * SPAN + item.seq
 
 
+def keys_of(session: Session) -> tuple[int, int]:
+    """The first and the last row that an item of this session may have."""
+    return session.key * SPAN, (session.key + 1) * SPAN - 1
+
+
 def session_of(row: sqlite3.Row) -> Session:
     """The session in this row."""
     return Session(

@@ -2,11 +2,13 @@
 
 import sqlite3
 from collections.abc import Iterator
+from datetime import datetime
 
-from state.sessions.item import Item
+from state.sessions.item import Item, Priority
 from state.sessions.policies.policy import EVERYTHING, Order, Range
-from state.stores.database.connection import optional_text
-from state.stores.sessions.rows import COLUMNS, IN_SET, Session, item_of
+from state.sessions.stats import Tally
+from state.stores.database.connection import optional_text, to_text
+from state.stores.sessions.rows import COLUMNS, IN_SET, Session, item_of, keys_of
 
 # Rows of the first look; each further one is twice as long. All are fetched at once: an open cursor would keep its
 # moment of the database after the commit, and the next write would be refused.
@@ -24,7 +26,7 @@ _ORDERS = {
 
 
 class SqlItemView:
-    """The items of one session (see `state.sessions.policies.policy.ItemView`), good until the session changes."""
+    """The items of one session (see `state.sessions.stats.CountedView`), good until the session changes."""
 
     def __init__(self, connection: sqlite3.Connection, session: Session) -> None:
         self._connection = connection
@@ -67,11 +69,51 @@ class SqlItemView:
             after, last = behind, tuple(rows[-1][column] for column in columns)
             look = min(2 * look, _LONGEST_LOOK)
 
+    def tallies(self) -> list[Tally]:
+        """As the triggers of `items` keep them."""
+        rows = self._connection.execute(
+            "SELECT priority, hidden, promoted, accesses, items, importance FROM item_counts WHERE session = ?",
+            (self._session.key,),
+        )
+        return [
+            Tally(Priority(priority), bool(hidden), bool(promoted), *figures)
+            for priority, hidden, promoted, *figures in rows.fetchall()
+        ]
+
+    def expired_count(self, now: datetime) -> int:
+        """As the index by expiry counts them."""
+        row = self._connection.execute(
+            f"SELECT count(*) FROM items WHERE session = ? AND {IN_SET} AND expires_at <= ?",
+            (self._session.key, to_text(now)),
+        ).fetchone()
+        return int(row[0])
+
+    def unpromoted(self, priority: Priority, accesses: range) -> Iterator[Item]:
+        """See `CountedView.unpromoted`; reads the rows of the session."""
+        rows = self._connection.execute(
+            f"SELECT {COLUMNS} FROM items WHERE key BETWEEN ? AND ? AND state = 'live' AND promoted_to = ''"
+            " AND priority = ? AND access_count >= ? AND access_count < ?",
+            (*keys_of(self._session), priority.value, accesses.start, accesses.stop),
+        )
+        return map(item_of, rows.fetchall())
+
 
 class EmptyItemView:
     """The items of a session that was never opened: none."""
 
     count = tokens = step = 0
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """None."""
+        return ()
+
+    def expired_count(self, now: datetime) -> int:  # noqa: ARG002
+        """None."""
+        return 0
+
+    def unpromoted(self, priority: Priority, accesses: range) -> Iterator[Item]:  # noqa: ARG002
+        """None."""
+        return iter(())
 
     def items(self, order: Order, only: Range = EVERYTHING) -> Iterator[Item]:  # noqa: ARG002
         """No items."""

@@ -24,9 +24,12 @@ from hypothesis.stateful import (
 
 from daemon import sessions
 from state.errors import DreamdError
-from state.sessions.item import Item, State
+from state.sessions.item import Item, Priority, State
 from state.sessions.page import Wanted
+from state.sessions.policies.by_name import policy_of
+from state.sessions.policies.policy import Action
 from state.stores.sessions.sessions import Sessions
+from tests.state.sessions.shelves import millionths
 from tests.support.long_variants import examples
 from tests.support.working import AT, HOUR, SECOND, everything, working
 
@@ -176,6 +179,28 @@ class Session(RuleBasedStateMachine):
         self.store.crystals.connection.execute(
             "INSERT INTO cold_words (cold_words, rank) VALUES ('integrity-check', 1)"
         )
+
+    @invariant()
+    def the_kept_statistics_are_those_that_are_counted(self) -> None:
+        held = [item for item in everything(self.store) if item.state in IN_SET]
+        decides = policy_of(self.policy, LIMITS[self.policy])
+        kept = sessions.stats(self.store, "s", self.now)
+        assert (kept.total_count, kept.hidden_count, kept.promoted_count, kept.expired_count) == (
+            len(held),
+            sum(item.state is State.HIDDEN for item in held),
+            sum(item.promoted for item in held),
+            sum(item.expired(self.now) for item in held),
+        )
+        assert kept.pending_promotion == sum(
+            step.action is Action.PROMOTE for item in held for step in decides.on_access(item, self.now).steps
+        )
+        assert kept.by_priority == {one.value: sum(item.priority is one for item in held) for one in Priority}
+        if held:
+            assert kept.avg_access_count == round(sum(item.access_count for item in held) / len(held), 6)
+            score = sum(millionths(item) for item in held) / 1_000_000 / len(held)
+            assert kept.avg_importance == round(score, 6)
+        rows = "SELECT count(*) FROM item_counts WHERE items <= 0"
+        assert self.store.crystals.connection.execute(rows).fetchone()[0] == 0
 
     @invariant()
     def the_same_state_gives_the_same_plan(self) -> None:

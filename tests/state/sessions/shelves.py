@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from state.sessions.item import Item, Priority
+from state.sessions.item import Item, Priority, State
 from state.sessions.policies.policy import EVERYTHING, Order, Range
+from state.sessions.stats import Tally
 
 START = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -52,6 +53,26 @@ class ListShelf:
         for item in sorted(found, key=_FIRST_TO_LAST[forwards], reverse=order is not forwards):
             self.read += 1
             yield item
+
+    def tallies(self) -> list[Tally]:
+        return [
+            Tally(one.priority, one.state is State.HIDDEN, one.promoted, one.access_count, 1, millionths(one))
+            for one in self.content
+        ]
+
+    def expired_count(self, now: datetime) -> int:
+        return sum(one.expired(now) for one in self.content)
+
+    def unpromoted(self, priority: Priority, accesses: range) -> Iterator[Item]:
+        for one in self.content:
+            is_asked = one.priority is priority and one.access_count in accesses
+            if is_asked and one.state is State.LIVE and not one.promoted:
+                self.read += 1
+                yield one
+
+
+def millionths(one: Item) -> int:
+    return round(one.importance_score * 1_000_000)
 
 
 def item(seq: int = 0, **fields: Any) -> Item:

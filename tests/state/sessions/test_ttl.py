@@ -2,6 +2,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state.sessions.importance import score
 from state.sessions.item import Item, Priority, State
@@ -141,3 +143,26 @@ def test_all_thresholds_are_configuration() -> None:
     assert own.eligible(item(priority=Priority.LOW), START + 30 * SECOND) == ""
     assert own.eligible(item(priority=Priority.HIGH, content="x" * 100), START) == IMPORTANT_ENOUGH  # .5
     assert own.eligible(item(priority=Priority.HIGH, content="x" * 99), START) == ""
+
+
+@given(
+    policy=st.builds(
+        Ttl,
+        promote_accesses=st.fixed_dictionaries({one.value: st.integers(1, 12) for one in Priority}),
+        promote_score=st.floats(0, 1),
+        promote_critical_accesses=st.integers(1, 12),
+        promote_age_accesses=st.integers(1, 12),
+    ),
+    priority=st.sampled_from(Priority),
+    accesses=st.integers(1, 14),
+    length=st.integers(1, 1_200),
+    hours=st.integers(0, 30),
+)
+def test_accesses_say_which_items_may_be_promoted_and_which_are(
+    policy: Ttl, priority: Priority, accesses: int, length: int, hours: int
+) -> None:
+    one = item(0, priority=priority, access_count=accesses, content="x" * length)
+    promoted = bool(policy.on_access(one, START + hours * HOUR).steps)
+    possible, always = policy.earning(priority)
+    assert promoted or accesses < always
+    assert accesses >= possible or not promoted

@@ -261,3 +261,12 @@ def test_no_bytes_whatever_stop_the_reader(main: bytes, log: bytes) -> None:
         assert node is None or node.number == number
         assert list(carve(pages, number, lambda _, __: None)) == []
         assert all(cell.whole for _, cell in carve(pages, number, lambda _, __: True))
+
+
+def test_counts_of_sessions_that_are_not_those_of_their_items_are_damage(database: Path) -> None:
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute("INSERT INTO item_counts VALUES (9, 'low', 0, 0, 1, 3, 0)")
+        assert list(faults(connection)) == ["the counts of sessions are not those of their items"]
+    new, _ = salvaged(database)
+    assert damage_of(new, expected=True) == []
