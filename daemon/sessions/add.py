@@ -1,6 +1,7 @@
 """Add: writes a new item into a session; its policy decides what leaves for it, in the same transaction."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,6 +17,7 @@ from daemon.sessions.call import (
     sessions_of,
     tags_of,
 )
+from daemon.sessions.group_commit import Level, group_of
 from daemon.sessions.promotion import deliver_soon
 from daemon.workspace.stores import Store
 from state.errors import UsageError
@@ -83,6 +85,14 @@ def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> Memo
 
 
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> Admission:
+    """Together with what other threads add now; in a transaction of the caller's, as a part of it."""
+    if store.crystals.connection.in_transaction:
+        return _taken_in(store, session_id, draft, now)
+    group = group_of(store.workspace.database, Level.STORES)
+    return group.write(lambda: nullcontext(store), lambda given: _taken_in(given, session_id, draft, now))
+
+
+def _taken_in(store: Store, session_id: str, draft: Draft, now: datetime) -> Admission:
     new = _item(session_id, _clean(store, draft, now), now)
     sessions = sessions_of(store)
     refuse_secret(store, sessions, session_id)

@@ -171,6 +171,7 @@ memorize = tool(
     Memorize,
     sessions.memorize,
     "Keep something in mind within the session's limits; says what had to leave.",
+    grouped=True,
 )
 reassess = tool("memory_reassess", Reassess, sessions.reassess, "Change the importance of a memory.")
 remember = tool(

@@ -262,13 +262,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     connection.execute("SAVEPOINT inner_step" if nested else "BEGIN IMMEDIATE")
     try:
         yield connection
+        connection.execute("RELEASE inner_step" if nested else "COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK TO inner_step" if nested else "ROLLBACK")
             if nested:
                 connection.execute("RELEASE inner_step")
         raise
-    connection.execute("RELEASE inner_step" if nested else "COMMIT")
 
 
 @contextmanager
