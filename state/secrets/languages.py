@@ -32,6 +32,8 @@ class Noun(Enum):
     THING = "locked"  # what a secret opens
     UNNAMED = "unnamed"  # "try again with", "the new one is": a secret is meant that nobody names
 
+    __hash__ = object.__hash__  # that of Enum is Python, and asked for each word near a noun
+
 
 # What an ambiguous noun is taken for: the first that has it.
 _ORDER = (Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.PASSWORD, Noun.KEY, Noun.LOGIN, Noun.CODE, Noun.THING, Noun.UNNAMED)

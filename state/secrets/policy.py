@@ -81,17 +81,25 @@ def is_plain(text: str) -> bool:
     return (
         short.isdisjoint(words)
         and short.isdisjoint(map(add, words, words[1:]))
-        and not any(noun in joined for noun in long)
+        and not any(noun in joined for begin in _beginnings(joined) & long.keys() for noun in long[begin])
     )
 
 
 @cache
-def _nouns() -> tuple[frozenset[str], tuple[str, ...]]:
-    """Short and long nouns for secrets, without what only a secret opens."""
+def _nouns() -> tuple[frozenset[str], dict[str, list[str]]]:
+    """Short nouns for secrets, and long ones by their beginnings, without what only a secret opens."""
     from state.secrets.languages import Noun, vocabulary
 
     nouns = [key for key, noun in vocabulary().nouns.items() if noun is not Noun.THING and key.isascii()]
-    return frozenset(key for key in nouns if len(key) <= _SHORT), tuple(key for key in nouns if len(key) > _SHORT)
+    long: dict[str, list[str]] = {}
+    for key in nouns:
+        if len(key) > _SHORT:
+            long.setdefault(key[:_SHORT], []).append(key)
+    return frozenset(key for key in nouns if len(key) <= _SHORT), long
+
+
+def _beginnings(text: str) -> set[str]:
+    return {text[at : at + _SHORT] for at in range(len(text) - _SHORT)}
 
 
 DEFAULT = Redaction()

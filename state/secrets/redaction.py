@@ -12,7 +12,7 @@ from itertools import chain
 
 from state.secrets.addresses import addresses
 from state.secrets.keys import private_keys
-from state.secrets.rules import ours, shaped, theirs
+from state.secrets.rules import every, ours, shaped
 from state.secrets.settings import settings
 from state.secrets.told.context import MARK, in_context
 from state.secrets.told.judge import Judge, is_told
@@ -87,7 +87,7 @@ def _touches(marks: Sequence[tuple[int, int]], start: int, end: int) -> bool:
 def _shaped(text: str) -> Iterator[tuple[str, int, int]]:
     # Most notes hold nothing with a shape of gitleaks', and reading these takes a while: a session start waits.
     drawn = any(any(map(str.isdigit, run.group())) for run in _RUN.finditer(text))
-    yield from shaped(text, text.lower(), (*ours(), *theirs()) if drawn else ours())
+    yield from shaped(text, text.lower(), every if drawn else ours)
 
 
 def _replaced(text: str, found: Sequence[Finding]) -> str:

@@ -10,10 +10,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +79,10 @@ class Entry:
     read: Callable[[str], Rule | None]
 
 
+Entries = Callable[[], tuple[Entry, ...]]
+_BEGINNING = 3
+
+
 def _file(name: str) -> str:
     return Path(__file__).with_name("rules").joinpath(name).read_text(encoding="utf-8")
 
@@ -95,6 +98,12 @@ def ours() -> tuple[Entry, ...]:
 def theirs() -> tuple[Entry, ...]:
     """Those of gitleaks."""
     return tuple(_entries(_file(_THEIRS), _foreign))
+
+
+@functools.cache
+def every() -> tuple[Entry, ...]:
+    """Ours, then theirs."""
+    return (*ours(), *theirs())
 
 
 def _entries(text: str, read: Callable[[str], Rule | None]) -> Iterator[Entry]:
@@ -149,7 +158,7 @@ def _foreign(written: str) -> Rule | None:
     )
 
 
-def shaped(text: str, lowered: str, entries: Iterable[Entry]) -> Iterator[tuple[str, int, int]]:
+def shaped(text: str, lowered: str, entries: Entries) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each secret with a shape of its own. `lowered` is the text in lower case."""
     content = text.encode("ascii", "replace")
     for rule in _met(lowered, entries):
@@ -166,22 +175,27 @@ def shaped(text: str, lowered: str, entries: Iterable[Entry]) -> Iterator[tuple[
                 yield rule.kind, start, end
 
 
-def _met(lowered: str, entries: Iterable[Entry]) -> Iterator[Rule]:
+def _met(lowered: str, entries: Entries) -> Iterator[Rule]:
     """The rules of which a keyword stands in the text."""
-    # To look for all pairs of signs in a keyword first costs a tenth of what it costs to look for the keyword.
-    content = lowered.encode("ascii", "replace")
-    there = frozenset(pairwise(content))
-    for entry in entries:
-        if any(there.issuperset(_pairs(keyword)) and keyword in lowered for keyword in entry.keywords):
-            rule = entry.read(entry.written)
-            if rule:
-                yield rule
+    content, (beginnings, short) = lowered.encode("ascii", "replace"), _keywords(entries)
+    # Most keywords begin as nothing in the text does.
+    begun = beginnings.keys() & set(zip(content, content[1:], content[2:], strict=False))
+    there = {one for begin in begun for one in beginnings[begin] if one in lowered}
+    there.update(one for one in short if one in lowered)
+    for entry in entries():
+        if not there.isdisjoint(entry.keywords) and (rule := entry.read(entry.written)):
+            yield rule
 
 
 @functools.cache
-def _pairs(keyword: str) -> tuple[tuple[int, int], ...]:
-    content = keyword.encode("ascii", "replace")
-    return tuple(pairwise(content))
+def _keywords(entries: Entries) -> tuple[dict[tuple[int, ...], list[str]], tuple[str, ...]]:
+    """The keywords of these entries by the three signs that they begin with, and those that have no three."""
+    beginnings: dict[tuple[int, ...], list[str]] = {}
+    every = dict.fromkeys(keyword for entry in entries() for keyword in entry.keywords)
+    for keyword in every:
+        if len(keyword) >= _BEGINNING:
+            beginnings.setdefault(tuple(keyword[:_BEGINNING].encode("ascii", "replace")), []).append(keyword)
+    return beginnings, tuple(keyword for keyword in every if len(keyword) < _BEGINNING)
 
 
 def _span(rule: Rule, match: Any) -> tuple[int, int]:  # noqa: ANN401

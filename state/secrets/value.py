@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import permutations
 from typing import TypeVar
 
 from state.secrets.languages import Vocabulary, key_of, vocabulary
@@ -18,6 +18,18 @@ _REMEMBERED = 4096
 _Result = TypeVar("_Result")
 _CACHES: list[Callable[[], None]] = []
 
+# What kind each character of ASCII is, and how one that follows is of another: a digit, a small letter, a capital.
+_KINDS = "dac"
+_CLASSES = {
+    code: _KINDS[0 if chr(code).isdigit() else 1 if chr(code).islower() else 2] if chr(code).isalnum() else " "
+    for code in range(128)
+}
+_APOSTROPHES = frozenset("'’")
+_BEHIND_WORDS = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000>*_"
+)
+_CHANGES = tuple(map("".join, permutations(_KINDS, 2)))
 SYMBOLS = frozenset("!@#$%^&*?+=~§€£¡¿!#@")
 _INNER = late_pattern(r"[^\W_][!@#$%^*§€£¡!]+[^\W_]")
 _LEETED = late_pattern(r"[^\W\d_]\d{1,3}[^\W\d_]")
@@ -102,6 +114,22 @@ def remembered(function: Callable[..., _Result]) -> "functools._lru_cache_wrappe
     return cached
 
 
+def last_word(text: str) -> tuple[str, int]:
+    """The last word of a text, with what follows an apostrophe in it, and where it begins; "" behind another sign."""
+    text = text.rstrip(_BEHIND_WORDS)
+    start = _word_start(text, len(text))
+    if start < len(text) and text[start - 1 : start] in _APOSTROPHES:
+        earlier = _word_start(text, start - 1) if start else 0
+        start = earlier if earlier < start - 1 else start
+    return text[start:], start
+
+
+def _word_start(text: str, end: int) -> int:
+    while end and text[end - 1].isalnum():
+        end -= 1
+    return end
+
+
 def is_template(value: str) -> bool:
     """Whether a value is filled in by a program, or was blotted out."""
     return bool(_TEMPLATE.fullmatch(value))
@@ -169,11 +197,11 @@ def looks_drawn(text: str) -> bool:
     if text.startswith(("SHA256:", "MD5:", "sha256:", "h1:")) or not text.isascii():
         return False
     text = text[:_ENOUGH]
-    letters = sum(character.isalpha() for character in text)
-    digits = sum(character.isdigit() for character in text)
+    letters, digits = sum(map(str.isalpha, text)), sum(map(str.isdigit, text))
     if letters + digits < 12 or not letters or _CAMEL.fullmatch(text) or is_name(text):
         return False
-    changes = sum(_class(a) != _class(b) for a, b in pairwise(text) if a.isalnum() and b.isalnum())
+    classes = text.translate(_CLASSES)
+    changes = sum(map(classes.count, _CHANGES))
     if digits:
         return changes >= max(3, (letters + digits) // 8)
     return changes >= 4 and text.isalnum()
@@ -184,10 +212,6 @@ def is_name(text: str) -> bool:
     words = _NAME_WORDS.findall(text)
     letters = sum(map(len, words))
     return bool(_NAME.fullmatch(text)) and sum(map(str.isdigit, text)) <= 4 and letters >= 3.5 * max(1, len(words))
-
-
-def _class(character: str) -> int:
-    return 0 if character.isdigit() else 1 if character.islower() else 2
 
 
 def is_reference(word: str) -> bool:

@@ -20,6 +20,7 @@ from state.secrets.value import (
     is_technical,
     is_template,
     looks_drawn,
+    remembered,
     strength,
 )
 from state.text.patterns import late_pattern
@@ -152,6 +153,12 @@ def is_about(text: str, start: int, end: int, stop: int) -> bool:
         return True
     if _SETTING.search(before) and _GIVEN_FIRST.match(text, stop):
         return True
+    return _speaks_before(before)
+
+
+@remembered
+def _speaks_before(before: str) -> bool:
+    """Whether what stands before a noun says that it is another thing; asked of each word behind the same noun."""
     return bool(_BEFORE_ABOUT.search(before))
 
 

@@ -15,6 +15,7 @@ from state.secrets.value import (
     is_placeholder,
     is_reference,
     is_technical,
+    last_word,
     looks_drawn,
     strength,
 )
@@ -40,7 +41,6 @@ _CHUNK = late_pattern(
     rf"{_QUOTED}|(?P<number>{_NUMBER})|(?P<code>{_CODE})|(?P<word>{_WORD})|(?P<wide>[{_IDEOGRAPH}]{{2,24}})"
 )
 _OPENING, _TRAILING = "([{<*_'‘‚\\|:,;=", ".,;:()]}*\\>'’?!|"
-_LAST = late_pattern(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
 _PHRASE = late_pattern(
     r"[^\W\d_]+(?:['’-][^\W\d_]+)*(?: [^\W_]+(?:['’-][^\W_]+)*){1,9}(?=[.!?]?[)\"'`”»]?\s*(?:$|\n|[,;(–—。，（]))"
 )
@@ -216,8 +216,7 @@ def _is_led(text: str, start: int) -> bool:
     if bare.endswith(_JOINTS):
         return True
     words = vocabulary()
-    last = _LAST.search(bare)
-    word = last[1].lower() if last else ""
+    word = last_word(bare)[0].lower()
     return (
         word in words.tells
         or word in words.leads

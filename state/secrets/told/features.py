@@ -15,6 +15,7 @@ from state.secrets.value import (
     is_name,
     is_placeholder,
     is_technical,
+    last_word,
     looks_drawn,
     remembered,
     strength,
@@ -31,7 +32,6 @@ _FILE = late_pattern(
 _DOTTED = late_pattern(r"[^\W\d_]+(?:\.[^\W_]+)+")
 _SENTENCE_END = late_pattern(r"[.!?…]\s|[。！？]|\n\s*\n")
 _CODE_LINE = late_pattern(r"[;{}()\[\]=<>]|::|//|\$")
-_LAST = late_pattern(r"([^\W_]+(?:['’][^\W_]+)?)[\s>*_]*$")
 _CLOCK = r"[\[(]?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[\])]?,?\s{0,2}(?:[-–]\s)?"
 # "[10:42] Tom: ", "<lou> ", "Tom (IT) 10:42: ", "> "
 _SPEAKER = late_pattern(
@@ -229,11 +229,11 @@ def _lead(text: str, start: int) -> tuple[str, list[str]]:
     if lead == "word" and _is_wide(last):
         lead = _wide_class(bare)
     elif lead == "word":
-        match = _LAST.search(bare)
-        lead = _class(match[1].lower() if match else "")
-        if match and lead == "small":  # "is the", "es el"
-            earlier = _LAST.search(bare[: match.start()].rstrip())
-            if earlier and _class(earlier[1].lower()) in {"tells", "leads"}:
+        word, begin = last_word(bare)
+        lead = _class(word.lower())
+        if lead == "small":  # "is the", "es el"
+            earlier, _ = last_word(bare[:begin].rstrip())
+            if earlier and _class(earlier.lower()) in {"tells", "leads"}:
                 lead = "tells"
     if bare and (last == "/" or text[start - 1 : start] == ":"):
         names.append("pair")
