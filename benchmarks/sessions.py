@@ -128,7 +128,7 @@ def large(store: Store, place: Path, given: argparse.Namespace, workload: Worklo
     row("search, nothing", timed(missing), Goal(p95=20))
     tags = [lambda tag=f"topic{n}": sessions.search(store, SESSION, now(), tags=[tag]) for n in range(50)]
     row("search, one of fifty tags", timed(tags), Goal(), f"{given.items // 50} results each")
-    row("stats", timed([lambda: sessions.stats(store, SESSION, now())] * 10), Goal())
+    row("stats", timed([lambda: sessions.stats(store, SESSION, now())] * 50), Goal(10))
 
 
 def previews(store: Store, given: argparse.Namespace, workload: Workload) -> None:
@@ -193,7 +193,7 @@ def many(workspace: Workspace, place: Path, given: argparse.Namespace, workload:
         speeds[name] = each * given.threads / (time.perf_counter() - began)
     ratio = speeds["ours"] / speeds["bare"]
     print(f"{given.sessions} sessions, {given.threads} threads: {speeds['ours']:,.0f} adds a second, bare inserts")
-    print(f"  {speeds['bare']:,.0f} a second, ratio {ratio:.2f} (goal .3: {'met' if ratio >= 0.3 else 'MISSED'})")
+    print(f"  {speeds['bare']:,.0f} a second, ratio {ratio:.2f} (goal .35: {'met' if ratio >= 0.35 else 'MISSED'})")
     print(f"  refused: {len(refused)} {refused[:1]}")
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.told.mentions import Mention
 from state.secrets.value import (
-    PLAIN,
     UNUSUAL,
     is_call,
     is_placeholder,
@@ -134,7 +133,8 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
             if end <= start or (number and form != "quoted" and nouns[number - 1].end >= end):
                 continue
             before, after, earlier = _beside(nouns, number, start, end)
-            thing, later, _ = _beside(things, bisect_right(thing_starts, start), start, end)
+            place = bisect_right(thing_starts, start)
+            thing, later, _ = _beside(things, place, start, end) if things else (None, None, ())
             one = Candidate(start, end, form, before, after, earlier, thing, later)
             if not (before or after or thing or later) or _is_near(general, start, end):
                 continue
@@ -165,9 +165,8 @@ def _beside(
     found: Sequence[Mention], number: int, start: int, end: int
 ) -> tuple[Mention | None, Mention | None, tuple[Mention, ...]]:
     """Of mentions, `number` of which begin before a span: the nearest before it, the nearest after, others before."""
-    behind = [
-        one for one in found[max(0, number - 4) : number] if one.end <= start and start - one.end <= REACH_BEHIND
-    ]
+    near = found[max(0, number - 4) : number]
+    behind = [one for one in near if 0 <= start - one.end <= REACH_BEHIND]
     after = found[number] if number < len(found) else None
     if after and not 0 <= after.start - end <= REACH_AHEAD:
         after = None
@@ -229,15 +228,15 @@ def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
     if key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
+    if one.form == "word" and not _is_word(text, value, one):  # first, for this rules most words out
+        return False
     if one.form not in {"phrase", "wide"} and _is_of_another(text, value, one):
         return False
     if all(mention.noun is Noun.UNNAMED for mention in one.nouns) and not _is_chosen(value, one):
         return False
     if one.form in {"number", "code"}:
         return _is_number(text, one)
-    if one.form == "wide":
-        return one.before is not None and _is_led(text, one.start)
-    return one.form != "word" or _is_word(text, value, one)
+    return one.form != "wide" or (one.before is not None and _is_led(text, one.start))
 
 
 def _is_of_another(text: str, value: str, one: Candidate) -> bool:
@@ -279,7 +278,9 @@ def _is_armoured(text: str, start: int) -> bool:
     head = text.rfind("-----BEGIN ", max(0, start - _ARMOURED), start)
     if head >= 0 and _ARMOUR.match(text, head) and "-----END" not in text[head:start]:
         return True
-    return bool(_PUBLIC_KEY.search(text, max(0, start - _KEY), start))
+    first = max(0, start - _KEY)
+    spoken = text.find("ssh-", first, start) >= 0 or text.find("ecdsa-", first, start) >= 0
+    return spoken and bool(_PUBLIC_KEY.search(text, first, start))
 
 
 def _is_number(text: str, one: Candidate) -> bool:
@@ -293,14 +294,17 @@ def _is_number(text: str, one: Candidate) -> bool:
 
 def _is_word(text: str, word: str, one: Candidate) -> bool:
     before = one.before or one.thing
+    if word.isalpha() and word.islower() and not _is_tied(text, word, one, before):
+        return False
     behind = text[max(0, one.start - 8) : one.start]
     if _DIGEST.search(behind) or (behind.endswith("\\") and _ESCAPE.match(word)):
         return False
     is_called = text[one.end : one.end + 1] == "(" and _IDENTIFIER.fullmatch(word)
-    if is_called or _is_other(word, one):
-        return False
-    if strength(word) > PLAIN or not word.isalpha() or not word.islower():
-        return True
+    return not is_called and not _is_other(word, one)
+
+
+def _is_tied(text: str, word: str, one: Candidate, before: Mention | None) -> bool:
+    """Whether a word of small letters, which look like nothing, stands where a value does."""
     return len(word) > 3 and before is not None and (one.start - before.end < 4 or _is_led(text, one.start))
 
 
