@@ -55,7 +55,7 @@ RECENCY_BOOST = 0.3
 TIE_SHARE = 0.3
 
 # An archived crystal counts for this much of its match.
-FADED = 0.9
+FADED = 0.95
 _DAY_SECONDS = 86_400.0
 
 
