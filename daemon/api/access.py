@@ -17,6 +17,7 @@ from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
+    from daemon.workspace.files import WorkspaceFiles
     from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
     from daemon.workspace.vector_index import Embedding
@@ -37,6 +38,10 @@ class WorkspaceAccess(Protocol):
     def workspace(self) -> Workspace: ...
     @property
     def config(self) -> Config: ...
+    @property
+    def files(self) -> "WorkspaceFiles":
+        """Its files, as they were read before."""
+
     @property
     def notices(self) -> list[str]:
         """What a person should know of this call; complete when the call has ended."""
@@ -96,6 +101,13 @@ class LocalAccess:
     def open_store(self) -> "Store | None":
         """The stores, if this access has them open under its lock."""
         return self._store
+
+    @property
+    def files(self) -> "WorkspaceFiles":
+        """Nothing of them is read yet."""
+        from daemon.workspace.files import WorkspaceFiles
+
+        return WorkspaceFiles(self.workspace)
 
     @contextmanager
     def read(self) -> "Iterator[Store]":

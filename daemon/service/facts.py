@@ -1,14 +1,8 @@
-"""Workspace facts: what the daemon decides by while a workspace's stores are closed.
+"""Store facts: what the daemon decides by while a workspace's stores are closed, as they were when last used."""
 
-`StoreFacts` are what the stores held when they were last used; `PendingNotes` are read from their files.
-"""
-
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import takewhile
-from pathlib import Path
 
 from daemon.config.settings import day_start
 from daemon.dream.changes import DECLINED
@@ -16,18 +10,13 @@ from daemon.dream.run import new_crystals, unseen_seeds
 from daemon.sessions.for_dreams import waiting_count
 from daemon.sessions.maintenance import next_due
 from daemon.workspace.stores import Store
-from state.scratch import HEADER, PendingCount
 from state.signals.hormones import Hormones
 from state.stores.database.meta import Meta
-from state.stores.disk.workspace import Workspace
 from state.stores.history.journal import NOTES_LEFT
 from state.stores.history.ledger import Run
-from state.stores.history.segments import Segments
 
 _RUNS = 50
 _FAILURES = ("failed", "rejected")
-_REREAD_SECONDS = 600
-_EMPTY_LOG = len(HEADER) + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,51 +75,3 @@ def _ceiling_until(store: Store, now: datetime) -> datetime | None:
     spent = store.ledger.spent(since=since)
     reached = spent.calls and (spent.usd >= limits.usd_per_day or spent.tokens >= limits.tokens_per_day)
     return since + timedelta(days=1) if reached else None
-
-
-class PendingNotes:
-    """How many notes of one workspace no dream has consumed, counted again only when one of their files changes."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._mark: object = ()
-        self.last_read = PendingCount()
-
-    def read(self, now: datetime) -> PendingCount:
-        """How much is pending now; more than a thousand notes are not counted.
-
-        They are read every ten minutes in any case: a write through a descriptor that was open before shows in a
-        segment's size alone.
-        """
-        segments = self._workspace.segments
-        paths = [self._workspace.scratch, segments, self._workspace.retired, *_current_segments(segments)]
-        mark = (int(now.timestamp() // _REREAD_SECONDS), *(file_stamp(path) for path in paths))
-        if self._mark != mark:
-            self.last_read = Segments(self._workspace).count()
-            self._mark = mark
-        return self.last_read
-
-    def appended_at(self) -> datetime | None:
-        """When the log was last appended to, by the files' times: an agent writes what it likes into a note's."""
-        stamps = [
-            file_stamp(path) for path in (self._workspace.scratch, *_current_segments(self._workspace.segments))
-        ]
-        # A dream that takes the log leaves an empty one with a title, which nobody has appended to.
-        latest = max((stamp[2] for stamp in stamps if stamp is not None and stamp[1] > _EMPTY_LOG), default=None)
-        return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
-
-
-def file_stamp(path: Path) -> tuple[int, int, int] | None:
-    """Inode, size and modification time (ns), which differ after a write; None when there is no file."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _current_segments(folder: Path) -> Sequence[Path]:
-    """The segments that are not retired."""
-    with suppress(OSError):
-        return sorted(folder.glob("*.md"))
-    return []

@@ -14,19 +14,17 @@ from daemon.api.dispatch import KEEPER
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
 from daemon.observability.metrics import WorkspaceGauges
-from daemon.service.facts import PendingNotes, StoreFacts, file_stamp, read_store_facts
+from daemon.service.facts import StoreFacts, read_store_facts
 from daemon.service.schedule import History, Pending
 from daemon.service.store_lease import StoreLease
 from daemon.sessions.maintenance import next_due
-from daemon.workspace.database_facts import lifecycles
+from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.stores import Store, open_owned, recover, utc_now
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
-from state.document.document import parse
 from state.errors import BusyError, DreamdError, FencedError, StoppedError
 from state.signals.hormones import Baselines, decayed
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.meta import Meta
-from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import daily_spend
@@ -55,6 +53,7 @@ class Keeper:
         on_failure: Callable[[str, Exception], None],
     ) -> None:
         self.workspace = workspace
+        self.files = WorkspaceFiles(workspace)
         self.name = name
         self.embedding = embedding
         self.changed = True  # since the last pass
@@ -80,10 +79,7 @@ class Keeper:
         self._facts: StoreFacts | None = None
         self._facts_current = False  # since it was acquired, or configured otherwise
         self._facts_lock = threading.Lock()  # while they are read: what was read earlier shall not come later
-        self._pending = PendingNotes(workspace)
-        self._writes = 0
-        self._lifecycles: tuple[int, dict[str, int]] = (-1, {})
-        self._schema: tuple[object, bool] = ((), False)
+        self._written = True  # since the last scrape
 
     @property
     def holds_lock(self) -> bool:
@@ -281,7 +277,7 @@ class Keeper:
             if self._facts_current and before is not None and is_unchanged:
                 self._facts = replace(before, sessions_due=next_due(store, now))
                 return
-            self._facts_current, self._writes = True, self._writes + 1
+            self._facts_current, self._written = True, True
             self._facts = read_store_facts(store, now)
             if short and before is not None:  # such as a session's item that was promoted
                 self.changed |= self._facts.crystals > before.crystals
@@ -304,19 +300,21 @@ class Keeper:
             last_pass=self.last_pass,
             last_spike_pass=self.last_spike_pass,
             proposal=facts.proposal if facts and self._config().dream.mode == "propose" else "",
-            schema=any(run.outcome == "committed" for run in runs) or self._has_schema(),
+            schema=any(run.outcome == "committed" for run in runs) or self.files.has_schema(now),
             phase=phase,
         )
 
     def gauges(self, now: datetime) -> WorkspaceGauges:
         """What Prometheus is shown, as of the last look: no file is read, and state.db only after writes."""
-        writes = self._writes
-        if self._lifecycles[0] != writes:
-            with suppress(sqlite3.Error, DreamdError):
-                self._lifecycles = (writes, lifecycles(self.workspace))
-        count = self._pending.last_read
+        if self._written:
+            self._written = False  # before it is read: what is written meanwhile is read by the next scrape
+            try:
+                self.files.facts(now)
+            except (sqlite3.Error, DreamdError):
+                self._written = True
+        count = self.files.last_pending
         waited = max(0.0, (now - (count.oldest or now)).total_seconds())
-        return WorkspaceGauges(self.name, count.notes, waited, self._lifecycles[1])
+        return WorkspaceGauges(self.name, count.notes, waited, self.files.last_facts.crystals)
 
     def _ceiling_until(self, now: datetime) -> datetime | None:
         """When a daily ceiling that is reached opens again: this workspace's, or that of all workspaces together."""
@@ -328,7 +326,7 @@ class Keeper:
 
     def pending(self, now: datetime) -> Pending:
         """What waits to be dreamt, from the files as they are now and from the facts."""
-        count, facts = self._pending.read(now), self._facts
+        count, facts = self.files.pending(now), self._facts
         config = self._config().hormones
         levels, left = None, 0
         if facts is not None:
@@ -342,20 +340,12 @@ class Keeper:
             new=(facts.seeds + facts.undreamt if facts else 0) + count.notes + left,
             left=bool(facts and facts.notes_left),
             oldest=count.oldest,
-            latest=self._pending.appended_at() if count.notes else None,
+            latest=self.files.appended_at() if count.notes else None,
             session_ended=self.session_ended,
             changed=self.changed or left > 0,
             dopamine=levels.dopamine if levels else 0.0,
             cortisol=levels.cortisol if levels else 0.0,
         )
-
-    def _has_schema(self) -> bool:
-        """Whether MEMORY.md has its sections, which the first dream gives it."""
-        stamp = file_stamp(self.workspace.document)
-        if self._schema[0] != stamp:
-            content = Disk(self.workspace.root).read_optional(self.workspace.document) or b""
-            self._schema = (stamp, parse(content.decode(errors="replace")).has_schema)
-        return self._schema[1]
 
 
 def _session_ended(store: Store) -> datetime | None:

@@ -12,6 +12,7 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.service.keeper import Keeper
+from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.status import Problem, ServiceStatus
 from daemon.workspace.stores import Store, open_readonly
 from state.dream import Reason
@@ -47,6 +48,11 @@ class DaemonAccess:
     def workspace(self) -> Workspace:
         """The keeper's."""
         return self.keeper.workspace
+
+    @property
+    def files(self) -> WorkspaceFiles:
+        """The keeper's."""
+        return self.keeper.files
 
     def read(self) -> AbstractContextManager[Store]:
         """The open stores, as for `write`; read-only ones while another process has the workspace."""

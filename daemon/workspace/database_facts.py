@@ -99,12 +99,6 @@ def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> Databa
     )
 
 
-def lifecycles(workspace: Workspace) -> dict[str, int]:
-    """How many crystals are in each lifecycle. Raises sqlite3.Error and StorageError."""
-    with _opened(workspace) as connection:
-        return _lifecycles(connection)
-
-
 def _lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
     stages = connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY lifecycle ORDER BY lifecycle")
     return {row[0]: row[1] for row in stages}

@@ -1,7 +1,8 @@
 """Status: how a workspace is now, one value for every window (command line, HTTP, MCP).
 
 It is read beside any owner: state.db is opened for reading only, no lock is taken, nothing heavy is
-imported, and a workspace that has never dreamt has a status as well.
+imported, and a workspace that has never dreamt has a status as well. The daemon gives the files that it has read
+before, of which only those are opened that have changed since.
 """
 
 import os
@@ -11,7 +12,8 @@ from datetime import datetime, timedelta
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.workspace.database_facts import DatabaseFacts, LastDream, read_facts
+from daemon.workspace.database_facts import DatabaseFacts, LastDream
+from daemon.workspace.files import WorkspaceFiles
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError
@@ -22,7 +24,6 @@ from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED
 from state.stores.history.changes import OpenChanges
 from state.stores.history.daily_spend import daily_spend
-from state.stores.history.segments import Segments
 
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
 LONGEST_WAIT = timedelta(hours=24)
@@ -125,10 +126,17 @@ class Status:
     changes: OpenChanges = field(default_factory=OpenChanges)
 
 
-def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
+def status(
+    workspace: Workspace,
+    config: Config,
+    now: datetime,
+    service: ServiceStatus | None = None,
+    files: WorkspaceFiles | None = None,
+) -> Status:
     """The status now; `service` is what the daemon adds. Raises StorageError when state.db cannot be read."""
-    facts = read_facts(workspace, now)
-    pending, characters, unreadable = _files(workspace, now)
+    files = files or WorkspaceFiles(workspace)
+    facts = files.facts(now)
+    pending, characters, unreadable = _read(files, now)
     owner = present_holder(workspace)
     spent_by_all, uncounted = _spent_by_all(now)
     return Status(
@@ -188,19 +196,18 @@ def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream
     )
 
 
-def _files(workspace: Workspace, now: datetime) -> tuple[Pending, int, tuple[Problem, ...]]:
+def _read(files: WorkspaceFiles, now: datetime) -> tuple[Pending, int, tuple[Problem, ...]]:
     """The pending notes, the length of MEMORY.md, and a problem for each of the two that cannot be read."""
     pending = Pending(0, 0.0)
     characters, problems = 0, list[Problem]()
     try:
-        count = Segments(workspace).count()
+        count = files.pending(now)
         oldest = min(now, count.oldest or now)
         pending = Pending(count.notes, (now - oldest).total_seconds(), count.more)
     except DreamdError as error:
         problems.append(Problem.of(error))
     try:
-        content = Disk(workspace.root).read_optional(workspace.document) or b""
-        characters = len(content.decode(errors="replace"))
+        characters = files.characters(now)
     except DreamdError as error:
         problems.append(Problem.of(error))
     return pending, characters, tuple(problems)

@@ -1,0 +1,85 @@
+"""Workspace files: what the files of one workspace say, each read again only when it has changed.
+
+A daemon that is asked for the status of hundreds of workspaces, over and over, asks the file system whether anything
+was written, and opens what was. Whoever asks once makes one of these for it.
+"""
+
+import os
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from daemon.workspace.database_facts import DatabaseFacts, read_facts
+from state.document.document import parse
+from state.scratch import HEADER, PendingCount
+from state.stores.disk.disk import Disk
+from state.stores.disk.stamp import Stamp, StampedValue
+from state.stores.disk.workspace import Workspace
+from state.stores.history.pending_count import PendingCounter
+
+# All is read so often in any case: a write through a descriptor that was open before a segment was retired shows in
+# the size of that file alone, and the clock of a disk elsewhere may be wrong.
+_REREAD_SECONDS = 600
+_EMPTY_LOG = len(HEADER) + 2
+
+
+class WorkspaceFiles:
+    """The files of one workspace; any thread may ask. `last_facts` and `last_pending` are what was read last."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.last_facts = DatabaseFacts()
+        self.last_pending = PendingCount()
+        self._workspace = workspace
+        # A commit is appended to the log beside state.db, and goes from there into the file itself.
+        self._database = [str(workspace.database), f"{workspace.database}-wal"]
+        self._logs = [str(workspace.scratch), str(workspace.segments), str(workspace.retired)]
+        self._texts = [str(workspace.document)]
+        self._counter = PendingCounter(workspace)
+        self._turn = threading.Lock()  # of the counter
+        self._pending = StampedValue[PendingCount]()
+        self._facts = StampedValue[DatabaseFacts]()
+        self._characters = StampedValue[int]()
+        self._schema = StampedValue[bool]()
+
+    def facts(self, now: datetime) -> DatabaseFacts:
+        """What state.db holds. Raises StorageError when it cannot be read or is of a newer dreamd."""
+        key = (now.date(), _turn_of(now))  # what was spent is of a day
+        self.last_facts = self._facts.get(key, self._database, lambda: read_facts(self._workspace, now))
+        return self.last_facts
+
+    def pending(self, now: datetime) -> PendingCount:
+        """How much is pending; more than a thousand notes are not counted. Raises StorageError."""
+        with self._turn:
+            paths = [*self._logs, *self._standing()]
+            self.last_pending = self._pending.get(_turn_of(now), paths, self._counter.count)
+        return self.last_pending
+
+    def appended_at(self) -> datetime | None:
+        """When the log was last appended to, by the files' times: an agent writes what it likes into a note's."""
+        stamps = [Stamp.of(path) for path in (self._logs[0], *self._standing())]
+        # A dream that takes the log leaves an empty one with a title, which nobody has appended to.
+        latest = max((one.written_ns for one in stamps if one is not None and one.size > _EMPTY_LOG), default=None)
+        return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
+
+    def characters(self, now: datetime) -> int:
+        """The length of MEMORY.md. Raises StorageError when it cannot be read."""
+        return self._characters.get(_turn_of(now), self._texts, lambda: len(self._document()))
+
+    def has_schema(self, now: datetime) -> bool:
+        """Whether MEMORY.md has its sections, which the first dream gives it. Raises as `characters`."""
+        return self._schema.get(_turn_of(now), self._texts, lambda: parse(self._document()).has_schema)
+
+    def _document(self) -> str:
+        content = Disk(self._workspace.root).read_optional(self._workspace.document) or b""
+        return content.decode(errors="replace")
+
+    def _standing(self) -> list[str]:
+        """The segments that are not retired."""
+        folder = self._logs[1]
+        with suppress(OSError):
+            return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(".md")]  # noqa: PTH208 - asked for hundreds of workspaces at once
+        return []
+
+
+def _turn_of(now: datetime) -> int:
+    return int(now.timestamp() // _REREAD_SECONDS)
