@@ -21,11 +21,15 @@ MCP_PATH = "/mcp"
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceInfo:
-    """A workspace that the daemon knows. `name` stands in addresses; `problem`: why it is not kept."""
+    """A workspace that the daemon knows. `name` stands in addresses; `problem`: why it is not kept.
+
+    `kept`: the daemon has taken it up. Without a problem and not kept it is yet to be.
+    """
 
     name: str
     root: str
     problem: Problem | None
+    kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,8 @@ def _show_daemon(overview: "DaemonStatus") -> None:
     for kept in daemon.workspaces:
         if kept.problem is not None:
             out(f"{'refused':<12} {kept.root}: {kept.problem}", "red")
+    if waiting := sum(not one.kept and one.problem is None for one in daemon.workspaces):
+        out(f"{'starting':<12} {counted(waiting, 'workspace')} of {len(daemon.workspaces)} yet to be taken up")
     for value in overview.workspaces:
         out("")
         _show(value)

@@ -51,7 +51,7 @@ class WorkspaceList:
         """`folders` are kept beside those of the registry and the configuration."""
         self._registry = registry
         self._home = home
-        self._given = tuple(Entry(str(folder), "command line") for folder in folders)
+        self._given = dict.fromkeys(Entry(str(folder), "command line") for folder in folders)
         self._targets: dict[Entry, EntryTarget | None] = {}  # None: not looked up yet
         self._read_error: DreamdError | None = None
         self._excluded: frozenset[Path] = frozenset()
@@ -104,6 +104,8 @@ class WorkspaceList:
     def unlisted(self, roots: Iterable[Path]) -> list[Path]:
         """The roots that no entry names any longer; none before every entry was looked up."""
         targets = self._targets.copy()
+        if self._read_error or not all(map(_is_conclusive, targets, targets.values())):
+            return []
         named = {
             root
             for entry, target in targets.items()
@@ -111,8 +113,6 @@ class WorkspaceList:
             for root in (*target.roots, target.missing)
             if entry in self._given or root not in self._excluded
         }
-        if self._read_error or not all(map(_is_conclusive, targets, targets.values())):
-            return []
         return [root for root in roots if root not in named]
 
 

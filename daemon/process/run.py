@@ -126,7 +126,7 @@ def _has_lasting_threads() -> bool:
 
 
 async def _start(daemon: "Daemon", notifier: Notifier, listeners: list[Listener]) -> None:
-    notifier.status("taking up the workspaces")
+    notifier.status("looking up the workspaces")
     began = time.monotonic()
     if not await guarded("start", asyncio.to_thread(daemon.start)):
         await asyncio.sleep(_RETRY_SECONDS)
@@ -138,7 +138,6 @@ async def _start(daemon: "Daemon", notifier: Notifier, listeners: list[Listener]
         "started",
         version=info.version,
         workspaces=len(info.workspaces),
-        refused=sum(one.problem is not None for one in info.workspaces),
         entrances=[one.address for one in listeners],
         seconds=round(time.monotonic() - began, 3),
     )

@@ -44,8 +44,9 @@ from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, NotKeptError
 from state.stores.disk.workspace import Workspace
 
-# How long a start or a reload waits for the folders of all entries to be looked up.
-_LOOK_UP_SECONDS = 5.0
+# How long a start or a reload waits for the folders of all entries to be looked up: what is on a disk that hangs is
+# taken up when it answers, and holds up nothing.
+_LOOK_UP_SECONDS = 1.0
 _STUCK_SECONDS = 30.0
 
 
@@ -72,7 +73,7 @@ class Daemon:
             opening,
             self._stopping,
             on_change=lambda: self._scheduler.wake(),  # noqa: PLW0108 - the scheduler is made after the roster
-            on_acquired=self._resume,
+            on_acquired=self._begin,
         )
         self._worker = ModelWorker(_log_worker)
         jobs = Jobs(self._metrics, self._worker, self._stopping)
@@ -118,7 +119,7 @@ class Daemon:
         """Why it does not serve yet."""
         if self._stopping.is_set():
             return "the daemon is stopping"
-        return "" if self._roster.ready else "the daemon is starting: it takes up its workspaces"
+        return "" if self._roster.ready else "the daemon is starting: it looks up its workspaces"
 
     def info(self) -> DaemonInfo:
         """Version, addresses, workspaces and problems; reads no workspace's folder."""
@@ -132,7 +133,8 @@ class Daemon:
             dreaming=self._scheduler.dreams.running,
             waiting=self._scheduler.dreams.waiting,
             workspaces=tuple(
-                WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem) for one in self._roster.all()
+                WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem, kept=one.is_kept)
+                for one in self._roster.all()
             ),
             problems=(
                 *self._config_problem,
@@ -143,10 +145,11 @@ class Daemon:
         )
 
     def status(self) -> DaemonStatus:
-        """The status of every workspace; one that cannot be read shows with its problem in `info` alone."""
+        """The status of every workspace; one that is not taken up yet, or cannot be read, shows in `info` alone."""
         statuses = list[Status]()
         for managed in self._roster.all():
-            if managed.keeper is not None and managed.hanging is None:
+            is_busy = managed.hanging is not None or managed.lock.locked()  # who asked would wait as well
+            if managed.keeper is not None and not is_busy:
                 with suppress(DreamdError):
                     statuses.append(self._status(managed.keeper))
         return DaemonStatus(self.info(), tuple(statuses))
@@ -167,11 +170,10 @@ class Daemon:
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         """Access to this workspace; `on_step` is called after each step of a dream."""
         managed = self._roster.get(name)
-        keeper, hanging = managed.keeper, managed.hanging
-        if hanging is None and (keeper is None or not keeper.holds_lock):
-            self._roster.acquire(managed)
-            keeper = managed.keeper
-        if keeper is None or hanging is not None:
+        hanging = managed.hanging
+        is_open = managed.is_kept or (hanging is None and self._roster.acquire(managed))
+        keeper = managed.keeper
+        if keeper is None or hanging is not None or not is_open:
             why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
             raise NotKeptError(f"{managed.root} is not in the daemon's keeping: {why.what}", why.advice)
         # Without the lock notes are still taken and status is given; the stores are refused, with the reason.
@@ -180,13 +182,13 @@ class Daemon:
     # ------------------------------------------------------------ start, reload, stop
 
     def start(self) -> None:
-        """Look up and open every workspace that is listed, and schedule its work.
+        """Look up every workspace that is listed; from then on it serves, and the scheduler takes them up.
 
-        The opening goes on after this returns, one workspace at a time: a disk that hangs delays no other one.
+        A few at a time, those with notes first, and each at once when a client asks for it.
         """
         self._look_up_all()
-        self._scheduler.start()
         self._roster.ready = True
+        self._scheduler.start()
 
     def reload(self) -> None:
         """Read the configuration again. Raises ConfigError and keeps the old one when the new one is bad."""
@@ -236,10 +238,11 @@ class Daemon:
             future.add_done_callback(partial(log_failure, entry.text, "entry_not_looked_up"))
         wait(futures, _LOOK_UP_SECONDS)
 
-    def _resume(self, managed: ManagedWorkspace, keeper: Keeper) -> None:
-        """Go on with the dream that the last daemon was interrupted in, if there is one."""
+    def _begin(self, managed: ManagedWorkspace, keeper: Keeper) -> None:
+        """Go on with the dream that the last daemon was interrupted in, or look at once whether one is due."""
         if keeper.unfinished_dream:
             self._scheduler.resume(managed, keeper)
+        self._scheduler.want_look(managed)
 
     # ------------------------------------------------------------ status
 
@@ -274,7 +277,7 @@ class Daemon:
         )
 
     def _status(self, keeper: Keeper) -> Status:
-        return status(keeper.workspace, self._config, utc_now(), self._service_status(keeper))
+        return status(keeper.workspace, self._config, utc_now(), self._service_status(keeper), keeper.files)
 
     def _gauges(self) -> Iterator[WorkspaceGauges]:
         now = utc_now()

@@ -17,6 +17,7 @@ from daemon.config.settings import Config
 from daemon.observability import logs
 from daemon.service.keeper import Keeper
 from daemon.service.watcher import Change, Watcher
+from daemon.workspace.files import WorkspaceFiles
 from daemon.workspace.status import Problem
 from daemon.workspace.vector_index import Embedding
 from state.errors import NotKeptError, UnknownWorkspaceError, UsageError
@@ -25,7 +26,7 @@ from state.stores.disk.workspace import Workspace
 if TYPE_CHECKING:
     from daemon.service.schedule import Decision
 
-# How long a client waits for a workspace that another thread is opening or releasing.
+# How long a client waits for a workspace that another thread is opening or releasing, or that is yet to be looked up.
 _LOCK_SECONDS = 10.0
 # A look that lasts longer is reported as hanging.
 _HANGS_SECONDS = 20.0
@@ -37,6 +38,7 @@ class ManagedWorkspace:
     def __init__(self, name: str, root: Path) -> None:
         self.name = name
         self.root = root
+        self.has_notes = False  # when it was looked up: it is taken up before the others
         self.keeper: Keeper | None = None
         self.problem: Problem | None = None
         self.lock = threading.Lock()  # of whoever acquires or releases it
@@ -95,6 +97,11 @@ class ManagedWorkspace:
         """Whether this daemon holds the workspace's lock."""
         return self.keeper is not None and self.keeper.holds_lock
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether it has been taken up: the lock is held, and what was interrupted in it is recovered."""
+        return self.holds_lock and not self.lock.locked()
+
     def sessions_due(self, steady: float) -> datetime | None:
         """When maintenance of its sessions is to begin; None when none is due or one is under way."""
         if self.keeper is None or self.maintaining or steady < self.maintain_after:
@@ -128,6 +135,9 @@ class Roster:
         self._on_change = on_change
         self._on_acquired = on_acquired
         self._lock = threading.Lock()  # of `_listing` and `_managed`; no workspace's folder is touched under it
+        self._looked_up = threading.Condition(self._lock)  # notified when an entry was
+        self._unknown: set[Entry] = set()  # entries that were not looked up yet
+        self._known_by = time.monotonic() + _LOCK_SECONDS  # so long a client waits for them
         self._managed: dict[str, ManagedWorkspace] = {}
         self._name_clashes: dict[Path, Problem] = {}
 
@@ -140,10 +150,17 @@ class Roster:
         return self._managed.get(name)
 
     def get(self, name: str) -> ManagedWorkspace:
-        """The workspace of this name. Raises UnknownWorkspaceError, or NotKeptError while the daemon starts."""
+        """The workspace of this name; while entries are looked up, it is waited for.
+
+        Raises UnknownWorkspaceError, or NotKeptError when the daemon has not looked them up in ten seconds.
+        """
         managed = self._managed.get(name)
+        if managed is None:
+            with self._looked_up:
+                self._looked_up.wait_for(lambda: self._is_settled(name), self._known_by - time.monotonic())
+            managed = self._managed.get(name)
         if managed is None and not self.ready:
-            raise NotKeptError("the daemon is starting: it takes up its workspaces", "try again")
+            raise NotKeptError("the daemon is starting: it looks up its workspaces", "try again")
         if managed is None:
             known = ", ".join(sorted(self._managed)) or "none yet"
             raise UnknownWorkspaceError(
@@ -162,20 +179,25 @@ class Roster:
         """The entries of command line, registry and configuration, read anew; `look_up` is due for each."""
         with self._lock:
             entries = self._listing.read(self._config().daemon.workspaces)
+            self._unknown, self._known_by = set(entries), time.monotonic() + _LOCK_SECONDS
         self._name_clashes = {}
         return entries
 
     def look_up(self, entry: Entry) -> None:
         """Put what the entry names into the roster, and take out what no entry names any longer."""
         named = self._listing.look_up(entry)
-        with self._lock:
+        with_notes = {root for root in named.roots if WorkspaceFiles(Workspace(root)).appended_at() is not None}
+        with self._looked_up:
             for root in self._listing.record(entry, named):
                 try:
                     managed = self._managed_at(root)
                 except UsageError as error:
                     self._name_clashes[root] = Problem.of(error)
                 else:
+                    managed.has_notes = root in with_notes
                     self._managed[managed.name] = managed
+            self._unknown.discard(entry)
+            self._looked_up.notify_all()
             by_root = {managed.root: managed for managed in self.all()}
             gone = [self._managed.pop(by_root[root].name) for root in self._listing.unlisted(by_root)]
         for managed in gone:
@@ -193,16 +215,19 @@ class Roster:
 
     def remove(self, name: str) -> None:
         """Release the workspace, and keep it no more until it is added again. Raises as `get` does."""
+        managed = self.get(name)
         with self._lock:
-            managed = self.get(name)
             self._listing.remove(managed.root)
-            del self._managed[name]
+            self._managed.pop(name, None)
         self._release(managed)
 
-    def acquire(self, managed: ManagedWorkspace) -> None:
-        """Try to take the workspace's lock and open it; a failure becomes its problem and is not raised."""
+    def acquire(self, managed: ManagedWorkspace) -> bool:
+        """Try to take the workspace's lock and open it; a failure becomes its problem and is not raised.
+
+        False when another thread has been at that for ten seconds, and goes on: perhaps its disk hangs.
+        """
         if not managed.lock.acquire(timeout=_LOCK_SECONDS):
-            return  # perhaps its disk hangs: the thread that has the lock goes on
+            return False
         try:
             offline = managed.keeper is not None and managed.keeper.offline_reason
             if not (managed.holds_lock or offline or self._stopping.is_set()) and self._is_listed(managed):
@@ -211,6 +236,7 @@ class Roster:
                 managed.keeper.release()  # removed meanwhile
         finally:
             managed.lock.release()
+        return True
 
     def watch(self, managed: ManagedWorkspace) -> None:
         """Watch its files, with the watcher and the transcript patterns that are current now."""
@@ -232,6 +258,9 @@ class Roster:
         if managed is not None:
             managed.mark_changed(change)
             self._on_change()
+
+    def _is_settled(self, name: str) -> bool:
+        return name in self._managed or (self.ready and not self._unknown)
 
     def _is_listed(self, managed: ManagedWorkspace) -> bool:
         return self._managed.get(managed.name) is managed

@@ -76,6 +76,11 @@ class Scheduler:
         """Look now at the workspaces where something has changed, ended or come due."""
         self._woken.set()
 
+    def want_look(self, managed: ManagedWorkspace) -> None:
+        """Look now at this workspace: it was taken up, or a job of it has ended."""
+        managed.look_wanted = True
+        self.wake()
+
     def look_at_all(self) -> None:
         """Look now at all workspaces."""
         self._next_round_at = 0.0
@@ -142,7 +147,7 @@ class Scheduler:
             self._next_round_at = steady + TICK_SECONDS
         for queue in self._queues:
             queue.start_waiting()
-        for managed in self._roster.all():
+        for managed in sorted(self._roster.all(), key=lambda one: not one.has_notes):
             if managed.looking:
                 managed.look_wanted |= is_round  # once more, at its end
             elif is_round or managed.seconds_until_look(now, steady) <= 0:
@@ -159,7 +164,8 @@ class Scheduler:
     def _queue_look(self, managed: ManagedWorkspace) -> None:
         managed.looking, managed.look_wanted = True, False
         try:
-            self.upkeep.submit(partial(self._look, managed), owner=managed.name)
+            # Those that wait to be taken up, hundreds perhaps after a start, hold up none that is at work.
+            self.upkeep.submit(partial(self._look, managed), owner=managed.name, urgent=managed.holds_lock)
         except StoppedError:  # the daemon ends
             managed.looking = False
 
@@ -199,7 +205,7 @@ class Scheduler:
             return
         if not os.path.isdir(keeper.workspace.state):  # noqa: PTH112 - Path.is_dir may raise here
             keeper.release()
-            self._want_look(managed)  # which says what is wrong with it
+            self.want_look(managed)  # which says what is wrong with it
             return
         keeper.check_lock()
         self._roster.watch(managed)
@@ -292,7 +298,7 @@ class Scheduler:
                 keeper.last_pass, keeper.last_spike_pass = before
                 managed.next = None
             else:
-                self._want_look(managed)
+                self.want_look(managed)
 
         # `last_pass` keeps it from being queued twice; it shares no queue with dreams, which therefore do not wait.
         job = partial(self._jobs.consolidate, keeper, decision.reason, now)
@@ -308,13 +314,9 @@ class Scheduler:
 
         def done(_: "Future[Outcome]") -> None:
             managed.dreaming = False
-            self._want_look(managed)
+            self.want_look(managed)
 
         future.add_done_callback(done)
-
-    def _want_look(self, managed: ManagedWorkspace) -> None:
-        managed.look_wanted = True
-        self.wake()
 
 
 def log_failure(workspace: str, event: str, future: "Future[None]") -> None:

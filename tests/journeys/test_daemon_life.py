@@ -30,6 +30,7 @@ NOTES = repairs(12)
 def test_an_idle_daemon_that_is_told_to_end_leaves_nothing_behind(home: Home, number: signal.Signals) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
+        daemon.until_kept(workspace)
         who = holder(workspace)
         assert who is not None
         assert who.pid == daemon.process.pid

@@ -151,6 +151,7 @@ def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_i
 def test_what_a_killed_daemon_leaves_is_taken_over_at_once(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as first:
+        first.until_kept(workspace)
         first.kill()
         assert home.socket.exists()
         assert owner(workspace) == DAEMON
@@ -161,6 +162,7 @@ def test_what_a_killed_daemon_leaves_is_taken_over_at_once(home: Home) -> None:
         assert status.status == 0
         assert str(first.process.pid) not in status.out
     with home.serving() as second:
+        second.until_kept(workspace)
         who = holder(workspace)
         assert who is not None
         assert who.pid == second.process.pid
@@ -232,6 +234,7 @@ def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -
 def test_a_daemon_that_is_idle_when_it_loses_its_workspace_takes_it_back(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
+        daemon.until_kept(workspace)
         with closing(open_database(workspace.database)) as connection:
             connection.execute("BEGIN IMMEDIATE")  # one that is stopped while it writes locks everybody out
             daemon.send(signal.SIGSTOP)

@@ -228,6 +228,10 @@ class Daemon:
         listed: list[Event] = self.home.client.get("/v1/workspaces")["workspaces"]
         return next((one for one in listed if one["name"] == name_of(workspace.root)), {})
 
+    def until_kept(self, workspace: Workspace) -> None:
+        """Wait until it has taken the workspace up."""
+        self.until(lambda: self.kept(workspace)["kept"])
+
     def send(self, number: int) -> None:
         os.kill(self.process.pid, number)
 

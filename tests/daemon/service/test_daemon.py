@@ -22,7 +22,8 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
-from state.errors import BusyError, DreamdError
+from state.errors import BusyError, DreamdError, UnknownWorkspaceError
+from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.daemon.service.test_scheduler import PATIENCE_SECONDS, folder, until
 from tests.support.model_characters import prose
@@ -178,6 +179,17 @@ def test_what_the_configuration_names_no_longer_is_let_go(house: House) -> None:
     house.config = Config(dream=QUIET, daemon=DaemonSection(workspaces=(str(house.folder / "away" / "*"),)))
     house.service.reload()
     assert {one.root for one in house.kept()} == {str(other.root), str(kept.root)}
+
+
+def test_who_is_not_there_cannot_be_let_go_and_who_is_there_can_be_twice(house: House) -> None:
+    name, workspace = house.workspace()
+    house.service.start()
+    with pytest.raises(UnknownWorkspaceError):
+        house.service.unregister("nobody")
+    house.service.unregister(name)
+    with pytest.raises(UnknownWorkspaceError):
+        house.service.unregister(name)
+    acquire(workspace, "test").release()
 
 
 def test_a_port_that_changed_wants_a_restart_and_that_is_said(house: House) -> None:
