@@ -100,6 +100,7 @@ class Round:
     overtaken: int
     processor: float
     peak: float
+    statuses: list[float]
     takings: tuple[Taking, ...]
 
 
@@ -201,8 +202,16 @@ def read(running: Daemon, names: set[str], concurrency: int, takings: tuple[Taki
         overtaken=overtaken(running, names),
         processor=running.processor(),
         peak=running.weight().peak,
+        statuses=[status_seconds(running) for _ in range(20)],
         takings=takings,
     )
+
+
+def status_seconds(running: Daemon) -> float:
+    """What it takes to tell how all workspaces are."""
+    began = time.perf_counter()
+    running.client.get("/v1/status")
+    return time.perf_counter() - began
 
 
 def show(one: Round, count: int, answer: float) -> None:
@@ -233,6 +242,8 @@ def show(one: Round, count: int, answer: float) -> None:
     row("overtaken by, at most", f"{one.overtaken}; {one.others} dreams of other workspaces")
     row("memory, peak", f"{one.peak:,.0f} MiB", f"under {MEMORY_GOAL:,.0f} MiB", met=one.peak < MEMORY_GOAL)
     row("processor time", f"{one.processor:.0f} s, {one.processor / one.wall:.2f} cores")
+    p50, p95 = (percentile(one.statuses, percent) * 1000 for percent in (50, 95))
+    row("status of all, ms", f"{p50:.0f} / {p95:.0f}")
     for taking in one.takings:
         p50, p95 = (percentile(taking.seconds, percent) for percent in (50, 95))
         figures = (
