@@ -2,9 +2,9 @@
 
     python -m benchmarks.search_latency [--sizes 1000 10000 100000] [--stores FOLDER]
 
-Synthetic texts and vectors (`benchmarks.workload`) in SQLite with FTS5 and in ChromaDB; each query asks in words of
-one of the texts. A folder given with --stores keeps the stores for the next time (100,000 crystals take some minutes
-to index).
+Synthetic texts and vectors (`benchmarks.workload`) in SQLite with FTS5, in the vector file and in ChromaDB; each
+query asks in words of one of the texts. A folder given with --stores keeps the stores for the next time (100,000
+crystals take some minutes to index).
 """
 
 import argparse
@@ -14,19 +14,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
 from benchmarks.workload import BEGINNING, Workload
 from state.search.query import content_words
-from state.search.ranking import Filters
+from state.search.ranking import Filters, Findings
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import CANDIDATES, Searcher
 from state.stores.database.connection import open_database
-from state.stores.vectors.chroma import VectorIndex, open_index
+from state.stores.vectors.chroma import VectorIndex, open_index, unfenced
+from state.stores.vectors.vector_file import NAME, VectorFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,6 +77,9 @@ def filled(folder: Path, size: int) -> Iterator[Filled]:
         crystals.upsert(one for one, _ in batch)
         crystals.vectors.embed_pending(embedder, _BATCH)
     index, _ = open_index(folder / "crystals", "crystals", crystals.vectors)
+    crystals.vectors.nearest.file = VectorFile(folder / "crystals" / NAME)
+    while crystals.vectors.nearest.write_file(unfenced):
+        pass
     crystals.vectors.index_pending(index, size)
     try:
         yield Filled(crystals, index, embedder, _queries(workload, embedder, size))
@@ -111,34 +116,46 @@ def measure(store: Filled, size: int) -> list[str]:
     """One cell for each column of the table."""
     crystals, queries = store.crystals, store.queries
     now = BEGINNING + timedelta(minutes=7 * size)
-    searcher = Searcher(crystals, store.embedder, store.index)
-    alone = Searcher(crystals, store.embedder)
-    recent = Filters(since=now - timedelta(minutes=7 * size // 20))
+    searcher, nearest = Searcher(crystals, store.embedder), crystals.vectors.nearest
+    shares = (0.05, 0.5, 0.9)
+    latest = [Filters(since=now - timedelta(minutes=7 * size * share)) for share in shares]
 
     def words(query: str) -> dict[int, float]:
         asked = full_text.within_budget(full_text.frequency(crystals.connection, content_words(query)))
         return full_text.nearest(crystals.connection, asked, CANDIDATES)
 
+    def by_chromadb(query: str) -> Findings:
+        return Searcher(crystals, store.embedder, store.index).search(query, now)
+
     timed(queries[:20], lambda query: searcher.search(query, now))
-    return [
+    cells = [
         timed(queries, lambda query: searcher.search(query, now)),
         timed(queries, lambda query: searcher.search(query, now, filters=Filters(session="session-3"))),
-        timed(queries, lambda query: searcher.search(query, now, filters=recent)),
+        *(timed(queries, partial(_filtered, searcher, now, filters)) for filters in latest),
         timed(queries, lambda query: Searcher(crystals).search(query, now)),
-        timed(queries[:50], lambda query: alone.search(query, now)),
         timed(queries, words),
+        timed(queries, lambda query: nearest.to(store.embedder.vectors[query][None], CANDIDATES)),
         timed(queries, lambda query: store.index.nearest(store.embedder.vectors[query], CANDIDATES)),
     ]
+    nearest.file = None
+    return [*cells, timed(queries, by_chromadb)]
+
+
+def _filtered(searcher: Searcher, now: datetime, filters: Filters, query: str) -> Findings:
+    return searcher.search(query, now, filters=filters)
 
 
 COLUMNS = (
     "memory_search",
     "one session",
     "the last 5 %",
+    "50 %",
+    "90 %",
     "no model",
-    "no ChromaDB",
     "FTS5 alone",
+    "the file alone",
     "ChromaDB alone",
+    "memory_search by ChromaDB",
 )
 
 

@@ -239,6 +239,7 @@ def _write(store: Store, crystals: list[Crystal], model: str, vectors: "NDArray[
         for id_, vector in zip(ids, vectors, strict=True):
             (key,) = connection.execute("SELECT key FROM crystals WHERE id = ?", (id_,)).fetchone()
             connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (key, model, vector.tobytes()))
+            connection.execute("INSERT OR IGNORE INTO to_file VALUES (?)", (key,))
             connection.execute("INSERT OR IGNORE INTO to_index VALUES (?)", (key,))
             connection.execute("DELETE FROM to_embed WHERE crystal = ?", (key,))
 

@@ -27,7 +27,10 @@ class Trust(StrEnum):
     @property
     def rank(self) -> int:
         """0 for the least trusted (web) up to 3 (owner)."""
-        return list(Trust).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {trust: rank for rank, trust in enumerate(Trust)}
 
 
 def least_trust(trusts: "list[Trust] | tuple[Trust, ...]") -> Trust:

@@ -119,11 +119,13 @@ def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
 
 
 def embed(store: Store, stop: Callable[[], bool]) -> int:
-    """Embed what waits for a vector, and write it to the index if that is open or needed; returns how many."""
+    """Embed what waits for a vector, file it, and write it to the index if that is open or needed; how many."""
     vectors, done = store.crystals.vectors, 0
     if vectors.wait() and (embedder := store.embedder()) is not None:
         while not stop() and (count := vectors.embed_pending(embedder, EMBED_BATCH)):
             done += count
+    if not stop():
+        store.file_vectors()
     index = store.indexing.open_index
     if done and index is None and store.crystals.newest() > EXACT_SEARCH_UP_TO:
         index = store.index()
@@ -210,9 +212,10 @@ def _pairs(store: Store, duplicates: HiddenDuplicates, keys: list[int]) -> _Pair
 
 
 def _index(store: Store) -> VectorIndex | None:
-    """The open index, or where it is quicker than reading every vector, the index opened now."""
-    index = store.indexing.open_index
-    return store.index() if index is None and store.crystals.newest() > EXACT_SEARCH_UP_TO else index
+    """The open index, or for a store that is not small and has no vector file, the index opened now."""
+    index, crystals = store.indexing.open_index, store.crystals
+    needed = crystals.newest() > EXACT_SEARCH_UP_TO and not crystals.vectors.nearest.is_filed()
+    return store.index() if index is None and needed else index
 
 
 def _age(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, int]:

@@ -186,11 +186,16 @@ class Keeper:
         """Close what nobody has used for a while.
 
         An open ChromaDB holds some nine threads, twenty descriptors and megabytes. A small workspace is searched
-        exactly, without it: only dreams open it there, and it is closed after the dream.
+        without it: only dreams open it there, and it is closed after the dream.
         """
         old = self._indexing
-        is_open = old is not None and old.open_index is not None
-        needless = is_open and self._facts is not None and self._facts.crystals <= EXACT_SEARCH_UP_TO
+        is_open = old is not None and old.is_open
+        needless = (
+            old is not None
+            and old.open_index is not None
+            and self._facts is not None
+            and self._facts.crystals <= EXACT_SEARCH_UP_TO
+        )
         seconds = 0.0 if needless else IDLE_SECONDS
         with (
             self._long_lease.kept_closed(seconds) as long_closed,

@@ -171,6 +171,7 @@ def _purge(
         gone and (index := store.indexing.open_index) is not None
     ):  # one that is opened later is compared with state.db
         index.delete(gone)
+    store.file_vectors()
     store.embedding.forget_texts()
     return texts
 

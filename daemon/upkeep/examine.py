@@ -10,6 +10,7 @@ from daemon.workspace.stores import Store, utc_now
 from state.document.pointer import FIRST
 from state.errors import DreamdError, NotFoundError
 from state.stores.crystals import full_text
+from state.stores.crystals.nearest import FILED_FROM
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
 from state.stores.vectors.embedder import Unavailable
@@ -182,6 +183,8 @@ def _vector_index(store: Store) -> Iterator[Finding]:
     what = f"ChromaDB holds {indexed:,} of {wanted:,} vectors" + (
         f"; {pending:,} are not told yet" if pending else ""
     )
+    if wanted >= FILED_FROM and not vectors.nearest.is_filed():
+        what += "; the next dream writes the vector file"
     yield Finding("vector index", level, what, "" if level is Level.OK else "run 'dreamd dream'")
 
 

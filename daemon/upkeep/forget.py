@@ -229,6 +229,7 @@ def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime)
     embedder = store.embedder() if traces["state.db: crystals"] else None
     while embedder and store.crystals.vectors.embed_pending(embedder):
         pass
+    store.file_vectors()
     figures = {"crystals": len(erasure.renamed), "pointers": len(erasure.keywords), "places": len(traces)}
     store.check()
     keep_receipt(connection, now, digest(connection, erasure.targets), figures)

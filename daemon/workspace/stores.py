@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
-from state.errors import BusyError
+from state.errors import BusyError, NotFoundError, StorageError
 from state.signals.hormones import Baselines
 from state.stores.backup.manifest import remove_unmoved
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.database.connection import compact, from_text, open_database, to_text, transaction
 from state.stores.database.meta import Meta
@@ -106,22 +107,40 @@ class Store:
     def searcher(self, beside: Beside | None = None) -> Searcher:
         """A searcher of the crystals that are indexed now, and of those `beside` them.
 
-        A small store that has not opened ChromaDB yet is searched exactly: that is quicker than starting it.
+        ChromaDB is opened for a store that is too large for the vector file, or has none and is not small.
         """
-        index = self.indexing.open_index if self.owned else None
-        if index is None and self.crystals.vectors.vector_count() > EXACT_SEARCH_UP_TO:
+        nearest, index = self.crystals.vectors.nearest, self.indexing.open_index if self.owned else None
+        newest = self.crystals.newest()
+        if newest > EXACT_SEARCH_UP_TO and self.crystals.vectors.has_more_than(0) and not nearest.is_filed():
+            index = self.ready_index()
+            notice = self.indexing.file_in_background()
+            if index is None:
+                self.notice(notice)
+        elif index is None and newest > SCANNED_UP_TO:
             index = self.ready_index()
         return Searcher(self.crystals, self.embedder(), index, beside)
 
     def embed(self) -> int:
-        """Embed the crystals that wait for a vector, and index them if ChromaDB is ready; returns how many."""
+        """Embed the crystals that wait for a vector, file them, and index them if ChromaDB is ready; how many."""
         embedder, done = self.embedder(), 0
         while embedder and (count := self.crystals.vectors.embed_pending(embedder, EMBED_BATCH)):
             done += count
+        self.file_vectors()
         index = self.ready_index()
         while index and self.crystals.vectors.index_pending(index, EMBED_BATCH):
             pass
         return done
+
+    def file_vectors(self) -> None:
+        """Write into the vector file what waits for it: a row for each new vector, zeros for each that is gone.
+
+        What the disk refuses waits for the next time; a notice says so.
+        """
+        try:
+            while self.crystals.vectors.nearest.write_file(self.check):
+                pass
+        except (NotFoundError, StorageError) as error:
+            self.notice(f"the vector file was not written ({error}); the next dream tries again")
 
     def sweep(self, now: datetime) -> int:
         """Delete rows of the ledger older than `retention` allows, once a day; returns how many."""
@@ -231,6 +250,7 @@ def _opened(
     disk = Disk(workspace.root)
     connection = _database(workspace)
     crystals, lineage = Crystals(connection), Lineage(connection)
+    crystals.vectors.nearest.file = indexing.file
     segments = Segments(workspace, disk)
     levels = config.hormones
     baselines = Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)

@@ -1,8 +1,8 @@
-"""Vector index: the embedding model of the process, and the open ChromaDB index of one workspace.
+"""Vector index: the embedding model of the process, and the vector file and open ChromaDB index of one workspace.
 
 The model is loaded once for all workspaces. ChromaDB's folder is opened once in a process, whoever asks: two clients
-of one folder lose hits. An index that has to be built anew and is large is built in the background, where somebody
-waits for answers; until then the vectors of state.db are compared one by one.
+of one folder lose hits. A file or an index that is missing and large is made in the background, where somebody waits
+for answers.
 """
 
 import os
@@ -16,16 +16,18 @@ from typing import Self
 from daemon.workspace.cached_embedder import CachedEmbedder
 from state.errors import StoppedError
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.nearest import COMPARED
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.chroma import IndexReport, VectorIndex, build_index, open_whole
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
+from state.stores.vectors.vector_file import NAME, VectorFile
 
 # Up to so many vectors, reading them all from state.db is quicker than starting ChromaDB, and building is quick.
-EXACT_SEARCH_UP_TO = 5_000
+EXACT_SEARCH_UP_TO = COMPARED
 _RETRY_SECONDS = 60.0
 _COLLECTION = "crystals"
-_NOT_BUILT = "searches compare every vector: the vector index has to be built anew, which the next dream does"
+UNFILED = f"searches compare the latest {COMPARED:,} vectors, and those of what has the words that are asked for,"
 # Who closes an index that is being built waits for so long at most: for its batch, a second or two.
 _GIVING_UP_SECONDS = 10.0
 
@@ -89,10 +91,10 @@ class Embedding:
 
 
 class Indexing:
-    """The vector index of one workspace, opened on demand.
+    """The vector file and index of one workspace, opened on demand.
 
     `check` raises when this process owns the workspace no longer. `background`: a large index is built in a thread of
-    its own, and there is none until that has ended.
+    its own, and there is none until that has ended; so is a file that a search misses.
     """
 
     def __init__(
@@ -110,7 +112,15 @@ class Indexing:
         self._index: VectorIndex | None = None
         self._opening = Lock()
         self._builder: Thread | None = None
+        self._filer: Thread | None = None
         self._closed = False
+        # What stands in somebody else's workspace is not mapped into the memory of this process.
+        self.file = None if workspace.foreign else VectorFile(workspace.crystals / NAME)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file or the index is open."""
+        return self._index is not None or (self.file is not None and self.file.is_open)
 
     @property
     def open_index(self) -> VectorIndex | None:
@@ -131,33 +141,59 @@ class Indexing:
     def _found(self, crystals: Crystals, build_up_to: int | None) -> tuple[VectorIndex | None, str]:
         with self._opening:
             building = self._builder is not None and self._builder.is_alive()
-            count = crystals.vectors.vector_count()
-            if self._index is not None or self._closed or building or not count:
+            if self._index is not None or self._closed or building or not crystals.vectors.has_more_than(0):
                 return self._index, ""
             folder, vectors = self._workspace.crystals, crystals.vectors
             self._index, report = open_whole(folder, _COLLECTION, vectors, self._check)
             if self._index is not None:
                 return self._index, ""
-            if build_up_to is None or count <= build_up_to:
+            if build_up_to is None or not crystals.vectors.has_more_than(build_up_to):
                 self._index, report = build_index(folder, _COLLECTION, vectors, report, self._check)
                 return self._index, report.reason and f"the vector index was rebuilt from state.db: {report.reason}"
             if not self._background:
-                return None, _NOT_BUILT
+                return None, ""
             self._builder = Thread(target=self._build, args=(report,), name="index", daemon=True)
             self._builder.start()
-            return None, "the vector index is built anew in the background; searches are exact meanwhile"
+            return None, "the vector index is built anew in the background"
+
+    def file_in_background(self) -> str:
+        """Have the vectors that wait written into the file, in a thread where that may be; returns a notice."""
+        with self._opening:
+            if not self._background or self.file is None:
+                return f"{UNFILED} until the next dream writes the vector file"
+            if not self._closed and (self._filer is None or not self._filer.is_alive()):
+                self._filer = Thread(target=self._write_file, name="vectors", daemon=True)
+                self._filer.start()
+            return f"{UNFILED} until the vector file is written, in the background"
+
+    def _write_file(self) -> None:
+        try:
+            with closing(open_database(self._workspace.database)) as connection:
+                nearest = Crystals(connection).vectors.nearest
+                nearest.file = self.file
+                while nearest.write_file(self._check_open):
+                    pass
+        except StoppedError:
+            return
+        except Exception as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
 
     def drop(self) -> None:
-        """Delete the files, whose old pages keep what was in them; the next call of `get` builds the index anew."""
+        """Delete the files, whose old pages keep what was in them; both are made anew by whoever needs them next."""
         from state.stores.disk.disk import Disk
         from state.stores.erasing.files import empty_folder
 
-        while (builder := self._builder) is not None and builder.is_alive():
-            builder.join()  # it writes into the folder
+        for thread in (self._builder, self._filer):
+            if thread is not None:
+                thread.join()  # it writes into the folder
         with self._opening:
             if self._index is not None:
                 self._index.close()
                 self._index = None
+            if self.file is not None:
+                self.file.close()
             empty_folder(Disk(self._workspace.root), self._workspace.crystals)
 
     def close(self) -> None:
@@ -170,8 +206,11 @@ class Indexing:
             if self._index is not None:
                 self._index.close()
                 self._index = None
-        if self._builder is not None:
-            self._builder.join(_GIVING_UP_SECONDS)
+        for thread in (self._builder, self._filer):
+            if thread is not None:
+                thread.join(_GIVING_UP_SECONDS)
+        if self.file is not None:
+            self.file.close()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -16,7 +16,7 @@ from state.crystals.crystal import Crystal, Kind
 from state.crystals.duplicates import comparable
 from state.crystals.supersession import SAID, is_statement
 from state.injection.defang import reads_as_instruction
-from state.text.antonyms import are_alternatives, are_opposites, calendar, unspaced_properties, words
+from state.text.antonyms import calendar, have_alternatives, have_opposites, unspaced_properties, words
 from state.text.languages.loader import table
 from state.text.languages.tables import Contrasts, Phrases
 from state.text.sentences import statements_of
@@ -182,7 +182,7 @@ def _opposite_polarity(one: _Statement, other: _Statement) -> bool:
     left, right = one.content - other.content, other.content - one.content
     if not left and not right:  # the words that say the opposite may be among the commonest: on and off
         return _is_switched(one.tokens, other.tokens)
-    return len(left) == len(right) == 1 and are_opposites(*left, *right) and _in_order(one, other)
+    return len(left) == len(right) == 1 and have_opposites(left, right) and _in_order(one, other)
 
 
 def _is_switched(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -190,7 +190,7 @@ def _is_switched(one: Sequence[str], other: Sequence[str]) -> bool:
     if len(one) != len(other):
         return False
     changed = [(old, new) for old, new in zip(one, other, strict=True) if old != new]
-    return len(changed) == 1 and are_opposites(*changed[0])
+    return len(changed) == 1 and have_opposites(changed[0][:1], changed[0][1:])
 
 
 def _opposite_choice(one: _Statement, other: _Statement) -> bool:
@@ -228,7 +228,7 @@ def _other_value(one: _Statement, other: _Statement) -> bool:
     stated = any(token in _relations() for token in before)
     if all(map(_is_value, old)) and all(map(_is_value, new)):
         return stated and not _is_detail(old, new) and _measures(before, (*old, *new))
-    if len(old) == len(new) == 1 and are_alternatives(old[0], new[0]):
+    if len(old) == len(new) == 1 and have_alternatives(old, new):
         return stated
     return not after and max(len(old), len(new)) <= 3 and _takes_one_value(before, old, new)
 

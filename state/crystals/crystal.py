@@ -10,6 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 
 from state.trust import Trust
 
@@ -110,6 +111,7 @@ class Crystal:
         return f"{self.context}: {self.text}" if self.context else self.text
 
 
+@lru_cache(maxsize=512)  # one search asks for the same ones several times
 def crystal_id(origin: Origin, text: str, speaker: str = "") -> str:
     """The id of a crystal with this origin and text; white space at the ends and Unicode forms are folded.
 

@@ -12,7 +12,7 @@ else a page could take the weight from the owner's word by repeating it, or lend
 
 from collections.abc import Collection
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.text.antonyms import calendar
@@ -43,7 +43,7 @@ def comparable(one: Crystal, other: Crystal) -> bool:
     """Whether two crystals have one subject: the same headings, no "I" or "you" of different speakers. Symmetric."""
     same_speaker = one.speaker.casefold() == other.speaker.casefold()
     return _place(one) == _place(other) and (
-        same_speaker or not any(_persons().is_in(text, terms(text)) for text in (one.text, other.text))
+        same_speaker or not (_names_persons(one.text) or _names_persons(other.text))
     )
 
 
@@ -115,6 +115,11 @@ def _place(crystal: Crystal) -> frozenset[str]:
 @cache
 def _relative() -> Lookup:
     return Lookup(table(Times).relative)
+
+
+@lru_cache(maxsize=512)  # each result of a search is held against the others
+def _names_persons(text: str) -> bool:
+    return _persons().is_in(text, terms(text))
 
 
 @cache

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter, itemgetter, mul
 from typing import TYPE_CHECKING
 
 from state.crystals.crystal import HALF_LIFE_DAYS, Crystal, Kind, Lifecycle, Origin, lifecycle
@@ -35,6 +36,7 @@ WEIGHTS = {
     "reply": -0.29,
 }
 _FULL = sum(weight for weight in WEIGHTS.values() if weight > 0)
+_WEIGHED = attrgetter(*WEIGHTS)
 # Of what a text has itself, so much is taken for what would stand beside it, where nothing does: a note then counts
 # like a turn of a conversation.
 ALONE = 0.5
@@ -134,7 +136,7 @@ class Signals:
 
 def relevance(signals: Signals) -> float:
     """How well a candidate matches the query, in [0, 1]: the sum of its signals as a share of the most it can be."""
-    total = sum(weight * float(getattr(signals, name)) for name, weight in WEIGHTS.items())
+    total: float = sum(map(mul, WEIGHTS.values(), _WEIGHED(signals)))
     return min(1.0, max(0.0, total / _FULL))
 
 
@@ -183,12 +185,13 @@ def coverage(shares: Sequence[float], window: Iterable[tuple[int, float]]) -> fl
     shares[i]. Of several places of a word the one where it counts most counts.
     """
     seen, found = 0, 0.0
-    for matching, factor in sorted(window, key=lambda place: -place[1]):
+    for matching, factor in sorted(window, key=itemgetter(1), reverse=True):
         new = matching & ~seen
         seen |= new
         while new:
-            found += factor * shares[(new & -new).bit_length() - 1]
-            new &= new - 1
+            lowest = new & -new
+            found += factor * shares[lowest.bit_length() - 1]
+            new ^= lowest
     return found
 
 

@@ -4,7 +4,7 @@ They are of all languages together. A word that is missing costs a contradiction
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from operator import attrgetter
 
@@ -31,24 +31,40 @@ def unspaced_properties() -> Words:
     return tuple(filter(re.compile(f"[{UNSPACED}]").match, table(Contrasts).properties))
 
 
-def are_opposites(one: str, other: str) -> bool:
-    """Whether of these two stemmed words one denies the other."""
-    return frozenset((one, other)) in _opposites()
+def have_opposites(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether of these stemmed words one denies one of the others."""
+    return _meet(_opposites(), some, others)
 
 
-def are_alternatives(one: str, other: str) -> bool:
-    """Whether of these two stemmed words only one can hold of a subject."""
-    return any(one in group and other in group for group in _alternatives())
+def have_alternatives(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether of one of these stemmed words and one of the others only one can hold of a subject."""
+    return _meet(_alternatives(), some, others)
+
+
+def _meet(groups: Mapping[str, frozenset[str]], some: Iterable[str], others: Iterable[str]) -> bool:
+    there = frozenset(others)
+    return any(not groups[word].isdisjoint(there) for word in some if word in groups)
 
 
 @cache
-def _opposites() -> frozenset[frozenset[str]]:
-    return frozenset(_stemmed(table(Contrasts).opposites))
+def _opposites() -> Mapping[str, frozenset[str]]:
+    """By each word those that deny it."""
+    pairs = [group for group in _stemmed(table(Contrasts).opposites) if len(group) == 2]
+    return _by_word((word, group - {word}) for group in pairs for word in group)
 
 
 @cache
-def _alternatives() -> tuple[frozenset[str], ...]:
-    return _stemmed(table(Contrasts).alternatives + table(Contrasts).calendar)
+def _alternatives() -> Mapping[str, frozenset[str]]:
+    """By each word those of its groups."""
+    groups = _stemmed(table(Contrasts).alternatives + table(Contrasts).calendar)
+    return _by_word((word, group) for group in groups for word in group)
+
+
+def _by_word(found: Iterable[tuple[str, frozenset[str]]]) -> Mapping[str, frozenset[str]]:
+    by_word: dict[str, frozenset[str]] = {}
+    for word, others in found:
+        by_word[word] = by_word.get(word, frozenset()) | others
+    return by_word
 
 
 def _stemmed(groups: Iterable[Words]) -> tuple[frozenset[str], ...]:

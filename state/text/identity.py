@@ -8,7 +8,7 @@ Stop words are for the search: here every word counts, but for articles and thos
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -42,10 +42,11 @@ def compare(older: str, newer: str, cosine: float | None = None) -> Comparison:
     """The comparison of two texts; `cosine` is that of their vectors, when it is known."""
     if older == newer:
         return Comparison(1.0, 0.0)
-    found = features(older, newer, cosine)
-    tells = bool(found["tells_change"])
-    if found["apart"]:
+    both = pair.Pair(*read_together(older, newer))
+    tells = bool(both.newer.changes)
+    if both.apart():  # most are; the trees are not asked
         return Comparison(0.0, 0.0, apart=True, tells=tells)
+    found = _features(both, cosine)
     same = _measure("same").of(found) if found["may_be_same"] else 0.0
     return Comparison(same, _measure("update").of(found), tells=tells)
 
@@ -62,34 +63,48 @@ def same_words(one: str, other: str) -> bool:
 
 def features(older: str, newer: str, cosine: float | None = None) -> dict[str, float]:
     """What the trees ask of a pair, by name."""
-    both = pair.Pair(*read_together(older, newer))
+    return _features(pair.Pair(*read_together(older, newer)), cosine)
+
+
+def _features(both: pair.Pair, cosine: float | None) -> dict[str, float]:
     found = both.words() | both.names() | both.numbers() | both.turns() | both.limits()
     near = 0.45 + 0.5 * found["covered_least"] if cosine is None else cosine
     return found | {"cosine": near, "cosine_covered": near * found["covered_least"]}
 
 
+# (feature, at most, lower, higher); of a leaf (-1, value, 0, 0).
+_Node = tuple[int, float, int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """The start and the trees of a measure; a node is (feature, at most, lower, higher), a leaf (value,)."""
+    """The start and the trees of a measure."""
 
     start: float
     features: tuple[str, ...]
-    trees: tuple[tuple[tuple[float, ...], ...], ...]
+    trees: tuple[tuple[_Node, ...], ...]
 
     def of(self, found: Mapping[str, float]) -> float:
         """The measure of what was found, in [0, 1]."""
         total, values = self.start, [found[name] for name in self.features]
         for tree in self.trees:
-            node = tree[0]
-            while len(node) > 1:
-                feature, most, lower, higher = node
-                node = tree[int(lower if values[int(feature)] <= most else higher)]
-            total += node[0]
+            feature, most, lower, higher = tree[0]
+            while feature >= 0:
+                feature, most, lower, higher = tree[lower if values[feature] <= most else higher]
+            total += most
         return 1.0 / (1.0 + math.exp(-total))
 
 
 @cache
 def _measure(name: str) -> _Measure:
     content = json.loads(resources.files("state.text").joinpath("identity.json").read_text(encoding="utf-8"))[name]
-    trees = tuple(tuple(tuple(node) for node in tree) for tree in content["trees"])
+    trees = tuple(tuple(map(_node, tree)) for tree in content["trees"])
     return _Measure(content["start"], tuple(content["features"]), trees)
+
+
+def _node(written: Sequence[float]) -> _Node:
+    """A node as the file has it: a leaf has its value alone."""
+    if len(written) == 1:
+        return -1, written[0], 0, 0
+    feature, most, lower, higher = written
+    return int(feature), most, int(lower), int(higher)

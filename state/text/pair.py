@@ -25,17 +25,18 @@ class Pair:
         self.older, self.newer = older, newer
         self.before, self.after = _content(older), _content(newer)
         self.old_texts, self.new_texts = [w.text for w in self.before], [w.text for w in self.after]
-        old, new = frozenset(self.old_texts), frozenset(self.new_texts)
-        self.shared_before = [_has(word.text, new) for word in self.before]
-        self.shared_after = [_has(word.text, old) for word in self.after]
+        self.shared_before = _shared(self.old_texts, frozenset(self.new_texts))
+        self.shared_after = _shared(self.new_texts, frozenset(self.old_texts))
         self.gone = [word for word, shared in zip(self.before, self.shared_before, strict=True) if not shared]
         self.come = [word for word, shared in zip(self.after, self.shared_after, strict=True) if not shared]
         self.kept = [word for word, shared in zip(self.before, self.shared_before, strict=True) if shared]
+        self._old, self._new = _mass(self.before) or 1.0, _mass(self.after) or 1.0
+        self._gone, self._come = _mass(self.gone), _mass(self.come)
 
     def words(self) -> dict[str, float]:
         """How much of each is in the other, and in which order."""
-        old, new = _mass(self.before) or 1.0, _mass(self.after) or 1.0
-        covered = 1 - _mass(self.gone) / old, 1 - _mass(self.come) / new
+        old, new, gone, come = self._old, self._new, self._gone, self._come
+        covered = 1 - gone / old, 1 - come / new
         matcher = SequenceMatcher(None, self.old_texts, self.new_texts, autojunk=False)
         changed = [code for code in matcher.get_opcodes() if code[0] != "equal"]
         in_order = sum(block.size for block in matcher.get_matching_blocks())
@@ -47,8 +48,8 @@ class Pair:
             "covered_least": min(covered),
             "covered_most": max(covered),
             "shared": min(_mass(self.kept), 12.0),
-            "gone": min(_mass(self.gone), 8.0),
-            "come": min(_mass(self.come), 8.0),
+            "gone": min(gone, 8.0),
+            "come": min(come, 8.0),
             "length": min(old, 16.0),
             "longer": min(new / old, 3.0),
             "same_words": float(same_words(self.older, self.newer)),
@@ -65,10 +66,7 @@ class Pair:
             "last_old": float(bool(self.before) and self.shared_before[-1]),
             "last_new": float(bool(self.after) and self.shared_after[-1]),
             "spelling": _alike(self.older.folded, self.newer.folded),
-            "spelling_replaced": max(
-                (_alike(a.text, b.text) for a in self.gone for b in self.come if not (a.number or b.number)),
-                default=0.0,
-            ),
+            "spelling_replaced": _most_alike(self.gone, self.come),
             "unspaced": float(any(len(word.text) == 1 and not word.text.isascii() for word in self.before)),
         }
 
@@ -108,14 +106,14 @@ class Pair:
     def turns(self) -> dict[str, float]:
         """What denies, reverses or replaces what the older one says."""
         older, newer = self.older, self.newer
-        alternative = any(antonyms.are_alternatives(a.text, b.text) for a in self.gone for b in self.come)
+        alternative = antonyms.have_alternatives([w.text for w in self.gone], [w.text for w in self.come])
         denied = _denied(newer) - _denied(older)
         denies = float(older.denials % 2 != newer.denials % 2)
-        covered = 1 - _mass(self.gone) / (_mass(self.before) or 1.0)
+        covered = 1 - self._gone / self._old
         return {
             "denies": denies,
             "denies_more": float(newer.denials - older.denials),
-            "denies_covered": denies * min(covered, 1 - _mass(self.come) / (_mass(self.after) or 1.0)),
+            "denies_covered": denies * min(covered, 1 - self._come / self._new),
             "opposite": float(self._opposite()),
             "alternative": float(alternative),
             "old_denied": float(not denied.isdisjoint(self.old_texts)),
@@ -128,15 +126,8 @@ class Pair:
         }
 
     def _opposite(self) -> bool:
-        older, newer = self.older, self.newer
-        return any(
-            antonyms.are_opposites(a.text, b.text) for a in self._only(older, newer) for b in self._only(newer, older)
-        )
-
-    @staticmethod
-    def _only(one: Statement, other: Statement) -> list[Word]:
-        there = {word.text for word in other.words}
-        return [word for word in one.words if word.text not in there]
+        here, there = ({word.text for word in one.words} for one in (self.older, self.newer))
+        return antonyms.have_opposites(here - there, there - here)
 
     def limits(self) -> dict[str, float]:
         """What limits each of them: of whom, how many, when, how sure."""
@@ -170,8 +161,12 @@ class Pair:
                 and not self._reordered()
                 and not self._other_names()
             ),
-            "apart": float(self._another_label() or self._alike_in_shape() or self._other_subjects()),
+            "apart": float(self.apart()),
         }
+
+    def apart(self) -> bool:
+        """Whether they are about different subjects, in the same words otherwise."""
+        return self._another_label() or self._alike_in_shape() or self._other_subjects()
 
     def _reordered(self) -> bool:
         """Whether both have the same words in an order that says something else: "to A from B", "from A to B"."""
@@ -212,7 +207,7 @@ class Pair:
         """Whether each begins with a name that the other has not, and says little that the other says."""
         if not (self.before and self.after) or self.shared_before[0] or self.shared_after[0]:
             return False
-        covered = min(1 - _mass(self.gone) / _mass(self.before), 1 - _mass(self.come) / _mass(self.after))
+        covered = min(1 - self._gone / self._old, 1 - self._come / self._new)
         return _is_name(self.before[0]) and _is_name(self.after[0]) and covered < _SAME_SENTENCE
 
     def _other_names(self) -> bool:
@@ -246,7 +241,7 @@ def _content(statement: Statement) -> list[Word]:
 
 
 def _mass(words: Iterable[Word]) -> float:
-    return sum(_weight(word) for word in words)
+    return sum(map(_weight, words))
 
 
 def _weight(word: Word) -> float:
@@ -255,13 +250,20 @@ def _weight(word: Word) -> float:
     return _WEIGHTS["sign" if len(word.text) == 1 and not word.text.isascii() else "word"]
 
 
-def _has(word: str, others: frozenset[str]) -> bool:
-    """Whether a word or another form of it, with another ending, is among these."""
-    if word in others:
-        return True
-    if len(word) < _PREFIX or not word[0].isalpha():
-        return False
-    return any(other[:_PREFIX] == word[:_PREFIX] and _shares_stem(word, other) for other in others)
+def _shared(words: Iterable[str], others: frozenset[str]) -> list[bool]:
+    """Of each word whether it or another form of it, with another ending, is among the others."""
+    beginning: dict[str, list[str]] = {}
+    for other in others:
+        beginning.setdefault(other[:_PREFIX], []).append(other)
+    return [
+        word in others
+        or (
+            len(word) >= _PREFIX
+            and word[0].isalpha()
+            and any(_shares_stem(word, other) for other in beginning.get(word[:_PREFIX], ()))
+        )
+        for word in words
+    ]
 
 
 def _shares_stem(one: str, other: str) -> bool:
@@ -346,7 +348,20 @@ def _is_passive(statement: Statement) -> bool:
 def _alike(one: str, other: str) -> float:
     """How much of their runs of three signs two spellings share, in [0, 1]."""
     here, there = _trigrams(one), _trigrams(other)
-    return len(here & there) / max(1, len(here | there))
+    shared = len(here & there)
+    return shared / max(1, len(here) + len(there) - shared)
+
+
+def _most_alike(some: Iterable[Word], others: Iterable[Word]) -> float:
+    """How much the two words, no numbers, share that are spelt most alike."""
+    here, there = ([_trigrams(word.text) for word in words if not word.number] for words in (some, others))
+    most = 0.0
+    for one in here:
+        for other in there:
+            if not one.isdisjoint(other):
+                shared = len(one & other)
+                most = max(most, shared / (len(one) + len(other) - shared))
+    return most
 
 
 @lru_cache(maxsize=4_096)

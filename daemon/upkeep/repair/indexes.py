@@ -24,6 +24,7 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.erasing.files import empty_folder
 from state.stores.sessions.cold_archive import ColdArchive
 from state.stores.vectors.chroma import is_whole
+from state.stores.vectors.vector_file import NAME
 
 _CHECKPOINTS = ("dreams.db", "dreams.db-wal", "dreams.db-shm", "dreams.db-journal")
 
@@ -69,11 +70,16 @@ def vector_folder(context: RepairContext) -> Iterator[Job]:
         return
     if context.rebuilt:
         wrong = "the vector index is of the old state.db"
-    elif not is_whole(folder):
+    elif _has_index(folder) and not is_whole(folder):
         wrong = "the vector index is torn: its files are not those that were sealed"
     else:
         return
     yield Job("vector index", wrong, "it is thrown away and built anew from state.db", partial(_empty, context))
+
+
+def _has_index(folder: Path) -> bool:
+    """Whether ChromaDB has files there; the vector file beside them is compared with state.db by who opens it."""
+    return any(path.name != NAME for path in folder.iterdir())
 
 
 def _empty(context: RepairContext) -> None:
@@ -103,7 +109,7 @@ def _vector_index(store: Store, context: RepairContext) -> Iterator[Job]:
     if not store.crystals.vectors.vector_count():
         return
     known = set(store.notices)
-    had = any(store.workspace.crystals.iterdir())
+    had = _has_index(store.workspace.crystals)
     try:
         store.index()
     except DreamdError as error:

@@ -274,7 +274,7 @@ class Crystals:
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Delete these crystals from every table and from the full-text index; returns the ids that existed.
 
-        Their hidden duplicates are deleted with them. The caller updates the vector index. The
+        Their hidden duplicates are deleted with them. The caller updates the vector file and index. The
         full-text index is built anew, so that its old segments do not keep the words; the bytes leave the file with
         `PRAGMA secure_delete` and VACUUM.
         """
@@ -282,10 +282,12 @@ class Crystals:
         with transaction(self.connection) as connection:
             gone = connection.execute(
                 f"DELETE FROM crystals WHERE id IN ({_KEYS}) OR merged_into IN"
-                f" (SELECT key FROM crystals WHERE id IN ({_KEYS})) RETURNING id",
+                f" (SELECT key FROM crystals WHERE id IN ({_KEYS})) RETURNING id, key",
                 (wanted, wanted),
             ).fetchall()
             if gone:
+                keys = [(row["key"],) for row in gone]
+                connection.executemany("INSERT OR IGNORE INTO to_file VALUES (?)", keys)
                 full_text.rebuild(connection)
         return [row["id"] for row in gone]
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from state.search.ranking import CONTEXT_WEIGHTS
 from state.stores.database.connection import from_text
@@ -16,36 +17,39 @@ _FARTHEST = max(abs(offset) for offset in CONTEXT_WEIGHTS)
 _SHARERS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """The columns of a crystal that ranking needs before its text is read."""
 
     session: str
     position: int
     speaker: str
-    created_at: datetime
+    at: str
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was created; few questions ask. Raises StorageError for what is no moment."""
+        return from_text(self.at)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The candidates by key, and the crystals at each (session, position) around them."""
+    """The candidates by key, and by session and position the crystals around them."""
 
     rows: dict[int, Row]
-    places: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    places: dict[str, dict[int, list[int]]] = field(default_factory=dict)
 
     def window(self, key: int) -> list[tuple[int, int]]:
         """(row, offset) of each neighbour of a candidate, the one with the highest weight first."""
         row = self.rows[key]
-        return [
-            (other, offset)
-            for offset in _OFFSETS
-            for other in self.places.get((row.session, row.position + offset), ())
-            if other != key
-        ]
+        there = self.places.get(row.session)
+        if there is None:
+            return []
+        at = row.position
+        return [(other, offset) for offset in _OFFSETS for other in there.get(at + offset, ()) if other != key]
 
     def all_keys(self) -> set[int]:
         """The keys of the candidates and of all their neighbours."""
-        return set(self.rows).union(*self.places.values())
+        return set(self.rows).union(*(keys for there in self.places.values() for keys in there.values()))
 
 
 def surroundings(
@@ -58,21 +62,25 @@ def surroundings(
         if row.session:
             # A direct neighbour is a candidate too, and has neighbours of its own.
             spans[row.session].update(range(row.position - _FARTHEST - 1, row.position + _FARTHEST + 2))
-    places: dict[tuple[str, int], list[int]] = defaultdict(list)
+    places: dict[str, dict[int, list[int]]] = {}
+    cursor = connection.cursor()
+    cursor.row_factory = None
     for session, positions in spans.items():
+        there: dict[int, list[int]] = defaultdict(list)
         for first, last in _runs(positions):
-            for position, crystal in connection.execute(
+            for position, crystal in cursor.execute(
                 "SELECT position, crystal FROM occurrences WHERE session = ? AND position BETWEEN ? AND ? LIMIT ?",
                 (session, first, last, (last - first + 1) * _SHARERS),
             ):
-                places[session, position].append(crystal)
+                there[position].append(crystal)
+        places[session] = dict(there)
     beside = {
         key
         for row in rows.values()
         for offset in (-1, 1)
-        for key in places.get((row.session, row.position + offset), ())
+        for key in places.get(row.session, {}).get(row.position + offset, ())
     }
-    return Surroundings(rows | read_rows(connection, beside - rows.keys(), condition, values), dict(places))
+    return Surroundings(rows | read_rows(connection, beside - rows.keys(), condition, values), places)
 
 
 def read_rows(
@@ -80,12 +88,14 @@ def read_rows(
 ) -> dict[int, Row]:
     """The rows with these keys that pass the condition, which is SQL over the table `crystals`, if there is one."""
     where = f" AND {condition}" if condition else ""
-    found = connection.execute(
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    found = cursor.execute(
         "SELECT key, session, position, speaker, created_at FROM crystals"
         f" WHERE key IN (SELECT value FROM json_each(?)){where}",
         (json.dumps(list(keys)), *values),
     )
-    return {key: Row(session, position, speaker, from_text(at)) for key, session, position, speaker, at in found}
+    return {key: Row(session, position, speaker, at) for key, session, position, speaker, at in found}
 
 
 def _runs(positions: Collection[int]) -> Iterator[tuple[int, int]]:

@@ -49,6 +49,7 @@ def crystal_in(row: sqlite3.Row, source: Source | None) -> Crystal:
     """The crystal of a row, with a place where its text was met."""
     accessed = row["last_accessed_at"]
     origin, text = Origin(row["origin"]), row["text"]
+    speaker = row["speaker"]
     return Crystal(
         text=text,
         origin=origin,
@@ -57,14 +58,14 @@ def crystal_in(row: sqlite3.Row, source: Source | None) -> Crystal:
         importance=row["importance"],
         trust=Trust(row["trust"]),
         context=row["context"],
-        speaker=row["speaker"],
+        speaker=speaker,
         session=row["session"],
         position=row["position"],
         source=source,
-        parents=tuple(json.loads(row["parents"])),
+        parents=tuple(json.loads(parents)) if (parents := row["parents"]) != "[]" else (),
         lifecycle=Lifecycle(row["lifecycle"]),
         accesses=row["accesses"],
         last_accessed_at=optional_moment(accessed),
         valence=row["valence"],
-        distinct=bool(row["speaker"]) and row["id"] != crystal_id(origin, text),
+        distinct=bool(speaker) and row["id"] != crystal_id(origin, text),
     )

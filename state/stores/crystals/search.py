@@ -38,8 +38,8 @@ from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.current_values import CurrentValues
 from state.stores.crystals.duplicates import HiddenDuplicates
+from state.stores.crystals.nearest import Index
 from state.stores.crystals.neighbours import Surroundings, surroundings
-from state.stores.crystals.vectors import Index
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
 from state.text.words import content_terms
@@ -54,11 +54,6 @@ if TYPE_CHECKING:
 CANDIDATES = 75
 # So many of them are read.
 SHORTLIST = 100
-# So many that pass a filter are compared one by one. Of more the index is asked, which knows nothing of filters: for
-# more and more, until enough of what it answers passes.
-_COMPARED = 2_000
-_ASKED_FOR = (600, 2_400, 9_600)
-_ENOUGH = 20
 EVERYTHING = Filters()
 _NOTHING = (0, 0.0, 0.0)
 _LISTED = "IN (SELECT value FROM json_each(?))"
@@ -86,8 +81,7 @@ class Beside:
 class Searcher:
     """Searches one workspace. Reads only: the access count of a hit is raised by `Crystals.touch`.
 
-    Without an embedder the search is lexical; without an index the vectors of state.db are compared one by one.
-    What is `beside` is searched with it.
+    Without an embedder the search is lexical. What is `beside` is searched with it.
     """
 
     def __init__(
@@ -193,33 +187,9 @@ class Searcher:
         return [name for name in names if self._connection.execute(statement, (name,)).fetchone()]
 
     def _nearest(self, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]) -> list[int]:
-        """The rows nearest in meaning. Vectors that the index does not hold yet are compared one by one."""
-        vectors = self._crystals.vectors
-        if self._index is None:
-            return vectors.exact_nearest(vector, k, condition, values)
-        passing = self._all_that_pass(condition, values) if condition else None
-        if passing is not None:
-            return vectors.exact_nearest(vector, k, f"crystals.key {_LISTED}", (json.dumps(passing),))
-        known: list[int] = []
-        for count in _ASKED_FOR if condition else (k,):
-            answer = self._index.nearest(vector, max(k, count))
-            known = self._passing([id_ for id_, _ in answer], condition, values)
-            if len(known) >= _ENOUGH or len(answer) < count:
-                break
-        unindexed = " AND ".join(filter(None, (condition, "crystals.key IN (SELECT crystal FROM to_index)")))
-        return [*known, *vectors.exact_nearest(vector, k, unindexed, values)]
-
-    def _all_that_pass(self, condition: str, values: Sequence[object]) -> list[int] | None:
-        """Every row that passes the condition; None when they are too many to be compared one by one."""
-        # A session's rows are looked up; for the rest SQLite would choose an index that makes it read the rows.
-        hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
-        statement = f"SELECT key FROM crystals {hint} WHERE {condition} LIMIT {_COMPARED + 1}"
-        found = [int(row[0]) for row in self._connection.execute(statement, tuple(values))]
-        return found if len(found) <= _COMPARED else None
-
-    def _passing(self, ids: Sequence[str], condition: str, values: Sequence[object]) -> list[int]:
-        statement = f"SELECT key FROM crystals WHERE id {_LISTED}" + (f" AND {condition}" if condition else "")
-        return [int(row[0]) for row in self._connection.execute(statement, (json.dumps(ids), *values))]
+        """The rows nearest in meaning."""
+        (found,) = self._crystals.vectors.nearest.to(vector.reshape(1, -1), k, condition, values, self._index)
+        return list(found)
 
     def frequency(self, words: Sequence[str]) -> dict[str, int]:
         """In how many of the searched crystals each of these words occurs; see `full_text.frequency`."""

@@ -1,15 +1,16 @@
-"""Crystal vectors: the truth in state.db from which the vector index is fed and rebuilt.
+"""Crystal vectors: the truth in state.db from which the vector file and the vector index are fed and rebuilt.
 
-Queues lead a new crystal on: `to_embed` (no vector yet), `to_index` (the index has not been told yet), `to_compare`
-(not compared with those nearest to it yet, see `duplicates`). A row leaves a queue only after its step is done, so a
-crash repeats a step and never skips one.
+Queues lead a new crystal on: `to_embed` (no vector yet), `to_file` and `to_index` (the file and the index have not
+been told yet), `to_compare` (not compared with those nearest to it yet, see `duplicates`). A row leaves a queue only
+after its step is done, so a crash repeats a step and never skips one.
 """
 
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from state.stores.crystals.nearest import VECTOR_FILE, Index, Nearest, cosines, matrix
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
 from state.stores.vectors.embedder import Embedder
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH = 256
-# A block that fits the processor's cache is compared three times as fast as one that does not.
-_ROWS_AT_ONCE = 512
 MODEL = "embedding_model"
 _TO_EMBED = """
 SELECT key, context, text FROM crystals
@@ -30,19 +29,13 @@ WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC 
 _LISTED = "SELECT value FROM json_each(?)"
 
 
-class Index(Protocol):
-    """What the queue `to_index` feeds; `state.stores.vectors.chroma.VectorIndex` is one."""
-
-    def upsert(self, ids: Sequence[str], vectors: "NDArray[np.float32]") -> None: ...
-    def nearest(self, vector: "NDArray[np.float32]", k: int) -> list[tuple[str, float]]: ...
-
-
 class CrystalVectors:
     """The vectors of one workspace's crystals, all of one model."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._meta = Meta(connection)
+        self.nearest = Nearest(connection)
 
     def use_model(self, name: str) -> bool:
         """From now on vectors are of this model; those of another are dropped and queued to be embedded again.
@@ -52,9 +45,9 @@ class CrystalVectors:
         if self.model() == name:
             return False
         with transaction(self._connection) as connection:
-            connection.execute("DELETE FROM vectors")
-            connection.execute("DELETE FROM to_index")
-            connection.execute("DELETE FROM to_compare")
+            for table in ("vectors", "to_file", "to_index", "to_compare"):
+                connection.execute(f"DELETE FROM {table}")
+            self._meta.remove(VECTOR_FILE)
             connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
             self._meta.put(MODEL, name)
         return True
@@ -93,7 +86,7 @@ class CrystalVectors:
             ).fetchall()
             if not rows:
                 break
-            index.upsert([row["id"] for row in rows], _matrix([row["vector"] for row in rows]))
+            index.upsert([row["id"] for row in rows], matrix([row["vector"] for row in rows]))
             with transaction(self._connection) as connection:
                 keys = [(row["crystal"],) for row in rows]
                 connection.executemany("DELETE FROM to_index WHERE crystal = ?", keys)
@@ -110,6 +103,11 @@ class CrystalVectors:
         """Whether any crystal waits to be embedded."""
         return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
 
+    def has_more_than(self, count: int) -> bool:
+        """Whether there are more vectors than that; quicker than to count them."""
+        row = self._connection.execute("SELECT 1 FROM vectors LIMIT 1 OFFSET ?", (count,)).fetchone()
+        return row is not None
+
     def vector_count(self) -> int:
         """How many vectors there are, those included that the index does not hold yet."""
         return int(self._connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
@@ -123,7 +121,7 @@ class CrystalVectors:
             " GROUP BY part HAVING crystal = min(crystal))",
             (n,),
         ).fetchall()
-        return [(row["id"], _matrix([row["vector"]])[0]) for row in rows]
+        return [(row["id"], matrix([row["vector"]])[0]) for row in rows]
 
     def vector_batches(self, size: int) -> "Iterator[tuple[list[str], NDArray[np.float32]]]":
         """Every vector, in batches of at most `size`: (ids, matrix of shape (n, width))."""
@@ -134,7 +132,7 @@ class CrystalVectors:
             (after, size),
         ).fetchall():
             after = int(rows[-1]["crystal"])
-            yield [row["id"] for row in rows], _matrix([row["vector"] for row in rows])
+            yield [row["id"] for row in rows], matrix([row["vector"] for row in rows])
 
     def cosines(self, vector: "NDArray[np.float32]", keys: Iterable[int]) -> dict[int, float]:
         """How near these rows are to this vector; rows without a vector are left out."""
@@ -145,7 +143,9 @@ class CrystalVectors:
         if not rows:
             return {}
         return dict(
-            zip((int(row[0]) for row in rows), (_matrix([row[1] for row in rows]) @ vector).tolist(), strict=True)
+            zip(
+                (int(row[0]) for row in rows), cosines(matrix([row[1] for row in rows]), vector).tolist(), strict=True
+            )
         )
 
     def of(self, ids: Iterable[str]) -> "dict[str, NDArray[np.float32]]":
@@ -154,7 +154,7 @@ class CrystalVectors:
             f"SELECT c.id, v.vector FROM crystals c JOIN vectors v ON v.crystal = c.key WHERE c.id IN ({_LISTED})",
             (json.dumps(list(ids)),),
         ).fetchall()
-        return dict(zip((row[0] for row in rows), _matrix([row[1] for row in rows]), strict=True)) if rows else {}
+        return dict(zip((row[0] for row in rows), matrix([row[1] for row in rows]), strict=True)) if rows else {}
 
     def between(self, keys: Iterable[int]) -> dict[tuple[int, int], float]:
         """How near each of these rows is to each other one, by both in either order."""
@@ -163,68 +163,23 @@ class CrystalVectors:
         ).fetchall()
         if not rows:
             return {}
-        vectors, known = _matrix([row[1] for row in rows]), [int(row[0]) for row in rows]
+        vectors, known = matrix([row[1] for row in rows]), [int(row[0]) for row in rows]
         found = (vectors @ vectors.T).tolist()
         return {(a, b): found[i][j] for i, a in enumerate(known) for j, b in enumerate(known) if i != j}
 
-    def exact_nearest(
-        self, vector: "NDArray[np.float32]", k: int, condition: str = "", values: Sequence[object] = ()
-    ) -> list[int]:
-        """The rows of the k crystals nearest to this vector, best first, by comparing it with every one.
-
-        `condition` is SQL over the table `crystals`.
-        """
-        (nearest,) = self._exact(vector.reshape(1, -1), k, condition, values)
-        return [key for _, key in nearest]
-
     def neighbours(self, keys: Sequence[int], k: int, index: Index | None) -> dict[int, dict[int, float]]:
-        """For each of these rows that has a vector, the k others nearest to it with their cosines.
-
-        By the index, and exactly among the vectors that it does not hold yet; without an index, exactly among all.
-        """
+        """For each of these rows that has a vector, the k others nearest to it with their cosines."""
         rows = self._connection.execute(
             f"SELECT crystal, vector FROM vectors WHERE crystal IN ({_LISTED})", (json.dumps(list(keys)),)
         ).fetchall()
         if not rows:
             return {}
-        vectors = _matrix([row["vector"] for row in rows])
-        unindexed = "" if index is None else "crystals.key IN (SELECT crystal FROM to_index)"
-        near = [
-            {key: -minus for minus, key in nearest} for nearest in self._exact(vectors, k + 1, condition=unindexed)
-        ]
-        if index is not None:
-            near = [
-                known | self._indexed_neighbours(index, vector, k + 1)
-                for known, vector in zip(near, vectors, strict=True)
-            ]
+        near = self.nearest.to(matrix([row["vector"] for row in rows]), k + 1, index=index)
         found = {int(row["crystal"]): cosines for row, cosines in zip(rows, near, strict=True)}
         return {
-            key: dict(sorted(((o, c) for o, c in cosines.items() if o != key), key=lambda pair: -pair[1])[:k])
+            key: dict([(other, cosine) for other, cosine in cosines.items() if other != key][:k])
             for key, cosines in found.items()
         }
-
-    def _indexed_neighbours(self, index: Index, vector: "NDArray[np.float32]", k: int) -> dict[int, float]:
-        cosines = dict(index.nearest(vector, k))
-        rows = self._connection.execute(
-            f"SELECT key, id FROM crystals WHERE id IN ({_LISTED})", (json.dumps(list(cosines)),)
-        )
-        return {int(row["key"]): cosines[row["id"]] for row in rows}
-
-    def _exact(
-        self, vectors: "NDArray[np.float32]", k: int, condition: str = "", values: Sequence[object] = ()
-    ) -> list[list[tuple[float, int]]]:
-        """For each of these vectors the k nearest rows, best first: (minus the cosine, row)."""
-        where = f" WHERE crystal IN (SELECT key FROM crystals WHERE {condition})" if condition else ""
-        cursor = self._connection.cursor()
-        cursor.row_factory = None
-        cursor.execute(f"SELECT crystal, vector FROM vectors{where}", tuple(values))
-        best: list[list[tuple[float, int]]] = [[] for _ in vectors]
-        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            scores = vectors @ _matrix([row[1] for row in rows]).T
-            for one, known in zip(scores, best, strict=True):
-                top = (-one).argsort(kind="stable")[:k].tolist()
-                known[:] = sorted([*known, *((-float(one[place]), int(rows[place][0])) for place in top)])[:k]
-        return best
 
     def _keep(self, keys: Sequence[int], model: str, vectors: "NDArray[np.float32]") -> None:
         with transaction(self._connection) as connection:
@@ -236,12 +191,6 @@ class CrystalVectors:
                     (model, vector.astype("<f4").tobytes(), key),
                 ).rowcount
                 if kept:
-                    for queue in ("to_index", "to_compare"):
+                    for queue in ("to_file", "to_index", "to_compare"):
                         connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
                 connection.execute("DELETE FROM to_embed WHERE crystal = ?", (key,))
-
-
-def _matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
-    import numpy as np
-
-    return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1)

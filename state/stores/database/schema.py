@@ -335,3 +335,9 @@ CREATE TABLE changes (
 CREATE UNIQUE INDEX changes_by_dream ON changes (dream, place);
 CREATE INDEX changes_by_decision ON changes (decision);
 """
+
+# What the vector file (`state.stores.vectors.vector_file`) may hold otherwise than `vectors`.
+FILING = """
+-- A fourth queue. It names rows of crystals that are gone, too: their vectors leave the file.
+CREATE TABLE to_file (crystal INTEGER PRIMARY KEY);
+"""

@@ -180,6 +180,7 @@ def _rewrite(connection: sqlite3.Connection, key: int, id_: str, text: str, cont
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
     for table in ("vectors", "to_index", "to_compare"):
         connection.execute(f"DELETE FROM {table} WHERE crystal = ?", (key,))
+    connection.execute("INSERT OR IGNORE INTO to_file VALUES (?)", (key,))
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", (key,))
     connection.execute("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", (key,))
 
@@ -195,6 +196,7 @@ def _remove(connection: sqlite3.Connection, key: int, same: int | None) -> None:
         "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?", (key,)
     )
     connection.execute("DELETE FROM crystals WHERE key = ?", (key,))
+    connection.execute("INSERT OR IGNORE INTO to_file VALUES (?)", (key,))
 
 
 def _references(connection: sqlite3.Connection, erasure: Erasure) -> None:

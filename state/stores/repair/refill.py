@@ -16,6 +16,7 @@ from state.dream import RESTORE, Dream
 from state.sessions.policies.by_name import DEFAULT
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.nearest import VECTOR_FILE
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.crystals.vectors import MODEL
 from state.stores.database.connection import to_text
@@ -293,8 +294,10 @@ def _vectors(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM vectors WHERE length(vector) <> ? OR model <> ?", (width[0], model))
     connection.execute("DELETE FROM to_embed")
     connection.execute("INSERT INTO to_embed SELECT key FROM crystals WHERE key NOT IN (SELECT crystal FROM vectors)")
-    # The index is built anew of all of them, and what was compared before costs nothing to compare again.
-    connection.execute("DELETE FROM to_index")
+    # File and index are built anew of all of them, and what was compared before costs nothing to compare again.
+    Meta(connection).remove(VECTOR_FILE)
+    for queue in ("to_file", "to_index"):
+        connection.execute(f"DELETE FROM {queue}")
     connection.execute("INSERT OR IGNORE INTO to_compare SELECT crystal FROM vectors")
 
 

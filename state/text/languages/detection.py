@@ -21,7 +21,7 @@ def language_of(text: str) -> str:
         if pattern.search(text):
             return code
     words = _WORD.findall(search_form(text))
-    counts = {code: sum(word in small for word in words) for code, small in _small_words().items()}
+    counts = {code: sum(map(small.__contains__, words)) for code, small in _small_words().items()}
     most = max(counts.values())
     return next(code for code, count in counts.items() if count == most)
 

@@ -371,7 +371,7 @@ def test_all_vectors_come_in_batches(crystals: Crystals) -> None:
 
 
 def test_the_nearest_are_found_exactly_across_batches(crystals: Crystals, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("state.stores.crystals.vectors._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("state.stores.crystals.nearest._ROWS_AT_ONCE", 2)
     notes = [
         _note(text) for text in ("cluster", "canary", "drained", "canary cluster", "canary drained cluster", "x")
     ]
@@ -383,10 +383,11 @@ def test_the_nearest_are_found_exactly_across_batches(crystals: Crystals, monkey
     cosines = crystals.vectors.cosines(wanted, [*all_keys, 99])
     assert list(cosines) == list(all_keys)
     by_hand = sorted(all_keys, key=lambda key: -cosines[key])
-    assert crystals.vectors.exact_nearest(wanted, 4) == by_hand[:4]
+    nearest = crystals.vectors.nearest
+    assert list(nearest.to(wanted[None], 4)[0]) == by_hand[:4]
     assert by_hand[0] == 5
     assert cosines[5] == pytest.approx(1)
-    assert crystals.vectors.exact_nearest(wanted, 4, "crystals.text = ?", ["x"]) == [6]
+    assert list(nearest.to(wanted[None], 4, "crystals.text = ?", ["x"])[0]) == [6]
     assert crystals.vectors.cosines(wanted, []) == {}
 
 

@@ -272,7 +272,7 @@ def test_a_filter_reads_neither_every_crystal_nor_every_vector(crystals: Crystal
     steps = [
         step["detail"]
         for statement in statements
-        if statement.startswith("SELECT") and ("crystals" in statement or "vectors" in statement)
+        if statement.startswith(("SELECT", "WITH")) and ("crystals" in statement or "vectors" in statement)
         for step in crystals.connection.execute(f"EXPLAIN QUERY PLAN {statement}")
     ]
     assert any("vectors" in step for step in steps)
@@ -283,8 +283,8 @@ def test_a_filter_reads_neither_every_crystal_nor_every_vector(crystals: Crystal
 def test_what_passes_a_filter_is_found_behind_many_that_are_nearer(
     crystals: Crystals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("state.stores.crystals.search._COMPARED", 5)  # too many pass to be compared one by one
-    monkeypatch.setattr("state.stores.crystals.search._ASKED_FOR", (10, 40, 160))
+    monkeypatch.setattr("state.stores.crystals.nearest.COMPARED", 5)  # too many pass to be compared one by one
+    monkeypatch.setattr("state.stores.crystals.nearest._ASKED_FOR", 160)
     crystals.upsert(_note(f"canary cluster {number}") for number in range(100))
     crystals.upsert(_note(f"canary in the far north {number}", kind=Kind.GOAL) for number in range(30))
     embedder, index = BagOfWords(), ListIndex()
