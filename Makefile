@@ -26,6 +26,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@echo "installing into $(VENV) (about 800 MB, half a minute)"
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip sync --quiet --require-hashes --compile-bytecode requirements.lock
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q daemon graphs prompts state
 	@touch $@
 
 # No address stands in the lock: it installs from whatever index the machine has.

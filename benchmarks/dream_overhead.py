@@ -36,8 +36,6 @@ SEED = 7
 WARM_UP = 3  # dreams that fill MEMORY.md
 _IMPORTED = (
     "chromadb",
-    "langgraph.graph",
-    "langgraph.checkpoint.sqlite",
     "onnxruntime",
     "tokenizers",
     "daemon.dream.run",

@@ -31,6 +31,7 @@ from state.document.pointer import (
     FIRST,
     MAX_POINTERS,
     TOPIC_CHARACTERS,
+    attempts,
     candidates,
     choose,
     parse_pointer,
@@ -283,6 +284,9 @@ def _point(
     if not leaving:
         return False
     with archive.trial([*copy.crystals, *(copy.crystal_of(line) for line in leaving)]) as trial:
+        texts = [copy.crystal_of(line).text for line in leaving]
+        tried_first = (next(attempts(_ranked(text, trial), terms(text)), None) for text in texts)
+        trial.expect([keywords for keywords in tried_first if keywords])
         moved = [
             _to_pointer(copy, line, topic_for(redacted_line(snapshot, line), topics.get(line.id, "")), trial)
             for line in leaving
@@ -304,9 +308,12 @@ def _to_pointer(copy: WorkingCopy, line: CurrentLine, topic: str, trial: Trial) 
 
 
 def _keywords(text: str, crystal: str, trial: Trial) -> str | None:
+    return choose(_ranked(text, trial), lambda words: crystal in trial.first(words, FIRST), terms(text))
+
+
+def _ranked(text: str, trial: Trial) -> tuple[str, ...]:
     # Of stop words, which stand in most of a large store, no pointer is made: they need no counting.
-    ranked = candidates(text, trial.frequency(content_words(text)))
-    return choose(ranked, lambda words: crystal in trial.first(words, FIRST), terms(text))
+    return candidates(text, trial.frequency(content_words(text)))
 
 
 def _mend(snapshot: Snapshot, copy: WorkingCopy, archive: Archive) -> None:

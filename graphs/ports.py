@@ -60,6 +60,10 @@ def unknown(_one: str, _other: str) -> None:
 class Trial(Protocol):
     """The crystals as they would be with some more of them: nothing is written."""
 
+    def expect(self, keywords: Sequence[str]) -> None:
+        """These are searched for next: what they have in common is done once."""
+        ...
+
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         """Ids of the first crystals that memory_search finds."""
         ...

@@ -2,16 +2,14 @@
 
 Each command is a module with `add(parser)` and `run(arguments) -> exit status`; only the one that was asked for is
 imported, and it imports what is heavy when it runs: `note` and `bootstrap` are called at every turn of an agent.
-argparse rather than typer for the same reason (100 ms). Results go to stdout, everything else to stderr.
+argparse rather than typer for the same reason (100 ms); an ordinary call of these two is read without either. Results
+go to stdout, everything else to stderr.
 """
 
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from daemon.cli.parsing import Parser
-from daemon.observability.failures import debugging, failure, report
 from state.errors import UsageError
 
 COMMANDS = {
@@ -68,7 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return _BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the one place where every error is reported
+        from daemon.observability.failures import debugging, failure, report
+
         if debugging():
+            import traceback
+
             traceback.print_exc()
         return report(failure(error), as_json="--json" in words)
     return status
@@ -86,10 +88,15 @@ def _run(words: Sequence[str]) -> int:
         raise UsageError(f"there is no command {name!r}", "'dreamd --help' lists them")
     module = "import_" if name == "import" else name.replace("-", "_")  # the other one is a word of Python's
     command = import_module(f"daemon.cli.{module}")
-    parser = Parser(prog=f"dreamd {name}", description=command.__doc__)
-    command.add(parser)
-    # Options may stand between arguments, also between those that may be left out.
-    return int(command.run(parser.parse_intermixed_args(rest)))
+    arguments = command.plain(rest) if hasattr(command, "plain") else None
+    if arguments is None:
+        from daemon.cli.parsing import parser_of
+
+        parser = parser_of(f"dreamd {name}", command.__doc__)
+        command.add(parser)
+        # Options may stand between arguments, also between those that may be left out.
+        arguments = parser.parse_intermixed_args(rest)
+    return int(command.run(arguments))
 
 
 def _help() -> str:

@@ -1,14 +1,13 @@
 """Print what an agent reads at session start: MEMORY.md within its budget, then the pending notes."""
 
-import argparse
-import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import names_folder, workspace_of
+from daemon.cli.parsing import names_folder, plain_arguments, workspace_of
 from daemon.config.layers import context_window, redaction
 from daemon.observability.printable import safe
 from state.bootstrap import Bootstrap, bootstrap
@@ -17,9 +16,15 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from types import SimpleNamespace
+
 DEFAULT_WINDOW = 200_000
 # Of what a hook answers, Claude Code gives the model a preview alone when it is longer than 10,000 characters.
 HOOK_CHARACTERS = 9_500
+_FORMATS = ("md", "json", "hook")
 
 
 # What an agent's hook answers where the memory is somebody else's: nothing of it, and no name from it.
@@ -32,14 +37,14 @@ _FOREIGN = Bootstrap(
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: "argparse.ArgumentParser") -> None:
     """For which reader, and in which form."""
     parser.add_argument(
         "--context-window", type=int, metavar="N", help="tokens of the reading model (else dream.context_window)"
     )
     parser.add_argument(
         "--format",
-        choices=("md", "json", "hook"),
+        choices=_FORMATS,
         default="md",
         help="hook: what a session-start hook of Claude Code answers; default %(default)s",
     )
@@ -47,7 +52,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     names_folder(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
+    """The arguments of an ordinary call; None: argparse has to read them."""
+    options = {"--context-window": int, "--format": str}
+    read = plain_arguments(words, options, folder=None, context_window=None, format="md")
+    if read is None or len(read.text) > 1 or read.format not in _FORMATS:
+        return None
+    read.folder = Path(read.text[0]) if read.text else None
+    return read
+
+
+def run(arguments: "argparse.Namespace") -> int:
     """Print it. Nothing is written, no lock is taken, and a missing MEMORY.md is an empty one.
 
     What somebody else made is no agent's memory. Raises ForeignError then, but for a hook, which says so in one line.
@@ -101,6 +116,9 @@ def _memory(workspace: Workspace) -> str:
 def _formatted(ready: Bootstrap, form: str) -> str:
     if form == "md":
         return safe(ready.text) if sys.stdout.isatty() else ready.text
+    import json
+    from dataclasses import asdict
+
     if form == "hook":
         answer = {"hookEventName": "SessionStart", "additionalContext": ready.text}
         return json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False) + "\n"

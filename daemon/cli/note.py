@@ -1,18 +1,22 @@
 """Append a note to the scratch log; the next dream folds it in."""
 
-import argparse
-import json
 import os
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import takes_workspace, workspace_of
+from daemon.cli.parsing import plain_arguments, takes_workspace, workspace_of
 from daemon.config.layers import redaction
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.stores.history.segments import Segments
 
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from types import SimpleNamespace
 
-def add(parser: argparse.ArgumentParser) -> None:
+
+def add(parser: "argparse.ArgumentParser") -> None:
     """The note, and how much it matters."""
     parser.add_argument("text", nargs="+", metavar="TEXT", help="the note; - reads it from stdin")
     parser.add_argument(
@@ -21,7 +25,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     takes_workspace(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
+    """The arguments of an ordinary call; None: argparse has to read them."""
+    read = plain_arguments(words, {"--importance": float}, importance=DEFAULT_IMPORTANCE, json=False)
+    return read if read is not None and read.text else None
+
+
+def run(arguments: "argparse.Namespace") -> int:
     """Append it durably, without its secrets, then print its stamp. The workspace's lock is not needed."""
     workspace = workspace_of(arguments)
     text = _stdin() if arguments.text == ["-"] else " ".join(arguments.text)
@@ -29,6 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     note = Segments(workspace).append(Note(text, datetime.now(UTC), arguments.importance), secrets)
     stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
     if arguments.json:
+        import json
+
         fields = {"at": stamp, "importance": note.importance, "text": note.text}
         sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     else:

@@ -1,34 +1,63 @@
 """Arguments that commands share: the workspace, the configuration, --json; and the caller of operations."""
 
-import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from daemon.workspace.adoption import find_workspace, init_workspace, open_workspace
 from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import NoReturn
 
     from daemon.api.dispatch import Caller
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse that raises UsageError, so that its errors are reported like all others: in one line, or as JSON."""
+def parser_of(prog: str, description: str | None) -> "argparse.ArgumentParser":
+    """Argparse that raises UsageError, so that its errors are reported like all others: in one line, or as JSON."""
+    import argparse
 
-    def __init__(self, *, prog: str, description: str | None = None) -> None:
-        super().__init__(prog=prog, description=description, allow_abbrev=False)
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> "NoReturn":
+            raise UsageError(f"{message}", f"see '{self.prog} --help'")
 
-    def error(self, message: str) -> NoReturn:
-        """Raise the complaint."""
-        raise UsageError(f"{message}", f"see '{self.prog} --help'")
+    return Parser(prog=prog, description=description, allow_abbrev=False)
 
 
-def names_workspace(parser: argparse.ArgumentParser) -> None:
+def plain_arguments(
+    words: "Sequence[str]", options: "Mapping[str, Callable[[str], object]]", **defaults: object
+) -> SimpleNamespace | None:
+    """What argparse would read of these words, in a fraction of the time that it takes to load.
+
+    `text` are the words that are no options; the workspace, the configuration and --json (if it has a default) are
+    options besides those named. None, and argparse has to read them, where a word is anything else.
+    """
+    readers = {"--workspace": Path, "-w": Path, "--config": Path, **options}
+    found: dict[str, object] = {"workspace": None, "config": None, **defaults}
+    text, left = list[str](), iter(words)
+    for word in left:
+        if not word.startswith("-"):
+            text.append(word)
+        elif word == "--json" and "json" in defaults:
+            found["json"] = True
+        else:
+            value = next(left, "-")
+            if word not in readers or value.startswith("-"):
+                return None
+            try:
+                found["workspace" if word == "-w" else word[2:].replace("-", "_")] = readers[word](value)
+            except ValueError:
+                return None
+    return SimpleNamespace(text=text, **found)
+
+
+def names_workspace(parser: "argparse.ArgumentParser") -> None:
     """`--workspace` and `--config`."""
     parser.add_argument(
         "-w",
@@ -40,30 +69,30 @@ def names_workspace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
 
 
-def names_folder(parser: argparse.ArgumentParser) -> None:
+def names_folder(parser: "argparse.ArgumentParser") -> None:
     """The workspace as the first argument, or as an option."""
     parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the workspace")
     names_workspace(parser)
 
 
-def takes_json(parser: argparse.ArgumentParser) -> None:
+def takes_json(parser: "argparse.ArgumentParser") -> None:
     """`--json`."""
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
-def takes_workspace(parser: argparse.ArgumentParser) -> None:
+def takes_workspace(parser: "argparse.ArgumentParser") -> None:
     """`--workspace`, `--config` and `--json`."""
     names_workspace(parser)
     takes_json(parser)
 
 
-def takes_folder(parser: argparse.ArgumentParser) -> None:
+def takes_folder(parser: "argparse.ArgumentParser") -> None:
     """Like `takes_workspace`, and the workspace may be the first argument."""
     names_folder(parser)
     takes_json(parser)
 
 
-def named_folder(arguments: argparse.Namespace) -> Path | None:
+def named_folder(arguments: "argparse.Namespace") -> Path | None:
     """The folder that was named, by argument, option or DREAMD_WORKSPACE."""
     folder: Path | None = getattr(arguments, "folder", None)
     option: Path | None = arguments.workspace
@@ -73,13 +102,13 @@ def named_folder(arguments: argparse.Namespace) -> Path | None:
     return folder or option or (Path(variable) if variable else None)
 
 
-def workspace_of(arguments: argparse.Namespace) -> Workspace:
+def workspace_of(arguments: "argparse.Namespace") -> Workspace:
     """The workspace that is meant. Raises UsageError when there is none."""
     folder = named_folder(arguments)
     return open_workspace(folder) if folder is not None else find_workspace(Path.cwd())
 
 
-def workspace_for_dream(arguments: argparse.Namespace) -> Workspace:
+def workspace_for_dream(arguments: "argparse.Namespace") -> Workspace:
     """The workspace that is meant; a folder that has a memory and is no workspace yet becomes one."""
     folder = named_folder(arguments) or Path.cwd()
     new = Workspace(folder)
@@ -88,7 +117,7 @@ def workspace_for_dream(arguments: argparse.Namespace) -> Workspace:
     return workspace_of(arguments)
 
 
-def config_of(arguments: argparse.Namespace) -> "Config":
+def config_of(arguments: "argparse.Namespace") -> "Config":
     """The configuration. Raises ConfigError."""
     from daemon.config.settings import load
 
@@ -96,7 +125,7 @@ def config_of(arguments: argparse.Namespace) -> "Config":
 
 
 def caller_of(
-    arguments: argparse.Namespace, command: str, on_step: "Callable[[Step], None] | None" = None
+    arguments: "argparse.Namespace", command: str, on_step: "Callable[[Step], None] | None" = None
 ) -> "Caller":
     """The caller of an operation; each notice goes to stderr once."""
     from daemon.api.dispatch import Caller, configured_here

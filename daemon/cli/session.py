@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from daemon.api.dispatch import Caller
-    from daemon.api.operations import Request
+    from daemon.api.operations.operation import Request
     from daemon.api.operations.session_memory import Events
     from daemon.sessions.answers import Memory, Restored, SessionSummary
     from state.sessions.stats import SessionStats

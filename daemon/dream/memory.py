@@ -15,6 +15,7 @@ from state.crystals.crystal import Crystal
 from state.dream import Dream, PointerLine, Reason, SegmentMark, Snapshot
 from state.scratch import Bite, bite_of
 from state.stores.crystals.search import Beside, Searcher
+from state.stores.vectors.embedder import Embedder
 
 # A dream over more of them would take longer than a person waits, however short they are.
 MOST_NOTES = 200
@@ -49,9 +50,15 @@ class WorkspaceMemory:
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
         """Search as if these crystals were stored; nothing is written."""
-        with closing(Beside(learnable(self.store, crystals), self.store.embedder())) as beside:
+        with closing(Beside(self._new(crystals), self.store.embedder())) as beside:
             at = crystals[0].created_at if crystals else _EPOCH
-            yield _Trial(self.store.searcher(beside), at)
+            yield _Trial(self.store.searcher(beside), at, self.store.embedder())
+
+    def _new(self, crystals: Sequence[Crystal]) -> list[Crystal]:
+        """Those of these crystals that may be learnt and that a search of the store would not show as they are."""
+        stored = self.store.crystals
+        shown = {one.id for one in stored.by_keys(stored.keys(one.id for one in crystals).values()).values()}
+        return [one for one in learnable(self.store, crystals) if one.id not in shown]
 
     def near(self, texts: Collection[str]) -> Cosine:
         """How near in meaning these texts are to each other; unknown without an embedding model."""
@@ -111,6 +118,11 @@ class ProposingMemory(WorkspaceMemory):
 class _Trial:
     searcher: Searcher
     at: datetime
+    embedder: Embedder | None
+
+    def expect(self, keywords: Sequence[str]) -> None:
+        if self.embedder is not None and keywords:
+            self.embedder.embed(keywords)  # all at once: each of the searches finds its vector kept
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         return tuple(

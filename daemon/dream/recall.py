@@ -66,7 +66,9 @@ def record_recall(store: Store, dream: str, before: Mapping[Question, bool], now
 
 
 def _found(store: Store, asked: Sequence[Question], now: datetime) -> dict[Question, bool]:
-    deadline, searcher = time.monotonic() + MOST_SECONDS, store.searcher()
+    deadline, searcher, embedder = time.monotonic() + MOST_SECONDS, store.searcher(), store.embedder()
+    if embedder is not None and asked:
+        embedder.embed([one.query for one in asked])  # all at once: each of the searches finds its vector kept
     answers = dict[Question, bool]()
     for one in asked:
         if time.monotonic() > deadline:

@@ -1,15 +1,17 @@
 """Dream run: one dream from its input to its commit, and how it ended in the ledger."""
 
+import gc
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from daemon.dream.answers import forget_answers
 from daemon.dream.changes import settle
-from daemon.dream.checkpoints import based_on, checkpoints, drop
+from daemon.dream.checkpoints import Reached, based_on, checkpoints, drop, reached, save, saver_of
 from daemon.dream.consolidation import compare, settle_questions
 from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
@@ -21,6 +23,7 @@ from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import Store, utc_now
+from graphs.dream import FIRST, build, walk
 from graphs.graph_state import Dreaming
 from graphs.ports import Ports
 from state.codec import decode
@@ -86,6 +89,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     start: Dreaming = {"dream": dream, "reason": reason.value, "now": now.isoformat()}
+    _keep_what_is_loaded()
     before = recall_before(store, now) if mode is Mode.AUTO else {}
     outcome = _run(store, dream, start, mode, on_step, resumed=False)
     record_recall(store, dream, before, utc_now())
@@ -117,8 +121,14 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     compared = compare(store, now, most=COMPARED)
     if compared.merged + compared.superseded:
         on_step(Step("compare", f"{compared.merged} said before, {compared.superseded} superseded"))
-    store.index()  # built here, if it has to be: a search does not wait for that
+    store.wanted_index()  # built here, if it has to be: a search does not wait for that
     settle_questions(store, now)  # no daemon may be there to do it in a pass
+
+
+@cache
+def _keep_what_is_loaded() -> None:
+    """Let no collection of garbage look at modules and the model, which stay: that takes a tenth of a second."""
+    gc.freeze()
 
 
 def new_input(store: Store) -> int:
@@ -186,8 +196,6 @@ def _resume(store: Store, run: Run, mode: Mode, on_step: Callable[[Step], None])
 def _run(
     store: Store, dream: str, start: Dreaming | None, mode: Mode, on_step: Callable[[Step], None], *, resumed: bool
 ) -> Outcome:
-    from graphs.dream import build
-
     model = model_for(store, dream)
     kind = {Mode.DRY: DryMemory, Mode.PROPOSE: ProposingMemory, Mode.AUTO: WorkspaceMemory}[mode]
     ports = Ports(
@@ -197,18 +205,11 @@ def _run(
         store.config.model.on_failure,
         store.config.limits.calls_per_dream > 1,
     )
-    config: RunnableConfig = {"configurable": {"thread_id": dream}}
     values: dict[str, Any] = {}
     try:
-        if mode is Mode.DRY:
-            for update in build(ports).stream(start, config, stream_mode="updates"):
-                report_nodes(update, values, mode.value, on_step)
-        else:
-            with checkpoints(store, dream) as saver:
-                graph = build(ports, saver)
-                values |= graph.get_state(config).values if resumed else {}
-                for update in graph.stream(start, config, stream_mode="updates", durability="sync"):
-                    report_nodes(update, values, mode.value, on_step)
+        updates = _walked(ports, start) if mode is Mode.DRY and start else _saved(store, dream, start, ports, values)
+        for update in updates:
+            report_nodes(update, values, mode.value, on_step)
     except (FencedError, StoppedError, sqlite3.OperationalError):
         # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
         # was full or busy.
@@ -232,6 +233,36 @@ def _run(
         if mode is not Mode.DRY:
             forget_answers(store, dream)
             drop(store, dream)
+
+
+def _walked(
+    ports: Ports, state: Dreaming, node: str = FIRST, save: Callable[[Dreaming, str], None] = lambda *_: None
+) -> Iterator[dict[str, Any]]:
+    for name, step, following in walk(ports, state, node):
+        state = {**state, **step}
+        save(state, following)
+        yield {name: step}
+
+
+def _saved(
+    store: Store, dream: str, start: Dreaming | None, ports: Ports, values: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """What the nodes return, each once its checkpoint is saved; of a dream that goes on (no `start`), the rest.
+
+    What it had come to goes into `values`. One without a model is walked: LangGraph would take longer to import.
+    """
+    with checkpoints(store, dream) as connection:
+        known = reached(connection, dream) if start is None else None
+        if known is None and start is not None and ports.model is None:
+            known = Reached(start, FIRST)
+        if known is not None:
+            values |= known.values
+            yield from _walked(ports, known.values, known.node, lambda *to: save(connection, dream, Reached(*to)))
+            return
+        config: RunnableConfig = {"configurable": {"thread_id": dream}}
+        graph = build(ports, saver_of(connection))
+        values |= graph.get_state(config).values if start is None else {}
+        yield from graph.stream(start, config, stream_mode="updates", durability="sync")
 
 
 def _count_refused(store: Store, values: dict[str, Any], refusals: Iterable[Refusal]) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import Field
 
-from daemon.api.operations import OPERATIONS, AnyOperation
-from daemon.api.operations import Request as OperationRequest
+from daemon.api.operations.operation import AnyOperation
+from daemon.api.operations.operation import Request as OperationRequest
+from daemon.api.operations.table import OPERATIONS
 from daemon.http.access_policy import AccessPolicy
 from daemon.http.calls import parse_call, respond, wants_stream
 from daemon.http.errors import ErrorResponse, RefusedError, error_response

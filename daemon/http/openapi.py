@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.api.daemon import DaemonInfo, DaemonStatus
-from daemon.api.operations import OPERATIONS, AnyOperation
-from daemon.api.operations.operation import FieldsError
+from daemon.api.operations.operation import AnyOperation, FieldsError
+from daemon.api.operations.table import OPERATIONS
 from daemon.http.calls import NOTICE_HEADER
 from daemon.http.errors import DISK_FULL, OF_HTTP, RETRY_SECONDS
 from state.errors import KINDS, CeilingError, DreamdError, ModelError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from daemon.api.daemon import MCP_PATH, DaemonApi
-from daemon.api.operations import AnyOperation, Request
+from daemon.api.operations.operation import AnyOperation, Request
 from daemon.api.workers import Limits, Workers
 from daemon.dream.progress import Step
 from state.errors import DreamdError, NotFoundError, UsageError

@@ -22,8 +22,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from daemon.api.operations import AnyOperation, Request
-from daemon.api.operations.operation import FieldsError
+from daemon.api.operations.operation import AnyOperation, FieldsError, Request
 from daemon.api.workers import Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step

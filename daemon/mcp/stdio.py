@@ -22,9 +22,9 @@ from mcp.server.stdio import stdio_server
 from daemon.api.access import LocalAccess
 from daemon.api.client import daemon
 from daemon.api.dispatch import dispatch
-from daemon.api.operations import AnyOperation, Request
 from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.operation import AnyOperation, Request
 from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step

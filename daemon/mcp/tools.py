@@ -3,9 +3,9 @@
 from collections.abc import Container
 from dataclasses import dataclass
 
-from daemon.api.operations import AnyOperation
 from daemon.api.operations.dreams import dream_now, dream_status
 from daemon.api.operations.notes import feel_event, working_memory_note
+from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.search import memory_bootstrap, memory_search, memory_state, memory_why
 from daemon.mcp import session_replies
 from daemon.mcp.replies import (

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 from daemon.config.paths import make_private_folder, registry_path, state_folder
@@ -21,6 +20,11 @@ from state.stores.disk import workspace as workspaces
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import STATE_FOLDER, Workspace
+
+try:
+    from _sha256 import sha256  # type: ignore[import-not-found]  # hashlib loads OpenSSL, for every `dreamd note`
+except ImportError:
+    from hashlib import sha256
 
 _NUMBER = re.compile(rb"[0-9a-f]{32}")
 _MARK, _TRANSCRIPTS = "mark", "transcripts"
@@ -68,7 +72,7 @@ def adopt(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> 
 
 def own_folder(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
     """The user's own folder for a workspace, for facts that no workspace may state itself."""
-    digest = sha256(os.fsencode(workspace.root)).hexdigest()[:40]
+    digest: str = sha256(os.fsencode(workspace.root)).hexdigest()[:40]
     return _all(environment) / digest
 
 

@@ -87,6 +87,10 @@ class Store:
         """
         return self._with_notice(self.indexing.get)
 
+    def wanted_index(self) -> VectorIndex | None:
+        """Like `index`, where searches want one: a small store is searched exactly, and has it only if it is open."""
+        return self.index() if self.crystals.newest() > EXACT_SEARCH_UP_TO else self.indexing.open_index
+
     def ready_index(self) -> VectorIndex | None:
         """Like `index`, without waiting: None as well when it has to be built first."""
         return self._with_notice(self.indexing.ready)
@@ -109,27 +113,35 @@ class Store:
 
         ChromaDB is opened for a store that is too large for the vector file, or has none and is not small.
         """
-        nearest, index = self.crystals.vectors.nearest, self.indexing.open_index if self.owned else None
-        newest = self.crystals.newest()
-        if newest > EXACT_SEARCH_UP_TO and self.crystals.vectors.has_more_than(0) and not nearest.is_filed():
+        index = self.indexing.open_index if self.owned else None
+        if self._lacks_file() and self.crystals.vectors.has_more_than(0):
             index = self.ready_index()
             notice = self.indexing.file_in_background()
             if index is None:
                 self.notice(notice)
-        elif index is None and newest > SCANNED_UP_TO:
+        elif index is None and self.crystals.newest() > SCANNED_UP_TO:
             index = self.ready_index()
         return Searcher(self.crystals, self.embedder(), index, beside)
 
     def embed(self) -> int:
-        """Embed the crystals that wait for a vector, file them, and index them if ChromaDB is ready; how many."""
+        """Embed the crystals that wait for a vector, file them, and index them if ChromaDB is ready; how many.
+
+        ChromaDB takes longer to import than a dream without a model: where no search asks it, it is told when it is
+        open anyway.
+        """
         embedder, done = self.embedder(), 0
         while embedder and (count := self.crystals.vectors.embed_pending(embedder, EMBED_BATCH)):
             done += count
         self.file_vectors()
-        index = self.ready_index()
+        is_asked = self._lacks_file() or self.crystals.newest() > SCANNED_UP_TO
+        index = self.ready_index() if is_asked else self.indexing.open_index
         while index and self.crystals.vectors.index_pending(index, EMBED_BATCH):
             pass
         return done
+
+    def _lacks_file(self) -> bool:
+        """Whether there are too many vectors to compare them without the file, and it does not hold them."""
+        return self.crystals.newest() > EXACT_SEARCH_UP_TO and not self.crystals.vectors.nearest.is_filed()
 
     def file_vectors(self) -> None:
         """Write into the vector file what waits for it: a row for each new vector, zeros for each that is gone.

@@ -6,6 +6,7 @@ trust: the line says what the input says.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol, Self
 
 from state.crystals.contradiction import contradicts
@@ -96,6 +97,7 @@ class Likeness:
         return UPDATE if not compared.apart and contradicts(older.text, newer.text) else 0.0
 
 
+@lru_cache(maxsize=1)  # three nodes of a dream ask
 def conflicts(snapshot: Snapshot) -> tuple[Conflict, ...]:
     """Every line that an input supersedes, with the latest of these inputs.
 

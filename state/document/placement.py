@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 
 from state.document.document import SectionName
@@ -37,6 +37,11 @@ _NAME = late_pattern(rf"\s*([^\W\d_{UNSPACED}][\w'-]+|[{UNSPACED}]{{1,4}}(?![{UN
 
 def placed(text: str, *, by_owner: bool = False, names: Collection[str] = ()) -> SectionName:
     """The section of a text that its owner or an agent wrote; `names` are those of the owner, casefolded."""
+    return _placed(text, by_owner, frozenset(names))
+
+
+@lru_cache(maxsize=256)  # a dream asks twice or thrice of the same input
+def _placed(text: str, by_owner: bool, names: frozenset[str]) -> SectionName:  # noqa: FBT001 - lru_cache
     return max(_scores(features(text, by_owner=by_owner, names=names)).items(), key=lambda pair: pair[1])[0]
 
 

@@ -53,9 +53,13 @@ def choose(ranked: Sequence[str], finds: Callable[[str], bool], reading: Sequenc
     tries the words after the rarest (the rarest may be spelt the same in a better match). They stand in the order in
     which they are read, that of `reading`.
     """
+    return next((keywords for keywords in attempts(ranked, reading) if finds(keywords)), None)
+
+
+def attempts(ranked: Sequence[str], reading: Sequence[str] = ()) -> Iterator[str]:
+    """The keywords in the order in which `choose` tries them."""
     place = {word: -at for at, word in enumerate(reversed(reading or ranked))}
-    tries = (" ".join(sorted(chosen, key=place.__getitem__)) for chosen in _tries(ranked))
-    return next((keywords for keywords in tries if finds(keywords)), None)
+    return (" ".join(sorted(chosen, key=place.__getitem__)) for chosen in _tries(ranked))
 
 
 def topic_of(text: str, limit: int = TOPIC_CHARACTERS) -> str:

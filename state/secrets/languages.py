@@ -1,6 +1,7 @@
 """Words by which people speak of secrets: one file a language, merged into one vocabulary for the search in a text.
 
-Each file of languages/ has every row of ROWS. A new language is a new file; nothing else has to be told of it.
+Each file of languages/ has every row of ROWS. A new language is a new file; then
+`python -m tests.state.secrets.plain_nouns` lists its nouns for short commands.
 """
 
 import functools

@@ -190,9 +190,9 @@ def _rescued(trial: Trial) -> None:
 def _repairs() -> bool:
     """Whether `dreamd doctor --repair` is there."""
     from daemon.cli import doctor
-    from daemon.cli.parsing import Parser
+    from daemon.cli.parsing import parser_of
 
-    parser = Parser(prog="dreamd doctor")
+    parser = parser_of("dreamd doctor", None)
     doctor.add(parser)
     return "--repair" in parser.format_help()
 

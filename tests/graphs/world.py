@@ -121,6 +121,9 @@ class Library:
         tried.upsert(crystals)
         yield tried
 
+    def expect(self, keywords: Sequence[str]) -> None:
+        """Nothing is to be prepared."""
+
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         """Ids of the first hits."""
         self.asked.append(keywords)

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from daemon.api.operations import OPERATIONS, AnyOperation
+from daemon.api.operations.operation import AnyOperation
+from daemon.api.operations.table import OPERATIONS
 from daemon.api.workers import Limits
 from daemon.http.openapi import document
 from tests.daemon.http.house import OwnHouse

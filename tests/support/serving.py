@@ -18,9 +18,8 @@ from typing import Any, TypeVar
 import yaml
 
 from daemon.api.client import Client
-from daemon.api.operations import Operation, Request
 from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.operation import Nothing
+from daemon.api.operations.operation import Nothing, Operation, Request
 from daemon.api.operations.search import Search, memory_search
 from daemon.config.registry import add, name_of
 from daemon.dream.progress import Step

@@ -1,12 +1,1 @@
-"""The table of operations, from which the command line, HTTP and MCP are made."""
-
-from daemon.api.operations import changes, dreams, notes, search, session_items, session_memory, upkeep, versions
-from daemon.api.operations.operation import AnyOperation, Nothing, Operation, Request, operations_in
-
-OPERATIONS: dict[str, AnyOperation] = {
-    operation.name: operation
-    for module in (notes, search, dreams, upkeep, versions, changes, session_items, session_memory)
-    for operation in operations_in(vars(module))
-}
-
-__all__ = ["OPERATIONS", "AnyOperation", "Nothing", "Operation", "Request"]
+"""What dreamd does for whoever asks, a module a subject; who needs one of them waits for no other."""

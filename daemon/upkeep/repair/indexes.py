@@ -16,6 +16,7 @@ from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.upkeep.repair.jobs import Job, RepairContext
 from daemon.upkeep.repair.own_answers import own_answers
 from daemon.workspace.stores import Store
+from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO
 from state.codec import encode
 from state.errors import DreamdError
 from state.stores.crystals import full_text
@@ -117,8 +118,8 @@ def _vector_index(store: Store, context: RepairContext) -> Iterator[Job]:
         return
     for notice in [notice for notice in store.notices if notice not in known]:
         yield Job("vector index", notice, "it was built anew from state.db", lambda: None)
-    if not had and not context.emptied:
-        count = store.crystals.vectors.vector_count()
+    count = store.crystals.vectors.vector_count()
+    if not had and not context.emptied and count > EXACT_SEARCH_UP_TO:  # a small store does without
         yield Job("vector index", "there was none", f"it was built of {count:,} vectors", lambda: None)
 
 

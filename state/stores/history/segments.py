@@ -10,7 +10,6 @@ off anywhere and repeated. Once a dream has decided what it consumed, that is re
 read for the next one.
 """
 
-import json
 import math
 import os
 import re
@@ -50,7 +49,6 @@ from state.stores.history.log_file import (
     placed_notes,
     write_all,
 )
-from state.stores.history.originals import Originals
 
 if TYPE_CHECKING:
     from state.forgetting.matching import Finder
@@ -139,7 +137,10 @@ class Segments:
             raise UsageError(
                 f"the note has {size} bytes and {MAX_NOTE_BYTES} fit", "split it, or ingest it as a file"
             )
-        text = Originals(self._workspace, self._disk).redacted(stored.text, redaction, "note", stored.at)
+        if (text := redaction.of(stored.text)) != stored.text:
+            from state.stores.history.originals import Originals
+
+            text = Originals(self._workspace, self._disk).redacted(stored.text, redaction, "note", stored.at)
         stored = replace(stored, text=text)
         self._disk.append_locked(self._workspace.scratch, render_note(stored).encode(), _HEAD)
         return stored
@@ -285,7 +286,7 @@ class Segments:
         retired = self._workspace.retired / f"{number:06d}.{consumed}.md"
         if kept.path.parent == self._workspace.segments:
             if consumed > kept.consumed:
-                record = json.dumps({"consumed": consumed}).encode()
+                record = b'{"consumed": %d}' % consumed
                 self._disk.write_atomic(self._sidecar(number), record)
             if self._status(kept.path).st_size > consumed:
                 return False
@@ -300,7 +301,7 @@ class Segments:
             return False
         start = min(start, kept.consumed)
         if kept.path.parent == self._workspace.segments:
-            self._disk.write_atomic(self._sidecar(number), json.dumps({"consumed": start}).encode())
+            self._disk.write_atomic(self._sidecar(number), b'{"consumed": %d}' % start)
         elif kept.consumed > start:
             self._disk.rename(kept.path, self._workspace.retired / f"{number:06d}.{start}.md")
         return True
@@ -375,8 +376,12 @@ class Segments:
     def _consumed(self, number: int) -> int:
         """Bytes consumed of a standing segment; 0 when the record is damaged: better read twice than never."""
         written = self._disk.read_optional(self._sidecar(number))
+        if written is None:
+            return 0
+        import json
+
         try:
-            return max(0, int(json.loads(written or b"null")["consumed"]))
+            return max(0, int(json.loads(written)["consumed"]))
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return 0
 

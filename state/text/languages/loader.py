@@ -33,10 +33,17 @@ def _parts(language: str) -> dict[str, str]:
     return dict(zip(["", *around[1::2]], around[::2], strict=True))
 
 
+@cache
+def _about(language: str) -> dict[str, Any]:
+    """What a file says of its language."""
+    return _read(f"{language}.toml", _parts(language)[""])
+
+
 def table_of(language: str, kind: type[Table]) -> Table:
     """One table of one language. Raises ConfigError that names the file and the row which is wrong."""
     file, name, parts = f"{language}.toml", kind.__name__.lower(), _parts(language)
-    return read_table(file, _read(file, parts[""]), _read(f"{file} [{name}]", parts.get(name, "")), kind)
+    # That the phrases of these files are regular expressions, a test has seen.
+    return _built(file, _about(language), _read(f"{file} [{name}]", parts.get(name, "")), kind)
 
 
 def table(kind: type[Table]) -> Table:
@@ -52,6 +59,19 @@ def read_table(file: str, about: dict[str, Any], text: dict[str, Any], kind: typ
 
     Raises ConfigError when a row is missing, unknown or malformed.
     """
+    made = _built(file, about, text, kind)
+    for field in fields(kind):  # type: ignore[arg-type]
+        row = getattr(made, field.name)
+        try:
+            re.compile("|".join((*row.spaced, *row.unspaced)) if isinstance(row, Phrases) else "")
+        except re.error as error:
+            raise ConfigError(
+                f"{file}: {field.name} has no regular expression: {error}", "correct the row"
+            ) from error
+    return made
+
+
+def _built(file: str, about: dict[str, Any], text: dict[str, Any], kind: type[Table]) -> Table:
     name, rows, hints = kind.__name__.lower(), dict(text), get_type_hints(kind)
     for field in fields(kind):  # type: ignore[arg-type]
         if field.name not in rows and about.get("partial"):
@@ -81,10 +101,6 @@ def _typed(place: str, value: object, hint: object, *, spaced: bool) -> Words | 
     words = _words(place, value)
     if hint == Words:
         return words
-    try:
-        re.compile("|".join(words))
-    except re.error as error:
-        raise ConfigError(f"{place} has no regular expression: {error}", "correct the row") from error
     return Phrases(spaced=words) if spaced else Phrases(unspaced=words)
 
 

@@ -1,5 +1,6 @@
 """`note` and `bootstrap` run at every turn of an agent: what they say, and that they load next to nothing."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -7,12 +8,28 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from daemon.cli import bootstrap, note
+from daemon.cli.parsing import parser_of
 from state.bootstrap import NOTES_HEADING, TRUNCATED, budget_for
 from state.scratch import HEADER
 from tests.support.running import ROOT, Caller, process
 
-HEAVY = ("litellm", "chromadb", "langgraph", "mcp", "pydantic", "numpy", "onnxruntime", "rich", "yaml", "sqlite3")
+HEAVY = (
+    "litellm",
+    "chromadb",
+    "langgraph",
+    "mcp",
+    "pydantic",
+    "numpy",
+    "onnxruntime",
+    "rich",
+    "yaml",
+    "sqlite3",
+    "argparse",
+)
 
 
 def loaded_by(*words: str) -> set[str]:
@@ -44,7 +61,7 @@ def test_bootstrap_loads_nothing_heavy(here: Path) -> None:
 
 
 def test_status_loads_no_model_and_no_index(here: Path) -> None:
-    assert loaded_by("status", str(here), "--json") <= {"pydantic", "sqlite3"}
+    assert loaded_by("status", str(here), "--json") <= {"pydantic", "sqlite3", "argparse"}
 
 
 def test_a_note_is_appended_and_its_stamp_printed(dreamd: Caller, here: Path) -> None:
@@ -176,3 +193,28 @@ def test_what_a_hook_injects_is_never_cut_off_by_the_agent(dreamd: Caller, here:
     assert 8_000 < len(hook["additionalContext"]) <= 9_500
     assert "59: a note that is rather long" in hook["additionalContext"]
     assert len(dreamd("bootstrap", here).out) > 9_500
+
+
+PARTS = ["Ada", "likes tea", "-", "--", "-5 degrees", "", "--json", "--importance", "0.9", "nan", "-1", "much", "-w"]
+PARTS += ["--config", "--workspace", "/nowhere", "--format", "hook", "md", "html", "--context-window", "8000", "-wx"]
+
+
+@pytest.mark.parametrize("name", ["note", "bootstrap"])
+@given(words=st.lists(st.sampled_from(PARTS), max_size=5))
+def test_what_is_read_without_argparse_is_what_argparse_reads(name: str, words: list[str]) -> None:
+    command = importlib.import_module(f"daemon.cli.{name}")
+    read = command.plain(words)
+    if read is None:
+        return
+    parser = parser_of(name, "")
+    command.add(parser)
+    wanted = vars(parser.parse_intermixed_args(words))
+    assert {key: repr(value) for key, value in vars(read).items() if key in wanted} == {
+        key: repr(value) for key, value in wanted.items()
+    }
+
+
+def test_an_ordinary_call_is_read_without_argparse() -> None:
+    assert note.plain(["Ada", "likes", "tea", "-w", "/here", "--importance", "0.9", "--json"]) is not None
+    assert bootstrap.plain(["/here", "--format", "hook"]) is not None
+    assert bootstrap.plain([]) is not None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.operations import OPERATIONS
+from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
 from daemon.mcp.stdio import Calls
 from state.stores.disk.workspace import Workspace

@@ -10,15 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config.settings import Config
-from daemon.dream.checkpoints import JsonValues, based_on, checkpoints
+from daemon.dream.checkpoints import JsonValues, Reached, based_on, checkpoints, save
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
+from graphs import nodes
+from graphs.graph_state import Dreaming, Step
+from graphs.ports import Ports
 from state.dream import Reason
-from state.errors import StorageError
+from state.errors import StoppedError, StorageError
 from state.scratch import Note
 
 DREAM = "20260101T000000000000Z"
+_NODES = ["gather", "reflect", "synthesize", "guard", "evict", "commit"]
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -62,6 +66,47 @@ def test_a_checkpoint_that_names_a_function_does_not_call_it(tmp_path: Path, cod
         store.segments.append(Note("Ada prefers tea", utc_now(), 0.8))
         assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
     assert not called.exists()
+
+
+@pytest.mark.parametrize("node", _NODES)
+def test_a_dream_without_a_model_goes_on_at_the_node_that_was_running(
+    tmp_path: Path, node: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = init_workspace(tmp_path / "here")
+    entered: list[str] = []
+    real = getattr(nodes, node)
+
+    def killed(state: Dreaming, *, ports: Ports) -> Step:
+        raise StoppedError("the process is gone")
+
+    with open_exclusive(workspace, Config(), "a test") as store, monkeypatch.context() as patch:
+        store.segments.append(Note("Ada prefers tea", utc_now(), 0.8))
+        patch.setattr(nodes, node, killed)
+        with pytest.raises(StoppedError):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+    with open_exclusive(workspace, Config(), "a test") as store:
+        outcome = dream_now(store, Reason.MANUAL, Mode.AUTO, lambda step: entered.append(step.node))
+        assert (outcome.resumed, outcome.dream.number) == (node != "gather", 1)
+        assert "Ada prefers tea" in workspace.document.read_text()
+        assert store.segments.pending_notes() == ()
+    assert getattr(nodes, node) is real
+    assert [name for name in entered if name in _NODES] == _NODES[_NODES.index(node) :]
+
+
+@pytest.mark.parametrize(
+    "saved", [b"[]", b'{"channel_values": 5, "next": "evict"}', b'{"next": []}', b'{"channel_values"']
+)
+def test_whatever_is_saved_of_a_walked_dream_the_next_dream_has_every_note(tmp_path: Path, saved: bytes) -> None:
+    workspace = init_workspace(tmp_path / "here")
+    with open_exclusive(workspace, Config(), "a test") as store:
+        store.segments.append(Note("Ada prefers tea", utc_now(), 0.8))
+        store.ledger.begin(DREAM, "manual", utc_now())
+        with checkpoints(store) as connection:
+            save(connection, DREAM, Reached({}, "evict"))
+            with connection:
+                connection.execute("UPDATE checkpoints SET checkpoint = ?", (saved,))
+        assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
+        assert store.segments.pending_notes() == ()
 
 
 def _calling(code: int, command: str) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 import schemathesis
 from jsonschema_rs import ValidationError
 
-from daemon.api.operations import OPERATIONS
+from daemon.api.operations.table import OPERATIONS
 from daemon.http.errors import error_response
 from daemon.http.openapi import document
 from state.errors import KINDS, DreamdError

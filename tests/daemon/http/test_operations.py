@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlencode
 
 import pytest
 
-from daemon.api.operations import OPERATIONS
+from daemon.api.operations.table import OPERATIONS
 from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from daemon.http.calls import notice_headers, wants_stream

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from daemon.api.client import Client
-from daemon.api.operations import OPERATIONS
+from daemon.api.operations.table import OPERATIONS
 from daemon.api.workers import Limits, Workers
 from daemon.http.calls import Call, respond
 from daemon.http.serve import serve

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.cli import install_service
-from daemon.cli.parsing import Parser
+from daemon.cli.parsing import parser_of
 from daemon.process import systemd_unit
 from daemon.process.systemd_unit import Installation, Placed, Sandbox
 from state.errors import DreamdError, StorageError, UsageError
@@ -201,7 +201,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(*words: str) -> int:
-    parser = Parser(prog="dreamd install-service")
+    parser = parser_of("dreamd install-service", None)
     install_service.add(parser)
     return install_service.run(parser.parse_args([*words]))
 

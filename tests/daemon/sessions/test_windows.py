@@ -16,9 +16,9 @@ from mcp import Client
 
 from daemon import sessions
 from daemon.api.access import LocalAccess
-from daemon.api.operations import OPERATIONS
 from daemon.api.operations.session_items import SESSION_ITEMS
 from daemon.api.operations.session_memory import SESSION_MINDS
+from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config, McpSection
 from daemon.mcp.tools import TOOLSETS
 from daemon.workspace.adoption import init_workspace

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.secrets.languages import Noun, vocabulary
-from state.secrets.policy import Redaction, is_plain
+from state.secrets.policy import NOUNS, Redaction, is_plain
 from state.secrets.redaction import redact
 from tests.redteam.corpus import CORPORA, drawn
+from tests.state.secrets.plain_nouns import written
 from tests.support.long_variants import examples
 
 # Of what plain texts are made, and the nouns and keywords that make one worth reading.
@@ -56,6 +57,10 @@ def test_a_password_of_letters_alone_goes() -> None:
     assert Redaction().of(told) == redact(told).text != told
     assert Redaction().kinds(told) == ("password",)
     assert Redaction(on=False).of(told) == told
+
+
+def test_the_nouns_of_plain_texts_are_those_of_all_languages() -> None:
+    assert NOUNS.read_text() == written(), "python -m tests.state.secrets.plain_nouns"
 
 
 def test_whatever_is_called_a_secret_is_read() -> None:
