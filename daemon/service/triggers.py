@@ -200,7 +200,7 @@ def triggers(context: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
         yield Reason.FLOOR, context.retry_at(later(_waiting_since(context, pending.oldest), limits.floor)), words
     if context.has_rest:
         words = f"pressure: {pending.notes} notes are left of what the last dream could take in"
-        yield Reason.PRESSURE, context.retry_at(context.past(context.history.last_dream) or context.now), words
+        yield Reason.PRESSURE, context.retry_at(context.past(context.history.last_dream) or context.awake), words
     elif appended is not None and (pending.notes >= limits.pressure_notes or pending.bytes >= limits.pressure_bytes):
         words = f"pressure: {pending.notes} notes, {pending.bytes} bytes"
         yield Reason.PRESSURE, context.retry_at(appended), words

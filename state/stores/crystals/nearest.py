@@ -72,9 +72,10 @@ class Nearest:
         `condition` is SQL over the table `crystals`. Without a file only the latest vectors are compared, beside what
         the index answers.
         """
-        # The queue is read before the file: what leaves it meanwhile is compared twice, and nothing is missed.
-        waiting = self._numbers("SELECT crystal FROM to_file", ())
-        rows = self._filed()
+        # The queue is read before the file: what leaves it meanwhile is compared twice, and nothing is missed. The
+        # generation is read with it, for a new one has nothing in it yet.
+        generation, batches, waiting = self._queue()
+        rows = self._filed_as(generation, batches)
         whole = rows is not None and len(waiting) <= COMPARED
         if index is not None and (not whole or (not condition and self._newest() > SCANNED_UP_TO)):
             return [self._asked(index, vector, k, condition, values) for vector in vectors]
@@ -108,7 +109,7 @@ class Nearest:
 
         `check` raises for who owns the workspace no longer. Raises StorageError when the disk refuses.
         """
-        if self.file is None or (not self._waiting() and (self._filed() is not None or not self._wanted())):
+        if self.file is None or not (self._waits() if self._filed() is not None else self._wanted()):
             return 0
         # In a transaction, so that no vector changes between reading it and taking it from the queue.
         with transaction(self._connection) as connection:
@@ -152,13 +153,23 @@ class Nearest:
         return fits(newest, self._connection.execute("SELECT count(*) FROM crystals").fetchone()[0])
 
     def _stamp(self) -> tuple[str, int]:
-        generation, _, batches = (self._meta.get(VECTOR_FILE) or "").partition(" ")
-        return (generation, int(batches)) if batches.isdecimal() else ("", 0)
+        return _read_stamp(self._meta.get(VECTOR_FILE))
 
     def _filed(self) -> "NDArray[np.float32] | None":
         """The rows of the file, if there is one that state.db knows."""
-        generation, batches = self._stamp()
+        return self._filed_as(*self._stamp())
+
+    def _filed_as(self, generation: str, batches: int) -> "NDArray[np.float32] | None":
         return self.file.rows(generation, batches) if self.file is not None and generation else None
+
+    def _queue(self) -> "tuple[str, int, NDArray[np.int64]]":
+        """The generation of the file, how many batches are in it, and the rows that wait for it, as of one moment."""
+        listing = "SELECT (SELECT value FROM meta WHERE name = ?), (SELECT group_concat(crystal) FROM to_file)"
+        stamp, waiting = self._connection.execute(listing, (VECTOR_FILE,)).fetchone()
+        return *_read_stamp(stamp), _read_numbers(waiting)
+
+    def _waits(self) -> bool:
+        return self._connection.execute("SELECT 1 FROM to_file LIMIT 1").fetchone() is not None
 
     def _waiting(self) -> int:
         """How many rows wait for the file; no more than one more than are compared are counted."""
@@ -220,11 +231,9 @@ class Nearest:
 
     def _numbers(self, statement: str, values: Sequence[object]) -> "NDArray[np.int64]":
         """The numbers that a statement answers, which SQLite writes into one text: that is the quickest way."""
-        import numpy as np
-
         listing = f"WITH found (number) AS ({statement}) SELECT group_concat(number) FROM found"
         (text,) = self._connection.execute(listing, tuple(values)).fetchone()
-        return np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
+        return _read_numbers(text)
 
     def _latest(self, condition: str) -> str:
         """The condition of the latest rows among those that pass it."""
@@ -268,6 +277,18 @@ def cosines(rows: "NDArray[np.float32]", vector: "NDArray[np.float32]") -> "NDAr
 
     found: NDArray[np.float32] = np.vecdot(rows, vector)
     return found
+
+
+def _read_stamp(kept: str | None) -> tuple[str, int]:
+    generation, _, batches = (kept or "").partition(" ")
+    return (generation, int(batches)) if batches.isdecimal() else ("", 0)
+
+
+def _read_numbers(text: str | None) -> "NDArray[np.int64]":
+    """The numbers that SQLite has written into one text; there may be none."""
+    import numpy as np
+
+    return np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
 
 
 def _hint(condition: str) -> str:

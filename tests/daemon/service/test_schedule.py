@@ -211,6 +211,7 @@ def pendings(moment: st.SearchStrategy[datetime]) -> st.SearchStrategy[Pending]:
 ANY, PAST = moments(4000), moments(0)
 
 
+@example(History(awake_since=START, last_look=START), Pending(notes=1, new=1, left=True), [])
 @examples(500)
 @given(histories(ANY, ANY), pendings(ANY), st.lists(st.floats(0, 1, exclude_max=True)))
 def test_nothing_fires_before_the_moment_that_was_named(
