@@ -6,7 +6,7 @@ The corpora are those of `benchmarks.retrieval` but for what is held out (names 
 the candidates are those of the real search, with their signals; the weights are those of a listwise softmax, where
 each corpus counts alike. Printed are recall@10 of each corpus by weights that were fitted on the others, beside words
 and vectors alone; what each signal adds there, with the 95 % interval of a bootstrap over the questions; the weights
-over all; and how a match becomes a score, for which each question is asked of another conversation too. Needs
+over all; and how closeness becomes a score, for which each question is asked of another conversation too. Needs
 `uv pip install --group fit`.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from benchmarks.retrieval import FIRST, Asked, Conversation, Workspace, bm25, corpora, dense, model, workspaces_of
-from state.search.ranking import Signals
+from state.search.ranking import UNRELATED, Signals, relevance, unrelated
 from state.stores.crystals.search import Searcher
 from state.stores.vectors.embedder import Embedder
 
@@ -29,6 +29,7 @@ _RIDGE = 0.1
 _DRAWS = 2_000
 # Of so many questions of the next conversation nothing here is the answer.
 _FOREIGN = 40
+_SHOWN = 8
 Array = NDArray[np.float64]
 
 
@@ -36,7 +37,7 @@ Array = NDArray[np.float64]
 class Case:
     """A question: the signals of its candidates (n, signals), which of them are evidence, and what each arm found.
 
-    `missing` is how much of the evidence is no candidate.
+    The candidates stand in the order of the search; `missing` is how much of the evidence is no candidate.
     """
 
     signals: Array
@@ -78,6 +79,7 @@ def read(conversations: Sequence[Conversation], embedder: Embedder) -> Corpus:
 
 def _case(searcher: Searcher, workspace: Workspace, asked: Asked, words: float = 0.0, vectors: float = 0.0) -> Case:
     known = searcher.candidates(asked.text, workspace.conversation.now)
+    known.sort(key=lambda candidate: -relevance(candidate[1]))
     matrix = np.array(
         [[float(getattr(signals, name)) for name in NAMES] for _, signals in known] or [[0.0] * len(NAMES)]
     )
@@ -142,42 +144,43 @@ def interval(differences: Array) -> tuple[float, float, float]:
     return float(differences.mean()), float(low), float(high)
 
 
-def as_scores(
-    known: Mapping[str, Corpus], columns: Sequence[int], weights: Array, *, by_meaning: bool
-) -> tuple[float, float]:
-    """STEEP and MIDDLE: a logistic regression of whether there is an answer on how well the best match matches.
+def as_scores(known: Mapping[str, Corpus], near: float, *, by_meaning: bool) -> tuple[float, float]:
+    """STEEP and MIDDLE: a logistic regression of whether there is an answer on how close the closest result is.
 
     Learnt from is what is found among the first five, and that a conversation cannot answer another one's questions;
-    each corpus counts alike, and in it each of the two.
+    each corpus counts alike, and in it each of the two. Not from collections of which each has another language: that
+    is told by the words.
     """
-    matches, answered, counted = [], [], []
-    for corpus in known.values():
-        cases = corpus.cases if by_meaning else corpus.cases_by_words
-        foreign = corpus.foreign if by_meaning else corpus.foreign_by_words
-        good = [best for case in cases if (best := _best(case, columns, weights, found=True)) is not None]
-        bad = [best for case in foreign if (best := _best(case, columns, weights, found=False)) is not None]
-        if not bad:
+    close, answered, counted = [], [], []
+    for name, corpus in known.items():
+        cases, foreign = (
+            (corpus.cases, corpus.foreign) if by_meaning else (corpus.cases_by_words, corpus.foreign_by_words)
+        )
+        found = [case for case in cases if case.evidence[:5].any()]
+        if not foreign or name.startswith("languages"):
             continue
-        matches += [*good, *bad]
-        answered += [1.0] * len(good) + [0.0] * len(bad)
-        counted += [0.5 / len(good)] * len(good) + [0.5 / len(bad)] * len(bad)
-    x, y, each = np.array(matches), np.array(answered), np.array(counted)
+        for group, answer in ((found, 1.0), (foreign, 0.0)):
+            close += [_closeness(case, near, by_meaning=by_meaning) for case in group]
+            answered += [answer] * len(group)
+            counted += [0.5 / len(group)] * len(group)
+    x, y, each = np.array(close), np.array(answered), np.array(counted)
 
     def loss(line: Array) -> float:
         raised = line[0] * (x - line[1])
         return float((each * (np.logaddexp(0.0, raised) - y * raised)).sum())
 
-    steep, middle = minimize(loss, np.array([4.0, 0.7]), method="Nelder-Mead").x
+    steep, middle = minimize(loss, np.array([8.0, 0.5]), method="Nelder-Mead").x
     said = 1.0 * (x >= middle)
     print(f"  said good: {np.average(said, weights=each * y):.2f} of what is found, ", end="")
     print(f"{np.average(said, weights=each * (1 - y)):.2f} of another conversation's questions")
     return float(steep), float(middle)
 
 
-def _best(case: Case, columns: Sequence[int], weights: Array, *, found: bool) -> float | None:
-    scores = case.signals[:, columns] @ weights
-    first = np.argsort(-scores, kind="stable")[:5]
-    return float(scores.max()) if not found or case.evidence[first].any() else None
+def _closeness(case: Case, near: float, *, by_meaning: bool) -> float:
+    """That of the closest result, as `state.search.ranking.score` has it."""
+    cosines = case.signals[:, NAMES.index("cosine")]
+    shown = cosines[:_SHOWN] + near * case.signals[:_SHOWN, NAMES.index("near")]
+    return float(shown.max()) - (UNRELATED * unrelated(cosines.tolist()) if by_meaning else 0.0)
 
 
 def main() -> None:
@@ -210,7 +213,7 @@ def main() -> None:
         {NAMES[place]: round(float(one), 2) for place, one in zip(columns, weights, strict=True)},
     )
     for by_meaning in (True, False):
-        steep, middle = as_scores(known, columns, weights, by_meaning=by_meaning)
+        steep, middle = as_scores(known, float(weights[columns.index(NAMES.index("near"))]), by_meaning=by_meaning)
         print(f"by_meaning={by_meaning}: STEEP {steep:.2f}, MIDDLE {middle:.2f}")
 
 

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.workload import BEGINNING, Workload
 from state.search.query import content_words
-from state.search.ranking import Filters, Findings
+from state.search.ranking import CANDIDATES, Filters, Findings
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.search import CANDIDATES, Searcher
+from state.stores.crystals.search import Searcher
 from state.stores.database.connection import open_database
 from state.stores.vectors.chroma import VectorIndex, open_index, unfenced
 from state.stores.vectors.vector_file import NAME, VectorFile

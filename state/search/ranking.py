@@ -21,6 +21,8 @@ from state.trust import Trust
 if TYPE_CHECKING:
     from state.signals.hormones import Hormones
 
+# So many are asked of each index.
+CANDIDATES = 75
 # What a word counts that stands so many places after the text (another chunk of the same turn: 0). An answer stands
 # after its question more often than before it.
 CONTEXT_WEIGHTS: Mapping[int, float] = {-2: 0.4, -1: 0.7, 0: 0.7, 1: 0.5, 2: 0.3}
@@ -42,9 +44,15 @@ _WEIGHED = attrgetter(*WEIGHTS)
 ALONE = 0.5
 # score = 1 / (1 + e^(-STEEP (closeness - MIDDLE))): how often what is so close was an answer, in the corpora, each
 # asked its own questions and another one's. Without an embedder the words stand in for the meaning.
-STEEP = {True: 11.7, False: 5.2}
-MIDDLE = {True: 0.52, False: 0.44}
+STEEP = {True: 11.9, False: 6.3}
+MIDDLE = {True: 0.44, False: 0.5}
 GOOD = 0.5
+# Of the cosine that unrelated texts of a store have with a query, so much is taken off: in languages that the
+# embedding model does not know everything looks alike.
+UNRELATED = 0.5
+# The nearest by meaning but these few are taken for unrelated; of a store that has no others, this is their cosine.
+_RELATED = 5
+_USUAL = 0.2
 
 # BM25's saturation and length normalisation. A text of up to so many characters counts in full: a turn or a note.
 _K1 = 1.2
@@ -140,12 +148,19 @@ def relevance(signals: Signals) -> float:
     return min(1.0, max(0.0, total / _FULL))
 
 
-def score(signals: Signals, *, by_meaning: bool) -> float:
+def unrelated(cosines: Iterable[float]) -> float:
+    """The mean cosine of what a search looks at and is not near to the query in meaning."""
+    others = sorted(cosines, reverse=True)[_RELATED : _RELATED + CANDIDATES]
+    return math.fsum(others) / len(others) if others else _USUAL
+
+
+def score(signals: Signals, usual: float | None) -> float:
     """How likely the text answers the query, in [0, 1], by what it says itself: the same for a note and for a turn.
 
-    `by_meaning`: there was an embedder.
+    `usual` is the cosine of `unrelated` texts; None: there was no embedder.
     """
-    closeness = WEIGHTS["cosine"] * signals.cosine + WEIGHTS["near"] * signals.near
+    by_meaning = usual is not None
+    closeness = signals.cosine + WEIGHTS["near"] * signals.near - UNRELATED * (usual or 0.0)
     return 1.0 / (1.0 + math.exp(-STEEP[by_meaning] * (closeness - MIDDLE[by_meaning])))
 
 

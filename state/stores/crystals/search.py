@@ -17,6 +17,7 @@ from state.crystals.duplicates import asked_word_for_word
 from state.search.query import Question, names_in, read_question
 from state.search.ranking import (
     ALONE,
+    CANDIDATES,
     CONTEXT_WEIGHTS,
     FADED,
     GOOD,
@@ -31,6 +32,7 @@ from state.search.ranking import (
     relevance,
     score,
     shares,
+    unrelated,
     word_weight,
 )
 from state.search.updates import Ranked, wanted_by
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
 
     from state.signals.hormones import Hormones
 
-CANDIDATES = 75
 # So many of them are read.
 SHORTLIST = 100
 EVERYTHING = Filters()
@@ -116,7 +117,7 @@ class Searcher:
         question = read_question(query, self._speakers(names_in(query)), now)
         vector = self._vector(question)
         words = self._words(question)
-        crystals, signals = self._read(question, vector, words, limit, filters)
+        crystals, signals, usual = self._read(question, vector, words, limit, filters)
         matches = {key: relevance(known) for key, known in signals.items()}
         shown = self._without_duplicates(query, crystals, matches)
         found = {crystals[key].id: (crystals[key], signals[key], match) for key, match in shown.items()}
@@ -137,7 +138,7 @@ class Searcher:
         likely = 0.0
         for one in reversed(current[:limit]):  # who stands before another is at least as likely an answer
             if one.crystal.id in found:
-                likely = max(likely, score(found[one.crystal.id][1], by_meaning=vector is not None))
+                likely = max(likely, score(found[one.crystal.id][1], usual))
             hits.append(Hit(one.crystal, likely, age_days(one.crystal, now), one.superseded_by))
         arms = ("lexical",) if vector is None else ("lexical", "dense")
         return Findings(tuple(reversed(hits)), likely >= GOOD, arms)
@@ -146,7 +147,7 @@ class Searcher:
         """What a search looks at, each with its signals, without duplicates being hidden."""
         question = read_question(query, self._speakers(names_in(query)), now)
         words = self._words(question)
-        crystals, signals = self._read(question, self._vector(question), words, CANDIDATES, EVERYTHING)
+        crystals, signals, _ = self._read(question, self._vector(question), words, CANDIDATES, EVERYTHING)
         return [(crystal, signals[key]) for key, crystal in crystals.items()]
 
     def _read(
@@ -156,8 +157,8 @@ class Searcher:
         words: "_Words",
         limit: int,
         filters: Filters,
-    ) -> tuple[Mapping[int, Crystal], dict[int, Signals]]:
-        """The candidates that match best, by row, and their signals."""
+    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None]:
+        """The candidates that match best, by row, their signals, and the cosine of unrelated ones."""
         wanted = max(CANDIDATES, limit)
         allowed = _condition(filters)
         by_words = full_text.nearest(self._connection, words.sought, wanted, *allowed)
@@ -166,7 +167,8 @@ class Searcher:
         signals = self._signals(question, about, _word_matches(self._crystals, words, about.all_keys()), vector)
         shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
-        return crystals, {key: signals[key] for key in crystals}
+        usual = None if vector is None else unrelated(known.cosine for known in signals.values())
+        return crystals, {key: signals[key] for key in crystals}, usual
 
     def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
         """The place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""

@@ -20,6 +20,7 @@ from state.search.ranking import (
     relevance,
     score,
     shares,
+    unrelated,
     word_weight,
 )
 from state.signals.hormones import Hormones
@@ -69,13 +70,13 @@ def test_a_reply_matches_less_than_the_same_words_of_a_person(signals: Signals) 
     assert relevance(replace(signals, reply=True)) <= relevance(replace(signals, reply=False))
 
 
-@given(one=SIGNALS, other=SIGNALS, by_meaning=st.booleans())
+@given(one=SIGNALS, other=SIGNALS, usual=st.none() | st.floats(-1, 1))
 def test_a_score_is_likelihood_by_what_the_text_says_itself(
-    one: Signals, other: Signals, *, by_meaning: bool
+    one: Signals, other: Signals, usual: float | None
 ) -> None:
-    assert 0 <= score(one, by_meaning=by_meaning) <= 1
+    assert 0 <= score(one, usual) <= 1
     elsewhere = replace(other, cosine=one.cosine, near=one.near)
-    assert score(elsewhere, by_meaning=by_meaning) == score(one, by_meaning=by_meaning)
+    assert score(elsewhere, usual) == score(one, usual)
 
 
 def test_a_rare_word_tells_more_than_a_common_one_and_all_together_tell_everything() -> None:
@@ -117,8 +118,15 @@ def test_a_word_in_a_long_text_tells_less_unless_the_text_holds_the_whole_query(
 
 
 def test_a_text_close_in_meaning_and_words_is_a_good_answer_and_one_that_shares_a_word_is_none() -> None:
-    assert score(Signals(cosine=0.45, near=0.4), by_meaning=True) >= GOOD
-    assert score(Signals(cosine=0.3, near=0.2), by_meaning=True) < GOOD
+    assert score(Signals(cosine=0.45, near=0.4), usual=0.2) >= GOOD
+    assert score(Signals(cosine=0.3, near=0.2), usual=0.2) < GOOD
+
+
+def test_where_everything_looks_alike_a_text_must_be_closer() -> None:
+    foreign = unrelated([0.62, 0.61, 0.6, 0.6, 0.6, *[0.57] * 20])
+    assert foreign == pytest.approx(0.57)
+    assert score(Signals(cosine=0.62, near=0.1), usual=foreign) < GOOD <= score(Signals(cosine=0.62, near=0.1), 0.2)
+    assert unrelated([0.9]) == unrelated([]) == pytest.approx(0.2)
 
 
 def test_a_word_in_a_long_neighbour_tells_less() -> None:
