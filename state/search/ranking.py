@@ -193,12 +193,14 @@ def word_weight(length: int, covered: float) -> float:
     return by_length + (1.0 - by_length) * covered**3
 
 
-def coverage(shares: Sequence[float], window: Iterable[tuple[int, float]]) -> float:
+def coverage(shares: Sequence[float], window: Sequence[tuple[int, float]]) -> float:
     """Share of the query's words in a window of neighbouring texts, in [0, 1].
 
     `window` is (matching words, weight of a word there); bit i of the matching words stands for the word of
     shares[i]. Of several places of a word the one where it counts most counts.
     """
+    if not window:
+        return 0.0
     seen, found = 0, 0.0
     for matching, factor in sorted(window, key=itemgetter(1), reverse=True):
         new = matching & ~seen

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
     from state.signals.hormones import Hormones
 
-# So many of them are read.
-SHORTLIST = 100
+# So many of them are read: a little more than is shown, for duplicates are hidden and near ties decided by the text.
+SHORTLIST = 40
 EVERYTHING = Filters()
 _NOTHING = (0, 0.0, 0.0)
 _LISTED = "IN (SELECT value FROM json_each(?))"
@@ -253,29 +253,28 @@ class Searcher:
         vector: "NDArray[np.float32] | None",
     ) -> dict[int, Signals]:
         """The signals of each candidate that do not need its text."""
-        session_shares, sessions = held_words.by_session(about)
+        by_session = held_words.by_session(about)
         rings = {key: about.window(key) for key in about.rows}
         near = {key: coverage(held_words.shares, held_words.window(key, ring)) for key, ring in rings.items()}
         cosines = near if vector is None else self._crystals.vectors.cosines(vector, about.rows)
         found = {}
         for key, row in about.rows.items():
-            cosine, ring = cosines.get(key, 0.0), rings[key]
-            by_session = coverage(session_shares, [(sessions.get(row.session, 0), 1.0)])
+            cosine, ring, speaker = cosines.get(key, 0.0), rings[key], row.speaker
             found[key] = Signals(
                 cosine=cosine,
                 near=near[key],
                 beside=_beside(ring, cosines) if ring else ALONE * cosine,
-                session=by_session if ring else ALONE * near[key],
-                speaker=row.speaker.partition(" ")[0] in question.names,
-                period=max((period.fit(row.created_at) for period in question.periods), default=0.0),
-                reply=_is_reply(question, row.speaker),
+                session=by_session.get(row.session, 0.0) if ring else ALONE * near[key],
+                speaker=bool(question.names) and speaker.partition(" ")[0] in question.names,
+                period=max(period.fit(row.created_at) for period in question.periods) if question.periods else 0.0,
+                reply=_is_reply(question, speaker),
             )
         return found
 
 
 def _beside(ring: Iterable[tuple[int, int]], cosines: Mapping[int, float]) -> float:
     """The better cosine of the direct neighbours."""
-    return max((cosines.get(other, 0.0) for other, offset in ring if abs(offset) == 1), default=0.0)
+    return max([cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)], default=0.0)
 
 
 def _is_reply(question: Question, speaker: str) -> bool:
@@ -307,24 +306,27 @@ class _WordMatches:
 
     def window(self, key: int, others: Iterable[tuple[int, int]]) -> list[tuple[int, float]]:
         """(words, weight) of a row and of its neighbours, as far as they hold any word."""
+        rows = self.rows
         about = [
-            (self.rows[other][0], self.rows[other][2] * CONTEXT_WEIGHTS[offset])
+            (there[0], there[2] * CONTEXT_WEIGHTS[offset])
             for other, offset in others
-            if other in self.rows
+            if (there := rows.get(other)) is not None
         ]
-        return [*about, self.rows[key][:2]] if key in self.rows else about
+        return [*about, rows[key][:2]] if key in rows else about
 
-    def by_session(self, about: Surroundings) -> "tuple[list[float], dict[str, int]]":
-        """The weight of each word among the candidates' sessions, and which words each session holds.
+    def by_session(self, about: Surroundings) -> dict[str, float]:
+        """How much of the query's words the candidates of each session hold together.
 
-        A word that every session holds weighs nothing.
+        A word weighs as it is rare among the sessions; one that every session holds weighs nothing.
         """
-        held_words: dict[str, int] = defaultdict(int)
+        held: dict[str, int] = defaultdict(int)
         for key, row in about.rows.items():
             if row.session:
-                held_words[row.session] |= self.rows.get(key, _NOTHING)[0]
-        counts = [sum(words >> bit & 1 for words in held_words.values()) for bit in range(len(self.shares))]
-        return shares(counts, len(held_words)), held_words
+                held[row.session] |= self.rows.get(key, _NOTHING)[0]
+        weights = shares(
+            [sum(words >> bit & 1 for words in held.values()) for bit in range(len(self.shares))], len(held)
+        )
+        return {session: coverage(weights, [(words, 1.0)]) for session, words in held.items()}
 
 
 def _word_matches(crystals: Crystals, words: _Words, keys: Iterable[int]) -> _WordMatches:
