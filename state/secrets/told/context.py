@@ -83,13 +83,14 @@ def _told(
 ) -> Iterator[tuple[str, int, int]]:
     """What is told of the nouns that were found, outside of the values that only say where a secret is."""
     ends = [end for _, end in elsewhere]
-    verdicts: dict[tuple[str, str, int], bool] = {}  # what stands among the same is judged once
+    verdicts: dict[tuple[str, int, str, int], bool] = {}  # what stands among the same is judged once
     last: Candidate | None = None
     for one in candidates(text, found):
         after = bisect_right(ends, one.start)
         if after < len(elsewhere) and elsewhere[after][0] <= one.start:
             continue
-        beside = (text[max(0, one.start - _SEEN_BEHIND) : one.end + _SEEN_AHEAD], one.form, one.end - one.start)
+        first = max(0, one.start - _SEEN_BEHIND)
+        beside = (text[first : one.end + _SEEN_AHEAD], one.start - first, one.form, one.end - one.start)
         if beside not in verdicts:
             verdicts[beside] = judge(text, one)
         if verdicts[beside]:

@@ -124,6 +124,18 @@ def test_what_was_chosen_as_a_password_goes(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "frame",
     [
+        "Password for the staging2 box is {}",
+        "The password of host1234 was told to me: {}.",
+        "Meet at Anna1990 tomorrow; her password is {}",
+    ],
+)
+def test_a_word_of_the_same_length_before_a_password_does_not_save_it(frame: str) -> None:
+    assert redact(frame.format("kestrel9")).text == frame.format("[redacted: password]")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
         "API_KEY={}",
         'client_secret: "{}"',
         "X-Api-Key: {}",
