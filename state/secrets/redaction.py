@@ -57,7 +57,7 @@ def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told) -> Reda
     redacted, found = text, tuple[Finding, ...]()
     # What a secret stood between may be a sentence about another one only once the first is gone.
     for _ in range(_PASSES if len(text) >= _SHORTEST else 0):
-        more = _findings(redacted, allow, judge)
+        more = _findings(redacted, allow, judge, again=bool(found))
         if not more:
             break
         found = _apart([*found, *_in_original(found, more)])
@@ -66,11 +66,10 @@ def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told) -> Reda
     return Redacted(redacted, found)
 
 
-def _findings(text: str, allow: Sequence[str], judge: Judge) -> list[Finding]:
-    candidates = chain(
-        private_keys(text), _shaped(text), addresses(text), in_context(text, judge), settings(text), wallets(text)
-    )
+def _findings(text: str, allow: Sequence[str], judge: Judge, *, again: bool) -> list[Finding]:
     marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
+    told = in_context(text, judge, marks if again else None)
+    candidates = chain(private_keys(text), _shaped(text), addresses(text), told, settings(text), wallets(text))
     found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]
     if not (allow and found):
         return found

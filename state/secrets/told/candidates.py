@@ -16,6 +16,7 @@ from state.secrets.value import (
     is_technical,
     last_word,
     looks_drawn,
+    remembered,
     strength,
 )
 from state.text.patterns import late_pattern
@@ -117,17 +118,22 @@ class Candidate:
         return tuple(mention for mention in (self.before, *self.earlier, self.after) if mention)
 
 
-def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
-    """The candidates in the reach of the nouns, in order."""
+def candidates(
+    text: str, found: Sequence[Mention], places: Sequence[tuple[int, int]] | None = None
+) -> Iterator[Candidate]:
+    """The candidates in the reach of the nouns, in order; where `places` are given, only those that begin in one."""
     nouns = [one for one in found if one.noun is not Noun.THING]
     things = [one for one in found if one.noun is Noun.THING]
     tells = vocabulary().tells
     general = _generalities(text)
     starts, thing_starts = [one.start for one in nouns], [one.start for one in things]
+    stops = None if places is None else [stop for _, stop in places]
     for first, last in _windows(text, found):
         at = first
         while (chunk := _CHUNK.search(text, at, last)) is not None:
             at = max(chunk.end(), at + 1)
+            if stops is not None and not _is_within(places or (), stops, chunk.start()):
+                continue
             start, end, form = _span(text, chunk)
             number = bisect_right(starts, start)
             if end <= start or (number and form != "quoted" and nouns[number - 1].end >= end):
@@ -144,10 +150,15 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
                 form == "word"
                 and before
                 and text[start:end].lower() not in tells
-                and (phrase := _PHRASE.match(text, start))
                 and _is_led(text, start)
+                and (phrase := _PHRASE.match(text, start))
             ):
                 yield replace(one, end=phrase.end(), form="phrase")
+
+
+def _is_within(places: Sequence[tuple[int, int]], stops: Sequence[int], at: int) -> bool:
+    number = bisect_right(stops, at)
+    return number < len(places) and places[number][0] <= at
 
 
 def _is_near(places: Sequence[int], start: int, end: int) -> bool:
@@ -165,12 +176,17 @@ def _beside(
     found: Sequence[Mention], number: int, start: int, end: int
 ) -> tuple[Mention | None, Mention | None, tuple[Mention, ...]]:
     """Of mentions, `number` of which begin before a span: the nearest before it, the nearest after, others before."""
-    near = found[max(0, number - 4) : number]
-    behind = [one for one in near if 0 <= start - one.end <= REACH_BEHIND]
+    first, last = max(0, number - 4), number
+    while first < last and found[first].end < start - REACH_BEHIND:
+        first += 1
+    if first < last and found[last - 1].end > start:
+        last -= 1
     after = found[number] if number < len(found) else None
     if after and not 0 <= after.start - end <= REACH_AHEAD:
         after = None
-    return behind[-1] if behind else None, after, tuple(behind[:-1])
+    if first >= last:
+        return None, after, ()
+    return found[last - 1], after, tuple(found[first : last - 1])
 
 
 def _windows(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
@@ -220,7 +236,9 @@ def _is_led(text: str, start: int) -> bool:
         word in words.tells
         or word in words.leads
         or word in words.small
-        or any(bare[-n:] in words.tells for n in (1, 2, 3))
+        or bare[-1:] in words.tells
+        or bare[-2:] in words.tells
+        or bare[-3:] in words.tells
     )
 
 
@@ -232,11 +250,16 @@ def _may_be(text: str, one: Candidate) -> bool:
         return False
     if one.form not in {"phrase", "wide"} and _is_of_another(text, value, one):
         return False
-    if all(mention.noun is Noun.UNNAMED for mention in one.nouns) and not _is_chosen(value, one):
+    if _is_unnamed(one) and not _is_chosen(value, one):
         return False
     if one.form in {"number", "code"}:
         return _is_number(text, one)
     return one.form != "wide" or (one.before is not None and _is_led(text, one.start))
+
+
+def _is_unnamed(one: Candidate) -> bool:
+    """Whether no noun beside a candidate names a secret."""
+    return all(mention is None or mention.noun is Noun.UNNAMED for mention in (one.before, one.after, *one.earlier))
 
 
 def _is_of_another(text: str, value: str, one: Candidate) -> bool:
@@ -244,11 +267,17 @@ def _is_of_another(text: str, value: str, one: Candidate) -> bool:
     head = text[max(0, one.start - 60) : one.start]
     if head.rstrip(" \"'")[-1:] in {":", "=", "：", "("} and _CALLED_SO.search(head):
         return True
-    if is_reference(value) or (one.form == "word" and _JOINED_SETTINGS.search(value)):
+    if _is_named(value, one.form):
         return True
     if len(value) >= _LONG and looks_drawn(value) and (_HASHED.search(head) or _is_armoured(text, one.start)):
         return True
     return not any(map(str.islower, value)) and any(map(str.isdigit, value)) and _is_number_of(head)
+
+
+@remembered
+def _is_named(value: str, form: str) -> bool:
+    """Whether a value says which version of something is meant, or is of a string of settings."""
+    return is_reference(value) or (form == "word" and bool(_JOINED_SETTINGS.search(value)))
 
 
 def _is_number_of(head: str) -> bool:
@@ -297,7 +326,7 @@ def _is_word(text: str, word: str, one: Candidate) -> bool:
     if word.isalpha() and word.islower() and not _is_tied(text, word, one, before):
         return False
     behind = text[max(0, one.start - 8) : one.start]
-    if _DIGEST.search(behind) or (behind.endswith("\\") and _ESCAPE.match(word)):
+    if (behind.endswith((":", "-")) and _DIGEST.search(behind)) or (behind.endswith("\\") and _ESCAPE.match(word)):
         return False
     is_called = text[one.end : one.end + 1] == "(" and _IDENTIFIER.fullmatch(word)
     return not is_called and not _is_other(word, one)
@@ -321,9 +350,14 @@ def _is_chosen(value: str, one: Candidate) -> bool:
 
 def _is_other(word: str, one: Candidate) -> bool:
     """Whether a word is known for something else: an address, a date, a call, the number of an account."""
+    if _is_plain(word):
+        return True
+    return len(word) >= _LONG and looks_drawn(word) and _STRONG.isdisjoint(mention.noun for mention in one.nouns)
+
+
+@remembered
+def _is_plain(word: str) -> bool:
+    """Whether a word by itself is known for something else."""
     if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
         return True
-    if is_call(word) and word < "\u3000" and not _IDEOGRAPHIC.search(word) and _CALLED.search(word):
-        return True
-    strong = _STRONG & {mention.noun for mention in one.nouns}
-    return len(word) >= _LONG and looks_drawn(word) and not strong
+    return is_call(word) and word < "\u3000" and not _IDEOGRAPHIC.search(word) and bool(_CALLED.search(word))

@@ -1,7 +1,7 @@
 """Secrets that are known by the nouns beside them: assigned to a name, or told in a sentence."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from state.secrets.languages import Noun, vocabulary
@@ -38,6 +38,8 @@ _KINDS = {
 _ASSIGNED = frozenset({Noun.PASSWORD, Noun.KEY, Noun.LOGIN})
 _NEAR = 45
 _SEEN_BEHIND, _SEEN_AHEAD = 240, 200
+# As far from a change all that is seen of a candidate, and of the one before it, is what it was.
+_CHANGED = 2 * _SEEN_BEHIND
 _OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
@@ -46,8 +48,13 @@ _BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
 _DOZEN = 36  # characters that twelve words have at least
 
 
-def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each secret that stands beside what it is called; `judge` says which are told."""
+def in_context(
+    text: str, judge: Judge = is_told, changed: Sequence[tuple[int, int]] | None = None
+) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of each secret that stands beside what it is called; `judge` says which are told.
+
+    Where only the places in `changed` are new since the text was read last, no others are told anew.
+    """
     every = spoken_of(text)
     found = [one for one in every if one.noun not in {Noun.THING, Noun.UNNAMED}]
     for start, end in pairs(text, found):
@@ -66,7 +73,8 @@ def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, in
             done = max(done, end)
         if mention.noun in {Noun.PHRASE, Noun.CODES}:
             yield from ((_KINDS[mention.noun], start, end) for start, end in _series(text, found, number))
-    yield from _told(text, every, elsewhere, judge)
+    seen = None if changed is None else [(start - _CHANGED, end + _CHANGED) for start, end in changed]
+    yield from _told(text, candidates(text, every, seen), elsewhere, judge)
 
 
 def spoken_of(text: str) -> list[Mention]:
@@ -79,13 +87,13 @@ def spoken_of(text: str) -> list[Mention]:
 
 
 def _told(
-    text: str, found: Sequence[Mention], elsewhere: Sequence[tuple[int, int]], judge: Judge
+    text: str, every: Iterable[Candidate], elsewhere: Sequence[tuple[int, int]], judge: Judge
 ) -> Iterator[tuple[str, int, int]]:
-    """What is told of the nouns that were found, outside of the values that only say where a secret is."""
+    """Which of the candidates are told, outside of the values that only say where a secret is."""
     ends = [end for _, end in elsewhere]
     verdicts: dict[tuple[str, int, str, int], bool] = {}  # what stands among the same is judged once
     last: Candidate | None = None
-    for one in candidates(text, found):
+    for one in every:
         after = bisect_right(ends, one.start)
         if after < len(elsewhere) and elsewhere[after][0] <= one.start:
             continue

@@ -1,6 +1,7 @@
 """Features: what is noticed of a candidate and of what stands around it, as names that the weights know."""
 
 import functools
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,6 +9,7 @@ from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.told.assigned import is_about, name_end
 from state.secrets.told.candidates import Candidate
 from state.secrets.told.mentions import Mention
+from state.secrets.told.passages import WORDS, class_of, words_between
 from state.secrets.value import (
     are_drawn,
     is_call,
@@ -23,26 +25,30 @@ from state.secrets.value import (
 from state.text.common_words import commonplace_in_english
 from state.text.patterns import late_pattern
 
-_WORDS = late_pattern(r"[^\W\d_]+(?:['’][^\W_]+)?")
 _HEX = late_pattern(r"[0-9a-fA-F-]+")
 _YEAR = late_pattern(r"(?:19|20)\d\d")
 _FILE = late_pattern(
     r"[\w./-]+\.(?:py|js|ts|tsx|json|ya?ml|toml|md|txt|sh|go|rs|c|h|java|kt|rb|php|html|css|xml|ini|cfg|conf|env|zip|pdf|csv|sql|db|log|key|pem|com|org|net|io|dev|de|fr|es|it|ru|cn|jp|example|test|local)\S*"
 )
 _DOTTED = late_pattern(r"[^\W\d_]+(?:\.[^\W_]+)+")
-_SENTENCE_END = late_pattern(r"[.!?…]\s|[。！？]|\n\s*\n")
-_CODE_LINE = late_pattern(r"[;{}()\[\]=<>]|::|//|\$")
+# Each way begins with one sign, and no set: so Python skips what begins no way.
+_SENTENCE_END = late_pattern(r"\.\s|!\s|\?\s|…\s|。|！|？|\n\s*\n")
+_CODE_LINE = late_pattern(r";|\{|\}|\(|\)|\[|\]|=|<|>|::|//|\$")
 _CLOCK = r"[\[(]?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[\])]?,?\s{0,2}(?:[-–]\s)?"
 # "[10:42] Tom: ", "<lou> ", "Tom (IT) 10:42: ", "> "
 _SPEAKER = late_pattern(
     rf"[>\s-]{{0,4}}(?:{_CLOCK})?"
     rf"(?:<[^<>\n]{{1,30}}>|[^\W\d_][\w .()'’-]{{0,30}}?\s{{0,2}}(?:{_CLOCK})?[:：>]|<|:|>)\s*"
 )
+_SAYS = frozenset(":：<>")
+_JOINED = frozenset(":：=→")
 _HEDGE = late_pattern(r"(?:[^\W\d_]{1,6}[,!.…]?\s){0,2}")
+_JOINT_WORDS = tuple("und and y e et и та en och i ve with mit con avec com с met med z と".split())
 _PAIR = late_pattern(
     r"[\s>*_`\"'“„«「『(（:：=→]*(?:[^\W\d_]{1,3}\s)?[\"'`*“„«「]{0,2}(?P<user>[\w.@+-]{2,60})[\"'`*”»“」]{0,2}"
-    r"\s?(?P<joint>/|\||,|:|：|，|、|;|–|—|-|·|\(|→|\s(?:und|and|y|e|et|и|та|en|och|i|ve|with|mit|con|avec|com|с|met|med|z|と)\s)[\s\"'`*“„«「『(]*"
+    rf"\s?(?P<joint>/|\||,|:|：|，|、|;|–|—|-|·|\(|→|\s(?:{'|'.join(_JOINT_WORDS)})\s)[\s\"'`*“„«「『(]*"
 )
+_BEHIND_JOINTS = " \t\r\n\"'`*“„«「『("
 _STRIPPED = " \t\r>*_`\"'“„«「『(（[{‘‚"
 _JOINTS = {
     ":": "colon",
@@ -75,6 +81,7 @@ _CONSONANTS = late_pattern(r"[bcdfghjklmnpqrtvwxz]{4}")
 _NAME_SIGNS = frozenset("_-./$@\"'<")
 _CLOSE = frozenset({"adjacent", "label", "tells", "told", "leads", "answer", "pair"})
 _STRONGEST = (Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES, Noun.LOGIN, Noun.CODE, Noun.PHRASE, Noun.UNNAMED)
+_NAMES = {noun: noun.value for noun in Noun}
 _LENGTHS = (3, 4, 5, 6, 8, 12, 20, 40)
 _DISTANCES = (1, 3, 8, 16, 32, 64, 100)
 
@@ -103,7 +110,7 @@ def look(value: str, form: str) -> tuple[str, ...]:
     level = _level(value, form)
     names = [f"level {level}", f"form {form}", f"length {_bucket(len(value), _LENGTHS)}"]
     digits = sum(map(str.isdigit, value))
-    parts = [part.lower() for part in _WORDS.findall(value)]
+    parts = [part.lower() for part in WORDS.findall(value)]
     names.append(f"case {_case(value)}")
     if digits:
         names.append(f"digits {min(digits, 4)}")
@@ -140,7 +147,7 @@ def look(value: str, form: str) -> tuple[str, ...]:
     names += [name for name, is_so in flags.items() if is_so]
     if form in {"phrase", "quoted"} and " " in value:
         names.append(f"words {min(value.count(' ') + 1, 7)}")
-        names.append(f"first {_class(parts[0]) if parts else 'none'}")
+        names.append(f"first {class_of(parts[0]) if parts else 'none'}")
         names.append(f"small {min(sum(part in words.small for part in parts), 3)}")
         if are_drawn(value.split()):
             names.append("words drawn")
@@ -166,7 +173,8 @@ def _case(value: str) -> str:
 
 
 def _bucket(number: int, bounds: tuple[int, ...]) -> int:
-    return next((bound for bound in bounds if number <= bound), 999)
+    place = bisect_left(bounds, number)
+    return bounds[place] if place < len(bounds) else 999
 
 
 def features(text: str, one: Candidate) -> list[str]:
@@ -191,7 +199,7 @@ def _best(one: Candidate) -> str:
     """The strongest of the nouns before a candidate."""
     kinds = {mention.noun for mention in (one.before, *one.earlier) if mention}
     found = next((noun for noun in _STRONGEST if noun in kinds), None)
-    return found.value if found else "thing" if one.thing else "none"
+    return _NAMES[found] if found else "thing" if one.thing else "none"
 
 
 def around(text: str, one: Candidate) -> Surroundings:
@@ -205,7 +213,7 @@ def around(text: str, one: Candidate) -> Surroundings:
     if before := one.before or one.thing:
         tie, noticed = _behind(text, before, one, lead)
         names += noticed
-    names += {f"topic {mention.noun.value}" for mention in one.earlier}
+    names += {f"topic {_NAMES[mention.noun]}" for mention in one.earlier}
     if one.after:
         noticed = _ahead(text, one.after, one)
         names += noticed
@@ -216,7 +224,7 @@ def around(text: str, one: Candidate) -> Surroundings:
     names += [f"{lead} & {name}" for name in noticed if name.startswith("next word")]  # from … to …
     names += [*noticed, code, f"tie {tie}", f"best {best}"]
     flags = tuple(name for name in ("talk", "named", "thing", "worded", "user") if name in names)
-    return Surroundings(tuple(names), tie, best, one.before.noun.value if one.before else "none", code, flags)
+    return Surroundings(tuple(names), tie, best, _NAMES[one.before.noun] if one.before else "none", code, flags)
 
 
 def _lead(text: str, start: int) -> tuple[str, list[str]]:
@@ -230,46 +238,54 @@ def _lead(text: str, start: int) -> tuple[str, list[str]]:
         lead = _wide_class(bare)
     elif lead == "word":
         word, begin = last_word(bare)
-        lead = _class(word.lower())
+        lead = class_of(word.lower())
         if lead == "small":  # "is the", "es el"
             earlier, _ = last_word(bare[:begin].rstrip())
-            if earlier and _class(earlier.lower()) in {"tells", "leads"}:
+            if earlier and class_of(earlier.lower()) in {"tells", "leads"}:
                 lead = "tells"
     if bare and (last == "/" or text[start - 1 : start] == ":"):
         names.append("pair")
     return lead, [*names, f"lead {lead}"]
 
 
+@remembered
+def _noun(text: str, before: Mention) -> tuple[int, tuple[str, ...]]:
+    """Where the name ends that a noun is of, and what is noticed of the noun whatever stands behind it."""
+    stop = name_end(text, before.end)
+    noticed = {
+        f"before {_NAMES[before.noun]}": True,
+        "talk": is_about(text, before.start, before.end, stop),
+        "named": text[max(0, before.start - 1) : before.start] in _NAME_SIGNS,
+        "worded": _is_worded(before.key),
+        "weak noun": before.key in _WEAK,
+        "user": before.key in _users(),
+    }
+    return stop, tuple(name for name, is_so in noticed.items() if is_so)
+
+
 def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str, list[str]]:
     """How a candidate is tied to the noun before it, and what stands between the two."""
-    stop = name_end(text, before.end)
+    stop, noun = _noun(text, before)
     between = text[stop : one.start]
-    found = [word.lower() for word in _WORDS.findall(between)]
-    classes = [_class(word) for word in found]
-    strange, told, ended = classes.count("other"), "tells" in classes, bool(_SENTENCE_END.search(between))
+    count, strange, told, about, denied = words_between(text, stop, one.start)
+    ended = bool(_SENTENCE_END.search(between))
     names = [
-        f"before {before.noun.value}",
+        *noun,
         f"gap {_bucket(len(between), _DISTANCES)}",
-        f"gap words {min(len(found), 6)}",
+        f"gap words {min(count, 6)}",
         f"lines {min(between.count(chr(10)), 2)}",
         f"strange {min(strange, 4)}",
     ]
-    words = vocabulary()
     noticed = {
         "told": told,
-        "about between": any(word in words.about for word in found),
-        "denied": any(word in words.denies for word in found),
+        "about between": about,
+        "denied": denied,
         "sentence ended": ended,
         "asked": "?" in between or "？" in between,
-        "joined between": any(mark in between for mark in ":：=→"),
-        "talk": is_about(text, before.start, before.end, stop),
-        "named": text[max(0, before.start - 1) : before.start] in _NAME_SIGNS,
+        "joined between": not _JOINED.isdisjoint(between),
         "name goes on": between[:1] in "\"'_(<[.",
-        "worded": _is_worded(before.key),
-        "weak noun": before.key in _WEAK,
     }
-    noticed["user"] = before.key in _users()
-    tie = _tie(between, lead, len(found), strange, told=told)
+    tie = _tie(between, lead, count, strange, told=told > 0)
     if ended and tie not in {"label", "label far"}:
         tie = "ended"
     if _is_answer(text, between, one):
@@ -295,8 +311,13 @@ def _is_answer(text: str, between: str, one: Candidate) -> bool:
 
 def _pair(between: str) -> str:
     """What keeps a name and its password apart, where nothing but the name stands between the noun and that."""
-    match = _PAIR.fullmatch(between[-100:]) if len(between) <= 100 else None
-    if match is None or _class(match["user"].lower()) != "other":
+    if len(between) > 100:
+        return ""
+    last = between.rstrip(_BEHIND_JOINTS)
+    if last[-1:].isalnum() and "(" not in between and not last.endswith(_JOINT_WORDS):
+        return ""  # no joint at its end, as seldom there is one
+    match = _PAIR.fullmatch(between)
+    if match is None or class_of(match["user"].lower()) != "other":
         return ""
     joint = match["joint"].strip()
     return "word" if joint.isalpha() else "comma" if joint in {",", "，", "、", ";"} else "slash"
@@ -317,13 +338,12 @@ def _tie(between: str, lead: str, count: int, strange: int, *, told: bool) -> st
 
 
 def _ahead(text: str, after: Mention, one: Candidate) -> list[str]:
-    between = text[one.end : after.start]
-    found = [word.lower() for word in _WORDS.findall(between)]
-    classes, kind = [_class(word) for word in found], after.noun.value
-    strange, ended = classes.count("other"), "\n" in between or bool(_SENTENCE_END.search(between))
+    between, kind = text[one.end : after.start], _NAMES[after.noun]
+    _, strange, told, _, denied = words_between(text, one.end, after.start)
+    ended = "\n" in between or bool(_SENTENCE_END.search(between))
     noticed = {
-        "told ahead": "tells" in classes,
-        "denied ahead": any(word in vocabulary().denies for word in found),
+        "told ahead": told,
+        "denied ahead": denied,
         "ended ahead": ended,
         f"close ahead {kind}": not ended and not strange,
     }
@@ -337,13 +357,13 @@ def _line(text: str, one: Candidate) -> tuple[str, list[str]]:
     stop = text.find("\n", one.end, one.end + 200)
     head, rest = text[line : one.start], text[one.end : stop if stop >= 0 else one.end + 200]
     names = [f"next {_following(rest)}"]
-    if behind := _WORDS.match(rest.lstrip(" \t")):
-        names.append(f"next word {_class(behind[0].lower())}")
+    if behind := WORDS.match(rest.lstrip(" \t")):
+        names.append(f"next word {class_of(behind[0].lower())}")
     if not head.strip(" \t*_`\"'>-•"):
         names.append("line start")
         if not rest.strip(" \t*_`\"'.!"):
             names.append("line alone")
-    elif _SPEAKER.fullmatch(head):
+    elif head.rstrip()[-1:] in _SAYS and _SPEAKER.fullmatch(head):
         names.append("speaker")
     return f"code {min(len(_CODE_LINE.findall(head[-120:] + rest[:80])), 4)}", names
 
@@ -359,22 +379,6 @@ def _following(rest: str) -> str:
 
 def _is_wide(character: str) -> bool:
     return "\u3005" <= character <= "\ud7a3"
-
-
-@remembered
-def _class(word: str) -> str:
-    words = vocabulary()
-    if word in words.tells:
-        return "tells"
-    if word in words.leads:
-        return "leads"
-    if word in words.small:
-        return "small"
-    if word in words.about:
-        return "about"
-    if key_of(word) in words.named:
-        return "noun"
-    return "other"
 
 
 @functools.cache

@@ -5,8 +5,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.secrets.languages import Noun, vocabulary
 from state.secrets.policy import _beginnings, _nouns
 from state.secrets.rules import _met, every, ours
+from state.secrets.told.candidates import REACH_AHEAD, REACH_BEHIND, _beside
+from state.secrets.told.mentions import Mention
+from state.secrets.told.passages import WORDS, class_of, words_between
 from state.secrets.value import _BEHIND_WORDS, last_word
 
 KEYWORDS = sorted({keyword for entry in every() for keyword in entry.keywords})
@@ -40,3 +44,32 @@ def test_a_noun_anywhere_in_a_text_is_found_by_its_beginning(data: st.DataObject
     text = data.draw(st.lists(st.sampled_from(nouns) | st.text("abnopqrst", max_size=6), max_size=4).map("".join))
     found = any(noun in text for begin in _beginnings(text) & long.keys() for noun in long[begin])
     assert found is any(noun in text for noun in nouns)
+
+
+@given(st.data())
+def test_the_words_of_a_passage_are_counted_as_if_nothing_else_were_there(data: st.DataObject) -> None:
+    words = st.sampled_from(["password", "is", "don't", "isn’t", "never", "reset", "密码是", "kestrel", "9x", "'"])
+    head = " x" * data.draw(st.sampled_from([0, 1020, 1024]))  # before, across and at the end of a block
+    text = head + "".join(data.draw(st.lists(words | st.sampled_from(" \n'’_"), max_size=24)))
+    start = data.draw(st.integers(max(0, len(head) - 4), len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    found, known = [word.lower() for word in WORDS.findall(text[start:end])], vocabulary()
+    sorts = [class_of(word) for word in found]
+    rows = (sum(word in known.about for word in found), sum(word in known.denies for word in found))
+    assert words_between(text, start, end) == (len(found), sorts.count("other"), sorts.count("tells"), *rows)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 120), st.integers(1, 12)), max_size=8), st.integers(0, 500), st.integers(1, 9)
+)
+def test_the_nouns_beside_a_candidate_are_those_in_reach(gaps: list[tuple[int, int]], start: int, size: int) -> None:
+    found, at, end = list[Mention](), 0, start + size
+    for gap, length in gaps:
+        found.append(Mention(Noun.KEY, at + gap, at + gap + length, "key"))
+        at = found[-1].end
+    number = sum(one.start <= start for one in found)
+    behind = [one for one in found[max(0, number - 4) : number] if 0 <= start - one.end <= REACH_BEHIND]
+    ahead = [one for one in found[number : number + 1] if 0 <= one.start - end <= REACH_AHEAD]
+    before, after, earlier = _beside(found, number, start, end)
+    assert [*earlier, *filter(None, (before,))] == behind
+    assert [*filter(None, (after,))] == ahead
