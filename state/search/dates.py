@@ -1,6 +1,7 @@
 """Dates: the periods that a query names, and whether a text states a time."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -85,7 +86,8 @@ def _months() -> dict[str, int]:
 @cache
 def _dates() -> re.Pattern[str]:
     known, names = table(Times), sorted(_months(), key=len, reverse=True)
-    month, han = ("|".join(name for name in names if name.endswith("月") is asian) for asian in (False, True))
+    han = "|".join(name for name in names if name.endswith("月"))
+    month = _any_of([name for name in names if not name.endswith("月")])
     # Alone, some months are written with a capital: "may" and "march" are verbs too.
     alone = {name for name in known.month_names if not name.endswith("月")}
     alone = {name.title() for name in alone} | alone - {*known.capital}
@@ -101,6 +103,14 @@ def _dates() -> re.Pattern[str]:
         rf"|(?<!\d)(?P<n8>{_NUMBER})月(?:(?P<d8>\d{{1,2}})[日号號])?|(?P<m9>{han})",
         re.IGNORECASE,
     )
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """An expression of the first name that fits; each first letter stands once, for Python tries one way by one."""
+    rest: dict[str, list[str]] = {}
+    for name in names:
+        rest.setdefault(name[0], []).append(name[1:])
+    return "|".join(f"{first}(?:{'|'.join(tails)})" for first, tails in rest.items())
 
 
 @cache
