@@ -72,8 +72,9 @@ class Nearest:
         `condition` is SQL over the table `crystals`. Without a file only the latest vectors are compared, beside what
         the index answers.
         """
-        # The queue is read before the file: what leaves it meanwhile is compared twice, and nothing is missed. The
-        # generation is read with it, for a new one has nothing in it yet.
+        import numpy as np
+
+        # The generation is read with the queue, for a new one has nothing in it yet.
         generation, batches, waiting = self._queue()
         rows = self._filed_as(generation, batches)
         whole = rows is not None and len(waiting) <= COMPARED
@@ -81,10 +82,13 @@ class Nearest:
             return [self._asked(index, vector, k, condition, values) for vector in vectors]
         if rows is None:
             return self.compared(vectors, k, self._latest(condition), values)
-        late = f"crystals.key IN (SELECT crystal FROM to_file ORDER BY crystal DESC LIMIT {COMPARED})"
-        late = f"{condition} AND {late}" if condition else late
         found = self._scanned(rows, vectors, waiting, k, condition, values)
-        more = self.compared(vectors, k, late, values) if len(waiting) else [{}] * len(found)
+        if not len(waiting):
+            return [_best(one, k) for one in found]
+        # Those that waited when the file was read, whether or not they wait still.
+        listed = json.dumps(np.sort(waiting)[-COMPARED:].tolist())
+        late = f"{condition} AND crystals.key {_LISTED}" if condition else f"crystals.key {_LISTED}"
+        more = self.compared(vectors, k, late, (*values, listed))
         return [_best(one | other, k) for one, other in zip(found, more, strict=True)]
 
     def compared(
