@@ -110,44 +110,51 @@ def _world(store: Store) -> dict[str, list[Row]]:
     }
 
 
-def _pass_that_dies(root: Path, statement: int) -> None:
-    seen = iter(range(statement, -1, -1))
+def _pass_that_dies(root: Path, statement: int, count: Path) -> None:
+    """A pass that is killed before this statement, or else leaves in `count` how many it had."""
+    done = 0
 
-    def count(_: str) -> None:
-        if next(seen, None) == 0:
+    def one_more(_: str) -> None:
+        nonlocal done
+        if done == statement:
             os.kill(os.getpid(), signal.SIGKILL)
+        done += 1
 
     with open_exclusive(Workspace(root), CONFIG, "a pass that dies") as store:
-        store.crystals.connection.set_trace_callback(count)
+        store.crystals.connection.set_trace_callback(one_more)
         consolidate(store, utc_now())
+        store.crystals.connection.set_trace_callback(None)
+    count.write_text(str(done))
+
+
+def _run(root: Path, statement: int, count: Path) -> int | None:
+    process = _FORKING.Process(target=_pass_that_dies, args=(root, statement, count))
+    process.start()
+    process.join(PATIENCE_SECONDS)
+    status = process.exitcode
+    process.close()
+    return status
 
 
 def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
     origin: Workspace, embedding: Embedding, tmp_path: Path
 ) -> None:
-    statements = 0
-
-    def count(_: str) -> None:
-        nonlocal statements
-        statements += 1
-
     with open_exclusive(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
-        store.crystals.connection.set_trace_callback(count)
         done = consolidate(store, utc_now())
-        store.crystals.connection.set_trace_callback(None)
         assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (10, 3, 1, 1, 1)
         assert (done.superseded, done.raised, done.settled) == (1, 1, 1)
         _rest(store)
         wanted = _world(store)
     assert wanted["waiting"] == []
+    # Counted where it is killed: what a process has done before decides what it has to ask for.
+    count = tmp_path / "statements"
+    assert _run(_copy(origin, tmp_path / "counted").root, -1, count) == 0
+    statements = int(count.read_text())
+    assert statements > 10 * KILLS
     for number in range(KILLS):
         at = number * statements * 9 // (10 * KILLS)  # not at the very end: no two passes have as many
         workspace = _copy(origin, tmp_path / f"killed-{at}")
-        process = _FORKING.Process(target=_pass_that_dies, args=(workspace.root, at))
-        process.start()
-        process.join(PATIENCE_SECONDS)
-        assert process.exitcode == -signal.SIGKILL, at
-        process.close()
+        assert _run(workspace.root, at, count) == -signal.SIGKILL, at
         with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
             _rest(store)
             assert _world(store) == wanted, at
