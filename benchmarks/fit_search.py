@@ -18,7 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from benchmarks.retrieval import FIRST, Asked, Conversation, Workspace, bm25, corpora, dense, model, workspaces_of
+from benchmarks.retrieval import (
+    FIRST,
+    FOREIGN,
+    Asked,
+    Conversation,
+    Workspace,
+    bm25,
+    corpora,
+    dense,
+    model,
+    workspaces_of,
+)
 from state.search.ranking import UNRELATED, Signals, relevance, unrelated
 from state.stores.crystals.search import Searcher
 from state.stores.vectors.embedder import Embedder
@@ -27,8 +38,6 @@ NAMES = tuple(field.name for field in fields(Signals))
 # A weight that a corpus needs more than this is held back: what is fitted so transfers better.
 _RIDGE = 0.1
 _DRAWS = 2_000
-# Of so many questions of the next conversation nothing here is the answer.
-_FOREIGN = 40
 _SHOWN = 8
 Array = NDArray[np.float64]
 
@@ -70,7 +79,7 @@ def read(conversations: Sequence[Conversation], embedder: Embedder) -> Corpus:
                 found.cases.append(_case(by_meaning, workspace, asked, *shares))
                 found.cases_by_words.append(_case(by_words, workspace, asked, *shares))
             following = conversations[(number + 1) % len(conversations)]
-            for asked in following.questions[:_FOREIGN] if following is not workspace.conversation else ():
+            for asked in following.questions[:FOREIGN] if following is not workspace.conversation else ():
                 nothing = Asked(asked.text, asked.category, ())
                 found.foreign.append(_case(by_meaning, workspace, nothing))
                 found.foreign_by_words.append(_case(by_words, workspace, nothing))

@@ -4,10 +4,11 @@
 
 Each conversation is a workspace of its own, each turn a crystal with its speaker and date, each note one without;
 each question a search on the day after the last session. recall@k is the share of a question's evidence among the
-first k hits, averaged over the questions. Measured are the corpora of tests/state/search/corpora, written for this by
-two people, on whose first half the weights are fitted too (see `benchmarks.fit_search`); LoCoMo's conversations
-(CC BY-NC 4.0), from DREAMD_LOCOMO; and BEAM's, in LoCoMo's form, from DREAMD_BEAM. The latter two are no part of this
-project and are looked for in ../shared/data beside the repository too.
+first k hits, averaged over the questions. Below each table stands how often something good is said to be found: where
+it was, where only another conversation answers, and where the question merely sounds as if. Measured are the corpora
+of tests/state/search/corpora, on whose first half the weights are fitted too (see `benchmarks.fit_search`); LoCoMo's
+conversations (CC BY-NC 4.0), from DREAMD_LOCOMO; and BEAM's, in LoCoMo's form, from DREAMD_BEAM. These two are no
+part of this project, and are looked for in ../shared/data beside the repository too.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -36,6 +37,8 @@ CORPORA = Path(__file__).resolve().parents[1] / "tests" / "state" / "search" / "
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 CATEGORIES = {1: "several", 2: "time", 3: "open", 4: "single"}
 FIRST = 10
+# So many questions of another conversation are asked of each.
+FOREIGN = 40
 
 Search = Callable[[str], list[str]]  # a question -> ids of crystals, best first
 
@@ -238,15 +241,50 @@ SYSTEMS: dict[str, Callable[[Workspace], Search]] = {
 }
 
 
-def report(corpus: str, workspaces: Sequence[Workspace]) -> Iterator[str]:
-    """The table of one corpus, line by line."""
+def report(corpus: str, workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The table of one corpus, line by line. `foreign`: by conversation, questions that another one answers."""
     asked = sum(len(workspace.conversation.questions) for workspace in workspaces)
     names = ("recall@5", "recall@10", "hit@10", "MRR", *CATEGORIES.values())
     yield f"| {f'{corpus}, {asked} questions':32} | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 1) + "|"
     for name, system in SYSTEMS.items():
         yield _line(name, measure(workspaces, system))
+    yield _said_good(workspaces, foreign)
     yield ""
+
+
+def _said_good(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]]) -> str:
+    """How often memory_search says that something good was found: where it was, and where there is no answer."""
+    said: dict[str, list[bool]] = {"of what is found": [], "of another's questions": [], "of what sounds alike": []}
+    for workspace in workspaces:
+        conversation = workspace.conversation
+        searcher = Searcher(workspace.crystals, workspace.embedder, workspace.index)
+        for asked in conversation.questions:
+            found = searcher.search(asked.text, conversation.now)
+            if {hit.crystal.id for hit in found.hits[:5]}.intersection(asked.evidence):
+                said["of what is found"].append(found.good)
+        nowhere = {
+            "of another's questions": foreign[conversation.name],
+            "of what sounds alike": conversation.unanswerable,
+        }
+        for sort, questions in nowhere.items():
+            said[sort] += [searcher.search(question, conversation.now).good for question in questions]
+    shares = (f"{_mean([float(one) for one in answers]):.2f} {sort}" for sort, answers in said.items() if answers)
+    return f"said to be good: {', '.join(shares)}"
+
+
+def foreign_questions(known: Mapping[str, Sequence[Conversation]]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """By corpus and conversation, questions that another conversation answers, in its language."""
+    others: dict[str, dict[str, tuple[str, ...]]] = {}
+    for corpus, conversations in known.items():
+        elsewhere = {one.name: one for name, more in known.items() if name != corpus for one in more}
+        for place, conversation in enumerate(conversations):
+            following = conversations[(place + 1) % len(conversations)]
+            if corpus.startswith("languages"):
+                following = elsewhere.get(conversation.name, conversation)
+            asked = following.questions if following is not conversation else ()
+            others.setdefault(corpus, {})[conversation.name] = tuple(one.text for one in asked[:FOREIGN])
+    return others
 
 
 @contextmanager
@@ -276,9 +314,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, nargs="+", default=())
     arguments = parser.parse_args()
     with model() as embedder:
-        for corpus, conversations in corpora(arguments.data).items():
+        known = corpora(arguments.data)
+        foreign = foreign_questions(known)
+        for corpus, conversations in known.items():
             with workspaces_of(conversations, embedder) as workspaces:
-                for line in report(corpus, workspaces):
+                for line in report(corpus, workspaces, foreign[corpus]):
                     print(line, flush=True)
 
 

@@ -285,19 +285,20 @@ def _point(
         return False
     with archive.trial([*copy.crystals, *(copy.crystal_of(line) for line in leaving)]) as trial:
         texts = [copy.crystal_of(line).text for line in leaving]
-        tried_first = (next(attempts(_ranked(text, trial), terms(text)), None) for text in texts)
+        ranked = [_ranked(text, trial) for text in texts]
+        tried_first = (next(attempts(words, terms(text)), None) for words, text in zip(ranked, texts, strict=True))
         trial.expect([keywords for keywords in tried_first if keywords])
         moved = [
-            _to_pointer(copy, line, topic_for(redacted_line(snapshot, line), topics.get(line.id, "")), trial)
-            for line in leaving
+            _to_pointer(copy, line, topic_for(redacted_line(snapshot, line), topics.get(line.id, "")), words, trial)
+            for line, words in zip(leaving, ranked, strict=True)
         ]
     return any(moved)
 
 
-def _to_pointer(copy: WorkingCopy, line: CurrentLine, topic: str, trial: Trial) -> bool:
+def _to_pointer(copy: WorkingCopy, line: CurrentLine, topic: str, ranked: tuple[str, ...], trial: Trial) -> bool:
     """Put a verified pointer in the place of a line. Without one the line stays and the refusal says so."""
     crystal = copy.crystal_of(line)
-    keywords = _keywords(crystal.text, crystal.id, trial)
+    keywords = _keywords(ranked, crystal.text, crystal.id, trial)
     if keywords is None:
         figures = f"no words of {line.id} lead the search to it among {FIRST}; it stays"
         copy.keep(line, Refusal("pointer", "operation", figures))
@@ -307,8 +308,8 @@ def _to_pointer(copy: WorkingCopy, line: CurrentLine, topic: str, trial: Trial) 
     return True
 
 
-def _keywords(text: str, crystal: str, trial: Trial) -> str | None:
-    return choose(_ranked(text, trial), lambda words: crystal in trial.first(words, FIRST), terms(text))
+def _keywords(ranked: tuple[str, ...], text: str, crystal: str, trial: Trial) -> str | None:
+    return choose(ranked, lambda words: crystal in trial.first(words, FIRST), terms(text))
 
 
 def _ranked(text: str, trial: Trial) -> tuple[str, ...]:
@@ -330,7 +331,7 @@ def _mend(snapshot: Snapshot, copy: WorkingCopy, archive: Archive) -> None:
             if pointer.crystal in trial.first(pointer.keywords, FIRST):
                 continue
             text = texts.get(pointer.crystal)
-            keywords = _keywords(text, pointer.crystal, trial) if text else None
+            keywords = _keywords(_ranked(text, trial), text, pointer.crystal, trial) if text else None
             _retire(copy, pointer)
             if keywords is not None:
                 copy.point(PointerLine(pointer.topic, keywords, pointer.crystal, pointer.line, pointer.uses))

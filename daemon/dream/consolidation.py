@@ -15,7 +15,6 @@ from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import EMBED_BATCH, Store
-from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO
 from graphs.extractive import condensed
 from state.crystals.contradiction import disagree
 from state.crystals.crystal import Crystal
@@ -126,9 +125,7 @@ def embed(store: Store, stop: Callable[[], bool]) -> int:
             done += count
     if not stop():
         store.file_vectors()
-    index = store.indexing.open_index
-    if done and index is None and store.crystals.newest() > EXACT_SEARCH_UP_TO:
-        index = store.index()
+    index = store.wanted_index() if done else store.indexing.open_index
     while index is not None and not stop() and vectors.index_pending(index, EMBED_BATCH):
         pass
     return done
@@ -213,9 +210,7 @@ def _pairs(store: Store, duplicates: HiddenDuplicates, keys: list[int]) -> _Pair
 
 def _index(store: Store) -> VectorIndex | None:
     """The open index, or for a store that is not small and has no vector file, the index opened now."""
-    index, crystals = store.indexing.open_index, store.crystals
-    needed = crystals.newest() > EXACT_SEARCH_UP_TO and not crystals.vectors.nearest.is_filed()
-    return store.index() if index is None and needed else index
+    return store.index() if store.lacks_file() else store.indexing.open_index
 
 
 def _age(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, int]:

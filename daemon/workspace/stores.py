@@ -114,7 +114,7 @@ class Store:
         ChromaDB is opened for a store that is too large for the vector file, or has none and is not small.
         """
         index = self.indexing.open_index if self.owned else None
-        if self._lacks_file() and self.crystals.vectors.has_more_than(0):
+        if self.lacks_file() and self.crystals.vectors.has_more_than(0):
             index = self.ready_index()
             notice = self.indexing.file_in_background()
             if index is None:
@@ -133,13 +133,13 @@ class Store:
         while embedder and (count := self.crystals.vectors.embed_pending(embedder, EMBED_BATCH)):
             done += count
         self.file_vectors()
-        is_asked = self._lacks_file() or self.crystals.newest() > SCANNED_UP_TO
+        is_asked = self.lacks_file() or self.crystals.newest() > SCANNED_UP_TO
         index = self.ready_index() if is_asked else self.indexing.open_index
         while index and self.crystals.vectors.index_pending(index, EMBED_BATCH):
             pass
         return done
 
-    def _lacks_file(self) -> bool:
+    def lacks_file(self) -> bool:
         """Whether there are too many vectors to compare them without the file, and it does not hold them."""
         return self.crystals.newest() > EXACT_SEARCH_UP_TO and not self.crystals.vectors.nearest.is_filed()
 

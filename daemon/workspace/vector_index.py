@@ -189,9 +189,7 @@ class Indexing:
             if thread is not None:
                 thread.join()  # it writes into the folder
         with self._opening:
-            if self._index is not None:
-                self._index.close()
-                self._index = None
+            self._release_index()
             if self.file is not None:
                 self.file.close()
             empty_folder(Disk(self._workspace.root), self._workspace.crystals)
@@ -203,14 +201,17 @@ class Indexing:
         """
         with self._opening:
             self._closed = True
-            if self._index is not None:
-                self._index.close()
-                self._index = None
+            self._release_index()
         for thread in (self._builder, self._filer):
             if thread is not None:
                 thread.join(_GIVING_UP_SECONDS)
         if self.file is not None:
             self.file.close()
+
+    def _release_index(self) -> None:
+        if self._index is not None:
+            self._index.close()
+            self._index = None
 
     def _check_open(self) -> None:
         if self._closed:
