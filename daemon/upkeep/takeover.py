@@ -204,7 +204,8 @@ def _discard(connection: Connection) -> None:
             "UPDATE changes SET decision = 'outdated', decided_at = ? WHERE decision IN ('waiting', 'doubtful')",
             (to_text(utc_now()),),
         )
-        connection.execute("UPDATE calls SET reply = '', usable = 0")
+        connection.execute("UPDATE calls SET reply = '', request = '', usable = 0")
+        connection.execute("DELETE FROM acts")  # which say that the owner did them
     connection.execute("PRAGMA journal_mode = DELETE")  # one file, which a rename can put in its place
 
 

@@ -18,6 +18,8 @@ from state.stores.history.changes import Changes, OpenChanges
 from state.stores.history.ledger import Ledger, Recall, Run
 from state.stores.history.lineage import Lineage
 
+_WITH_CHANGES = 6  # the first schema that had them
+
 
 @dataclass(frozen=True, slots=True)
 class LastDream:
@@ -90,7 +92,7 @@ def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> Databa
         crystals=_lifecycles(connection),
         waiting_embeddings=waiting,
         proposals=tuple(proposal.dream for proposal in ledger.proposals()),
-        changes=Changes(connection).counts() if schema >= SCHEMA_VERSION else OpenChanges(),
+        changes=Changes(connection).counts() if schema >= _WITH_CHANGES else OpenChanges(),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),
         withheld=TombstoneStore(connection).withheld(),

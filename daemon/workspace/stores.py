@@ -24,11 +24,13 @@ from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
+from state.stores.history.acts import Acts
 from state.stores.history.changes import Changes
 from state.stores.history.journal import Journal
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.segments import Segments
+from state.stores.history.steps import Steps
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
 
@@ -54,6 +56,8 @@ class Store:
     crystals: Crystals
     lineage: Lineage
     ledger: Ledger
+    steps: Steps
+    acts: Acts
     changes: Changes
     feelings: Feelings
     questions: Questions
@@ -167,7 +171,7 @@ class Store:
             meta.put(_SWEPT, to_text(now))
             rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
             rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
-            rows += self.changes.sweep(before)
+            rows += self.changes.sweep(before) + self.acts.sweep(before)
         try:
             compact(connection)
         except OperationalError as error:  # another process reads for long, or there is no room for a second file
@@ -273,6 +277,8 @@ def _opened(
         crystals=crystals,
         lineage=lineage,
         ledger=Ledger(connection, config.secrets.redaction),
+        steps=Steps(connection, config.secrets.redaction),
+        acts=Acts(connection),
         changes=Changes(connection),
         feelings=Feelings(connection, baselines),
         questions=Questions(connection),

@@ -270,7 +270,8 @@ def _columns(rules: Mapping[str, Rule] | None = None, /, **kinds: str) -> dict[s
 
 
 COLUMNS: Mapping[str, Mapping[str, Content]] = {
-    "calls": _columns(code="dream digest model", moment="at", json="reply"),
+    "acts": _columns(prose="about", code="author act outcome", moment="at"),
+    "calls": _columns(code="dream digest model", moment="at", json="reply request"),
     "changes": _columns(
         {"record": Rule(_is_change), "decision": _one_of(Decision)},
         prose="note",
@@ -347,6 +348,7 @@ COLUMNS: Mapping[str, Mapping[str, Content]] = {
         json="config",
     ),
     "skills": _columns(prose="pattern"),
+    "steps": _columns(prose="figures", code="dream node", moment="at"),
     "supersessions": _columns(
         {"trust": _one_of(Trust, _WEB), "cause": _one_of(Cause)}, code="trust cause", moment="at undone_at"
     ),

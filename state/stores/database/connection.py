@@ -18,7 +18,16 @@ from urllib.parse import quote
 
 from state.crystals.crystal import faded_at
 from state.errors import StorageError
-from state.stores.database.schema import COMPARISONS, FILING, LOOKUPS, MEMORIES, RECALLS, REVIEWS, SUPERSESSIONS
+from state.stores.database.schema import (
+    ACCOUNTS,
+    COMPARISONS,
+    FILING,
+    LOOKUPS,
+    MEMORIES,
+    RECALLS,
+    REVIEWS,
+    SUPERSESSIONS,
+)
 from state.stores.database.session_schema import COUNTS, FORGETTING, SESSIONS
 from state.stores.disk.disk import opened
 from state.stores.disk.syscalls import storage_errors
@@ -38,6 +47,7 @@ MIGRATIONS: tuple[str, ...] = (
     SUPERSESSIONS + RECALLS + REVIEWS,
     COUNTS,
     FILING,
+    ACCOUNTS,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000

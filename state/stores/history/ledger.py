@@ -42,7 +42,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One try of a model that was paid for. `reply` is the port's Answer as JSON, `usable` if it can be read."""
+    """One try of a model that was paid for. `reply` is the port's Answer as JSON, `usable` if it can be read.
+
+    `request` holds the messages as they were sent, as JSON.
+    """
 
     digest: str
     model: str
@@ -50,6 +53,7 @@ class Call:
     usable: bool
     tokens: int
     usd: float
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +152,19 @@ class Ledger:
     def record_call(self, dream: str, call: Call, at: datetime) -> None:
         """Record a paid call of a model, durably, before its answer is used."""
         self._connection.execute(
-            "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (dream, call.digest, to_text(at), call.model, call.usable, call.reply, call.tokens, call.usd),
+            "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd, request)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                dream,
+                call.digest,
+                to_text(at),
+                call.model,
+                call.usable,
+                call.reply,
+                call.tokens,
+                call.usd,
+                call.request,
+            ),
         )
 
     def replay(self, dream: str, digest: str) -> str | None:
@@ -232,19 +246,19 @@ class Ledger:
         self._connection.execute("UPDATE proposals SET verdict = ? WHERE dream = ?", (verdict, dream))
 
     def sweep(self, before: datetime, answers_before: datetime) -> int:
-        """Delete what is older: the answers of models, then whole runs with what belongs to them; how many rows.
+        """Delete what is older: prompts and answers, then whole runs with what belongs to them; how many rows.
 
         A run that goes on, a proposal that waits, and what was paid in the last runs stay. In the caller's
         transaction.
         """
         execute, old = self._connection.execute, to_text(before)
         done = execute(
-            f"UPDATE calls SET reply = '' WHERE at < ? AND reply <> '' AND dream NOT IN ({_NEEDED})",
+            f"UPDATE calls SET reply = '', request = '' WHERE at < ? AND reply <> '' AND dream NOT IN ({_NEEDED})",
             (to_text(answers_before),),
         ).rowcount
         done += execute("DELETE FROM proposals WHERE at < ? AND verdict <> 'waiting'", (old,)).rowcount
         done += execute(f"DELETE FROM dreams WHERE started_at < ? AND id NOT IN ({_LATEST})", (old,)).rowcount
-        for table in ("rejections", "calls", "recalls"):
+        for table in ("rejections", "calls", "recalls", "steps"):
             statement = f"DELETE FROM {table} WHERE at < ? AND dream NOT IN (SELECT id FROM dreams)"
             done += execute(statement, (old,)).rowcount
         return done

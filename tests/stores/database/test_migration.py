@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.budget import Spend
 from state.crystals.crystal import FADED_STRENGTH, Lifecycle, strength
 from state.crystals.lifecycle import fades_at
 from state.errors import StorageError
@@ -30,6 +31,8 @@ from state.stores.database.connection import (
     to_text,
     transaction,
 )
+from state.stores.history.ledger import Ledger
+from state.stores.history.steps import Finished, Steps
 from tests.support.long_variants import examples
 
 HERE = Path(__file__).parent
@@ -129,6 +132,27 @@ def test_the_fifth_migration_is_what_the_fifth_version_wrote() -> None:
 
 def test_the_sixth_migration_is_what_the_sixth_version_wrote() -> None:
     assert MIGRATIONS[5].strip() == (HERE / "version_6.sql").read_text(encoding="utf-8").strip()
+
+
+def test_the_eighth_migration_is_what_the_eighth_version_wrote() -> None:
+    assert MIGRATIONS[7].strip() == (HERE / "version_8.sql").read_text(encoding="utf-8").strip()
+
+
+def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        make_schema(connection, 8)
+        connection.execute("INSERT INTO dreams (id, started_at, reason) VALUES ('d', ?, 'manual')", (to_text(AT),))
+        statement = "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd) VALUES"
+        connection.execute(f"{statement} ('d', 'x', ?, 'm', 1, '{{}}', 7, 0.5)", (to_text(AT),))
+    with closing(open_database(path)) as connection:
+        ledger, steps = Ledger(connection), Steps(connection)
+        assert ledger.replay("d", "x") == "{}"
+        assert ledger.spent(dream="d") == Spend(1, 7, 0.5)
+        assert [tuple(row) for row in connection.execute("SELECT request FROM calls")] == [("",)]
+        assert steps.of("d", 9) == []
+        steps.add("d", [Finished("gather", AT, 0.5, "1 notes")])
+        assert [(one.calls, one.tokens) for one in steps.of("d", 9)] == [(1, 7)]
 
 
 @examples(25)

@@ -16,6 +16,7 @@ from state.signals.hormones import Baselines, Feeling
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.connection import compact, open_database
 from state.stores.history.ledger import Call, Ledger
+from state.stores.history.steps import Finished, Steps
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 OLD, RECENT = NOW - timedelta(days=200), NOW - timedelta(days=3)
@@ -29,9 +30,13 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
         yield opened
 
 
-def run(ledger: Ledger, dream: str, at: datetime, outcome: str = "committed") -> None:
+def run(connection: Connection, dream: str, at: datetime, outcome: str = "committed") -> None:
+    ledger = Ledger(connection)
     ledger.begin(dream, "manual", at)
-    ledger.record_call(dream, Call("d", "m", '{"text": "long"}', usable=True, tokens=3, usd=0.5), at)
+    ledger.record_call(
+        dream, Call("d", "m", '{"text": "long"}', usable=True, tokens=3, usd=0.5, request='["longer"]'), at
+    )
+    Steps(connection).add(dream, [Finished("gather", at, 0.1, "1 notes")])
     ledger.reject(dream, [Refusal("citation", "operation", "cites nothing")], at)
     if outcome != "running":
         ledger.end(dream, outcome, "", at)
@@ -40,12 +45,12 @@ def run(ledger: Ledger, dream: str, at: datetime, outcome: str = "committed") ->
 def test_what_is_old_goes_with_all_that_belongs_to_it_but_for_the_latest_runs(connection: Connection) -> None:
     ledger = Ledger(connection)
     for number in range(130):
-        run(ledger, f"{number:03}", OLD + timedelta(minutes=number))
-    run(ledger, "recent", RECENT)
+        run(connection, f"{number:03}", OLD + timedelta(minutes=number))
+    run(connection, "recent", RECENT)
     assert ledger.sweep(BEFORE, ANSWERS_BEFORE) > 0
     kept = {one.id for one in ledger.runs(1_000)}
     assert kept == {"recent", *(f"{number:03}" for number in range(31, 130))}
-    for table in ("calls", "rejections"):
+    for table in ("calls", "rejections", "steps"):
         assert {row[0] for row in connection.execute(f"SELECT dream FROM {table}")} == kept  # noqa: S608
     assert ledger.spent(since=RECENT).calls == 1
     assert ledger.rejections("recent") != []
@@ -55,12 +60,15 @@ def test_what_is_old_goes_with_all_that_belongs_to_it_but_for_the_latest_runs(co
 def test_answers_go_earlier_and_those_of_a_dream_that_goes_on_or_waits_stay(connection: Connection) -> None:
     ledger = Ledger(connection)
     for dream, outcome in (("done", "committed"), ("killed", "running"), ("waiting", "proposed")):
-        run(ledger, dream, OLD, outcome)
-    run(ledger, "recent", RECENT)
+        run(connection, dream, OLD, outcome)
+    run(connection, "recent", RECENT)
     ledger.propose(_dream("waiting", OLD))
     ledger.sweep(BEFORE, ANSWERS_BEFORE)
     assert [ledger.replay(dream, "d") for dream in ("done", "killed", "waiting", "recent")] == [
         None, '{"text": "long"}', '{"text": "long"}', '{"text": "long"}',
+    ]  # fmt: skip
+    assert [bool(row[0]) for row in connection.execute("SELECT request FROM calls ORDER BY key")] == [
+        False, True, True, True,
     ]  # fmt: skip
     assert ledger.spent(dream="done").usd == 0.5
 

@@ -1,0 +1,65 @@
+"""Steps: what each finished node of a dream did and cost, in the order in which they ended."""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.secrets.policy import DEFAULT, Redaction
+from state.stores.database.connection import from_text, to_text
+
+# What was paid since the step before: all that the dream has paid, less what its steps say. So the steps of a dream
+# that was killed and went on add up to what it cost.
+_ADD = """
+INSERT INTO steps (dream, place, node, at, seconds, calls, tokens, figures)
+SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4,
+       (SELECT count(*) FROM calls WHERE dream = ?1) - coalesce(sum(calls), 0),
+       (SELECT coalesce(sum(tokens), 0) FROM calls WHERE dream = ?1) - coalesce(sum(tokens), 0),
+       ?5
+FROM steps WHERE dream = ?1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A step that ended `at` this moment after so many seconds; `figures` say what it did."""
+
+    node: str
+    at: datetime
+    seconds: float
+    figures: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaidStep(Finished):
+    """A finished step with the calls of the model, and their tokens, since the step before."""
+
+    calls: int
+    tokens: int
+
+
+class Steps:
+    """The steps of dreams in state.db, without secrets."""
+
+    def __init__(self, connection: sqlite3.Connection, redaction: Redaction = DEFAULT) -> None:
+        self._connection = connection
+        self._redaction = redaction
+
+    def add(self, dream: str, steps: Iterable[Finished]) -> None:
+        """Record steps after those that the dream has already."""
+        for one in steps:
+            figures = self._redaction.of(one.figures)
+            self._connection.execute(_ADD, (dream, one.node, to_text(one.at), one.seconds, figures))
+
+    def of(self, dream: str, limit: int) -> list[PaidStep]:
+        """The first steps of this dream, in their order."""
+        columns = "node, at, seconds, figures, calls, tokens"
+        rows = self._connection.execute(
+            f"SELECT {columns} FROM steps WHERE dream = ? ORDER BY place LIMIT ?", (dream, limit)
+        )
+        return [PaidStep(node, from_text(at), *rest) for node, at, *rest in rows]
+
+    def count(self, dream: str) -> int:
+        """How many steps this dream has."""
+        count: int = self._connection.execute("SELECT count(*) FROM steps WHERE dream = ?", (dream,)).fetchone()[0]
+        return count

@@ -1,0 +1,30 @@
+"""What a person did is listed with its author, the newest first, until it is swept."""
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+from state.stores.database.connection import memory_database
+from state.stores.history.acts import Act, Acts
+
+AT = datetime(2026, 3, 12, tzinfo=UTC)
+
+
+def test_acts_are_listed_part_by_part_and_swept() -> None:
+    with closing(memory_database()) as connection:
+        acts = Acts(connection)
+        done = [
+            Act(AT + timedelta(days=day), "owner, in the window", "restore", f"version {day}", "done", day)
+            for day in range(5)
+        ]
+        for one in done:
+            acts.record(one)
+        acts.record(Act(AT + timedelta(days=5), "owner, in the window", "decide", "change 3", "NOT_FOUND", None))
+        first = acts.latest(2)
+        assert [(one.number, one.about, one.outcome) for one in first] == [
+            (6, "change 3", "NOT_FOUND"),
+            (5, "version 4", "done"),
+        ]
+        rest = acts.latest(100, before=first[-1].number)
+        assert [one.version for one in rest] == [3, 2, 1, 0]
+        assert acts.sweep(AT + timedelta(days=3)) == 3
+        assert [one.version for one in acts.latest(100)] == [None, 4, 3]
