@@ -84,5 +84,11 @@ class DaemonApi(Protocol):
     def open(self, name: str, on_step: Callable[[Step], None]) -> AbstractContextManager[WorkspaceAccess]:
         """Access to this workspace for one call. Raises UnknownWorkspaceError, and NotKeptError for one not kept."""
 
+    def pulse(self, name: str) -> str:
+        """A text that is another one whenever something about this workspace (empty: about any) may have changed.
+
+        It is made of what is in memory, at once. Raises UnknownWorkspaceError.
+        """
+
     def unready_reason(self) -> str:
         """Why the daemon does not serve yet; empty when it does."""

@@ -19,6 +19,7 @@ COMMANDS = {
     "dream": "dream now: fold what is new into MEMORY.md",
     "search": "search the long-term memory",
     "status": "pending notes, the last dream, crystals, spend, problems",
+    "open": "open the window in a browser: see it, review it, correct it",
     "history": "list the versions of MEMORY.md",
     "diff": "show what changed between versions",
     "restore": "bring back an earlier version",

@@ -1,18 +1,16 @@
 """Review view: a staged change as text for a person: old and new side by side, what it rests on, and why it waits."""
 
-import re
 import textwrap
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
+from state.text.word_diff import word_diff
+
 if TYPE_CHECKING:
     from daemon.api.operations.changes import ChangeToReview, SaidBy
 
-# A word, the space after it, a mark; of scripts without spaces each character.
-_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|\s+|.", re.DOTALL)
 _LEAST_COLUMN = 24
 _MIDDLE = " │ "
 POINTER = "(leaves MEMORY.md: a pointer leads to it)"
@@ -57,17 +55,11 @@ def marked_texts(change: "ChangeToReview") -> tuple[str, str]:
 
 def marked(old: str, new: str) -> tuple[str, str]:
     """Both texts, with the words that only one of them has marked."""
-    before, after = _WORDS.findall(old), _WORDS.findall(new)
-    left, right = list[str](), list[str]()
-    for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        gone, come = "".join(before[i1:i2]), "".join(after[j1:j2])
-        if kind == "equal":
-            left.append(gone)
-            right.append(come)
-            continue
-        left.append(_in_marks(gone, "[-", "-]"))
-        right.append(_in_marks(come, "{+", "+}"))
-    return "".join(left), "".join(right)
+    before, after = word_diff(old, new)
+    return (
+        "".join(_in_marks(part.text, "[-", "-]") if part.changed else part.text for part in before),
+        "".join(_in_marks(part.text, "{+", "+}") if part.changed else part.text for part in after),
+    )
 
 
 def _in_marks(text: str, begin: str, end: str) -> str:

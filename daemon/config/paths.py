@@ -90,6 +90,11 @@ def token_path(environment: Mapping[str, str]) -> Path:
     return state_folder(environment) / "token"
 
 
+def logins_path(environment: Mapping[str, str]) -> Path:
+    """The file of the browsers that are logged in."""
+    return state_folder(environment) / "logins.json"
+
+
 def home(environment: Mapping[str, str]) -> Path:
     """$HOME, else the home folder that the system knows. Raises ConfigError when there is none."""
     named = environment.get("HOME", "")

@@ -3,6 +3,10 @@
 The Unix socket needs no token: its file is open to its owner alone, and the kernel says who connects. The port is
 open to every program of the machine, and through the browser to every page that a person looks at. Hence the token,
 and the checks of Host (DNS rebinding: such a page sends its own name) and Origin (a page says where it is from).
+
+A browser that is logged in has a session in place of the token, for pages alone. Cookies know no ports: a page that
+another program of this machine serves is sent along with ours. So what changes something must say by Origin that it
+is a page of ours, and nothing of ours is loaded into a page of another origin.
 """
 
 import hmac
@@ -12,8 +16,11 @@ from dataclasses import dataclass, field
 from daemon.config.settings import HttpSection
 from daemon.http.errors import ErrorResponse
 
-# Health checks have no token.
+# Health checks have no token; nor has who comes with a link to log in, or with a browser that is not logged in yet.
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+LOGIN_PATH, STATIC_PATH = "/login/", "/static/"
+# What programs ask, with the token; everything else is a page.
+_FOR_PROGRAMS = ("/v1", "/mcp", "/metrics", *OPEN_PATHS)
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - addresses to listen at are no names to be asked by
 _USUAL_PORTS = {"http": 80, "https": 443}
@@ -43,21 +50,27 @@ def port_policy(token: str) -> AccessPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaders:
-    """The headers that say where a request comes from. `port` is the local one; each header may be repeated."""
+    """The headers that say where a request comes from. `port` is the local one; each header may be repeated.
+
+    `has_session`: a browser that is logged in sends it. `fetch_site`, `fetch_mode`: what browsers say of who asks.
+    """
 
     path: str
     port: int
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
     authorizations: tuple[str, ...]
+    method: str = "GET"
+    has_session: bool = False
+    fetch_site: str = ""
+    fetch_mode: str = ""
 
 
 def refusal(policy: AccessPolicy, request: RequestHeaders, http: HttpSection) -> ErrorResponse | None:
     """Why this request is refused; None when it is not."""
     if policy.is_local:
-        if request.origins:
-            return ErrorResponse(403, "FORBIDDEN", "the Unix socket is not for pages of a browser; send no Origin")
-        return None
+        refused = ErrorResponse(403, "FORBIDDEN", "the Unix socket is not for pages of a browser; send no Origin")
+        return refused if request.origins else None
     if len(request.hosts) != 1 or not is_our_host(request.hosts[0], request.port, http):
         return ErrorResponse(
             421,
@@ -69,13 +82,38 @@ def refusal(policy: AccessPolicy, request: RequestHeaders, http: HttpSection) ->
         return ErrorResponse(
             403, "FORBIDDEN", "pages of this origin are not let in; add its host to http.allowed_hosts if it is yours"
         )
-    if request.path not in OPEN_PATHS and not _has_token(request.authorizations, policy.token):
+    if request.path in OPEN_PATHS or _has_token(request.authorizations, policy.token):
+        return None
+    if is_page(request.path):
+        return _refusal_of_page(request)
+    return ErrorResponse(
+        401,
+        "UNAUTHORIZED",
+        "send the token as 'Authorization: Bearer …'; it is in the file that 'dreamd serve' names",
+        headers=_BEARER,
+    )
+
+
+_BEARER = {"WWW-Authenticate": 'Bearer realm="dreamd"'}
+
+
+def is_page(path: str) -> bool:
+    """Whether this is for people with a browser."""
+    return not any(path == one or path.startswith(f"{one}/") for one in _FOR_PROGRAMS)
+
+
+def _refusal_of_page(request: RequestHeaders) -> ErrorResponse | None:
+    """Why a browser is refused a page of ours; None when it is not."""
+    if request.fetch_site not in ("", "none", "same-origin") and request.fetch_mode != "navigate":
+        return ErrorResponse(403, "FORBIDDEN", "this is not for pages of another origin")
+    if request.path.startswith((LOGIN_PATH, STATIC_PATH)):
+        return None
+    if not request.has_session:
         return ErrorResponse(
-            401,
-            "UNAUTHORIZED",
-            "send the token as 'Authorization: Bearer …'; it is in the file that 'dreamd serve' names",
-            headers={"WWW-Authenticate": 'Bearer realm="dreamd"'},
+            401, "UNAUTHORIZED", "this browser is not logged in; 'dreamd open' opens it logged in", headers=_BEARER
         )
+    if request.method not in ("GET", "HEAD") and not request.origins:
+        return ErrorResponse(403, "FORBIDDEN", "what changes something is sent by a page of this daemon alone")
     return None
 
 

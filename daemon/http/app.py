@@ -5,17 +5,18 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pydantic import Field
 
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.operation import Request as OperationRequest
 from daemon.api.operations.table import OPERATIONS
-from daemon.http.access_policy import AccessPolicy
+from daemon.http.access_policy import LOGIN_PATH, AccessPolicy
 from daemon.http.calls import parse_call, respond, wants_stream
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
-from daemon.http.middleware import AccessMiddleware
+from daemon.http.logins import Logins
+from daemon.http.middleware import SESSION, AccessMiddleware
 from daemon.http.openapi import document
 from daemon.http.parsing import from_json
 from state.codec import encode
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Scope
 
     from daemon.api.daemon import DaemonApi
     from daemon.api.workers import Workers
@@ -51,6 +52,28 @@ _MOST_PATH = 4096
 Handler = Callable[["Request"], Awaitable["Response"]]
 
 
+class Window(Protocol):
+    """The pages for people, as the application of the port has them."""
+
+    @property
+    def logins(self) -> Logins: ...
+
+    def routes(self, api: "DaemonApi", workers: "Workers") -> "list[Route]":
+        """Every page but the first one."""
+
+    def home(self, api: "DaemonApi", workers: "Workers") -> Handler:
+        """The first page."""
+
+    def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
+        """The reply to a request for a page that is refused."""
+
+
+class LoginRequest(OperationRequest):
+    """Where a link leads: to this workspace, else to the first page."""
+
+    workspace: str = Field(default="", max_length=48, pattern="^[a-z0-9-]*$", description="Its name")
+
+
 class Registration(OperationRequest):
     """A workspace for the daemon to keep."""
 
@@ -59,18 +82,22 @@ class Registration(OperationRequest):
 
 
 def application(
-    api: "DaemonApi", policy: AccessPolicy, workers: "Workers", mcp: "ASGIApp | None" = None
+    api: "DaemonApi",
+    policy: AccessPolicy,
+    workers: "Workers",
+    mcp: "ASGIApp | None" = None,
+    window: Window | None = None,
 ) -> "Starlette":
     """The application for listeners with this policy.
 
-    `mcp` answers at /mcp and /mcp/{workspace}; the caller enters its lifespan.
+    `mcp` answers at /mcp and /mcp/{workspace}; the caller enters its lifespan. `window` answers at the port.
     """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
     from starlette.routing import Route
 
-    handlers = _Handlers(api, policy, workers)
+    handlers = _Handlers(api, policy, workers, window)
     routes = [
         Route("/", handlers.home),
         Route("/healthz", handlers.alive),
@@ -84,9 +111,12 @@ def application(
     if mcp is not None:
         # A path parameter, rather than a mount: a mount would redirect /mcp to /mcp/.
         routes += [Route("/mcp", mcp), Route("/mcp/{workspace}", mcp)]
+    if window is not None and not policy.is_local:
+        routes += window.routes(api, workers)
+    guard = Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes, window=window)
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes)],
+        middleware=[guard],
         exception_handlers={HTTPException: _no_route, DreamdError: _on_error},
     )
     app.router.redirect_slashes = False  # such a redirect would name the host that the client named
@@ -96,13 +126,29 @@ def application(
 class _Handlers:
     """The handlers of the routes at one listener."""
 
-    def __init__(self, api: "DaemonApi", policy: AccessPolicy, workers: "Workers") -> None:
+    def __init__(self, api: "DaemonApi", policy: AccessPolicy, workers: "Workers", window: Window | None) -> None:
         self._api = api
         self._policy = policy
         self._workers = workers
+        self._window = window
+        self._first_page = window.home(api, workers) if window is not None else None
 
-    async def home(self, _: "Request") -> "Response":
+    async def home(self, request: "Request") -> "Response":
+        if self._first_page is not None and request.scope.get(SESSION) is not None:
+            return await self._first_page(request)
         return _json(json.dumps(_HOME))
+
+    async def login(self, request: "Request") -> "Response":
+        """A link for a browser, which works once."""
+        _require_json(request)
+        name = from_json(LoginRequest, await request.body()).workspace
+        if self._window is None or not (address := self._api.info().http):
+            raise NotFoundError(
+                "the daemon has no port, and a browser needs one",
+                "set http.port (DREAMD_HTTP__PORT) to a free one, and restart it",
+            )
+        code = self._window.logins.link(f"/w/{name}/now" if name else "/")
+        return _json(json.dumps({"url": f"{reachable(address)}{LOGIN_PATH}{code}"}))
 
     async def alive(self, _: "Request") -> "Response":
         return _json('{"status": "alive"}')
@@ -172,6 +218,7 @@ def _local_routes(handlers: _Handlers) -> "list[Route]":
     return [
         Route(WORKSPACES, workspaces, methods=["GET", "POST"]),
         Route(f"{WORKSPACES}/{{workspace}}", handlers.unregister, methods=["DELETE"]),
+        Route("/v1/login", handlers.login, methods=["POST"]),
     ]
 
 
@@ -184,7 +231,7 @@ def _remote_routes(handlers: _Handlers) -> "list[Route]":
     async def refuse(_: "Request") -> "Response":
         return refused
 
-    local = (f"{WORKSPACES}/{{workspace}}{one.path}" for one in OPERATIONS.values() if not one.remote)
+    local = ("/v1/login", *(f"{WORKSPACES}/{{workspace}}{one.path}" for one in OPERATIONS.values() if not one.remote))
     return [
         # A 405 lists the methods of the first one.
         Route(WORKSPACES, handlers.workspaces),
@@ -221,6 +268,11 @@ def _absolute(path: str) -> "Path":
     if not path.startswith("/") or "\0" in path:
         raise UsageError(f"{path!r} is no absolute path", "name the workspace from the root on")
     return Path(path)
+
+
+def reachable(address: str) -> str:
+    """The address of a port as a browser of this machine asks it: that of a listener everywhere leads nowhere."""
+    return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def without_paths(reason: str) -> str:

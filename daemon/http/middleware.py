@@ -1,5 +1,7 @@
 """AccessMiddleware: before every route: who may ask, how large a body may be, and security headers on every reply.
 
+A browser's session is looked up here, and stands in the request's scope as SESSION.
+
 A body is read as a whole before anything is done with it. So a client that sends slowly, or stops halfway, holds a
 connection and no thread, and no route has to check sizes.
 """
@@ -8,14 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
-from daemon.http.access_policy import AccessPolicy, RequestHeaders, refusal
+from daemon.http.access_policy import AccessPolicy, RequestHeaders, is_page, refusal
 from daemon.http.errors import ErrorResponse, error_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from daemon.api.daemon import DaemonApi
+    from daemon.http.app import Window
+    from daemon.http.logins import Session
 
+SESSION = "dreamd.session"
 # Replies are JSON for programs. A route that answers with a page sets headers of its own.
 SAFE_HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -31,11 +36,20 @@ _MOST_DRAINED = 64 << 20
 class AccessMiddleware:
     """Guards an application at one listener."""
 
-    def __init__(self, app: "ASGIApp", api: "DaemonApi", policy: AccessPolicy, body_bytes: int) -> None:
+    def __init__(
+        self,
+        app: "ASGIApp",
+        api: "DaemonApi",
+        policy: AccessPolicy,
+        body_bytes: int,
+        window: "Window | None" = None,
+    ) -> None:
+        """`window` has the sessions of browsers; without one nobody comes without the token."""
         self._app = app
         self._api = api
         self._policy = policy
         self._body_bytes = body_bytes
+        self._window = window
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Refuse the request, or pass it to the application."""
@@ -52,7 +66,10 @@ class AccessMiddleware:
             if refused is not None:
                 if refused.status == 413:
                     refused = _as_json_rpc(refused, scope["path"])
-                await refused.response()(scope, receive, answer.send)
+                if self._window is not None and is_page(scope["path"]):
+                    await self._window.refused(refused, scope)(scope, receive, answer.send)
+                else:
+                    await refused.response()(scope, receive, answer.send)
             elif isinstance(body, bytes):
                 await self._app(scope, _replay(body, receive), answer.send)
         except Exception as error:  # noqa: BLE001 - the top of the server: every error is a reply, a defect is logged
@@ -69,7 +86,19 @@ class AccessMiddleware:
             return tuple(value.decode("latin-1") for value in headers.get(name, ()))
 
         _, port = scope["server"] or ("", None)
-        parsed = RequestHeaders(scope["path"], port or 0, texts(b"host"), texts(b"origin"), texts(b"authorization"))
+        session = self._session(texts(b"cookie"))
+        scope[SESSION] = session
+        parsed = RequestHeaders(
+            scope["path"],
+            port or 0,
+            texts(b"host"),
+            texts(b"origin"),
+            texts(b"authorization"),
+            scope["method"],
+            session is not None,
+            ",".join(texts(b"sec-fetch-site")),
+            ",".join(texts(b"sec-fetch-mode")),
+        )
         if refused := refusal(self._policy, parsed, self._api.config.http):
             return refused
         length = texts(b"content-length")
@@ -78,6 +107,11 @@ class AccessMiddleware:
         if any(coding.lower() != "identity" for coding in texts(b"content-encoding")):
             return ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
         return None
+
+    def _session(self, cookies: tuple[str, ...]) -> "Session | None":
+        if self._window is None or self._policy.is_local or not cookies:
+            return None
+        return self._window.logins.session(cookies)
 
 
 class _SafeSend:

@@ -195,7 +195,17 @@ def _of_daemon(schemas: Mapping[tuple[str, str], Json], *, is_local: bool) -> di
         release = _route("release", about, named, statuses, reply="Its name")
         every["/v1/workspaces"]["post"] = adopt
         every["/v1/workspaces/{workspace}"] = {**_of_workspace(is_local=True), "delete": release}
+        every["/v1/login"] = {"post": _login()}
     return every
+
+
+def _login() -> Json:
+    url = {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}}
+    route = _route("login", "A link that logs a browser in, once and within a minute", url, (*_ALWAYS, 404, 422))
+    name = {"type": "string", "pattern": "^[a-z0-9-]*$", "maxLength": 48, "description": "The workspace to look at"}
+    body = {"type": "object", "properties": {"workspace": name}, "additionalProperties": False}
+    route["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return route
 
 
 def _route(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from daemon.api.daemon import DaemonApi
+    from daemon.http.app import Window
 
 
 async def serve(
@@ -22,12 +23,14 @@ async def serve(
     stop: asyncio.Event,
     mcp: "ASGIApp | None" = None,
     limits: Limits | None = None,
+    window: "Window | None" = None,
 ) -> None:
     """Answer at these listeners until `stop` is set, then close them.
 
     They listen already, so a client that came earlier waits and is answered. At the stop the socket's file is removed
     first, idle connections are closed, and running requests have `limits.grace_seconds` to end. A thread that is
     still at work then is abandoned. `mcp` answers at /mcp of all listeners; the caller has entered its lifespan.
+    `window` answers at the port with pages.
     """
     from daemon.http.app import application
     from daemon.http.uvicorn_server import server
@@ -36,7 +39,7 @@ async def serve(
     try:
         async with asyncio.TaskGroup() as group:
             for listener in listeners:
-                app = application(api, listener.policy, workers, mcp)
+                app = application(api, listener.policy, workers, mcp, window)
                 # uvicorn closes what it is given; ours stays open until the file is gone.
                 group.create_task(server(app, workers).serve([listener.socket.dup()]))
             await stop.wait()

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.config.paths import socket_path, token
+from daemon.config.paths import logins_path, socket_path, token
 from daemon.config.settings import Config
+from daemon.http.logins import Logins
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.mcp.http import Endpoint
 from daemon.observability import logs
+from daemon.pages.window import PageWindow
 from daemon.process.sd_notify import Notifier
 from daemon.service import malloc
 from daemon.service.scheduler import TICK_SECONDS
@@ -94,10 +96,12 @@ async def _serve(
     daemon.port_problem = port_problem
     daemon.http = next((one.address for one in listeners if one.path is None), "")
     mcp = Endpoint(daemon)
+    port = next((one.policy for one in listeners if not one.policy.is_local), None)
+    window = PageWindow(Logins(logins_path(os.environ), port.token)) if port is not None else None
     closing = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
-        group.create_task(serve(daemon, listeners, closing, mcp))
+        group.create_task(serve(daemon, listeners, closing, mcp, window=window))
         tasks = (
             _start(daemon, notifier, listeners),
             _reload_on_signal(daemon, notifier, signals),

@@ -41,7 +41,7 @@ from daemon.workspace.adoption import adopt, open_workspace
 from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
-from state.errors import DreamdError, NotKeptError
+from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError
 from state.stores.disk.workspace import Workspace
 
 # How long a start or a reload waits for the folders of all entries to be looked up: what is on a disk that hangs is
@@ -165,6 +165,13 @@ class Daemon:
     def unregister(self, name: str) -> None:
         """Keep it no more, until it is registered again."""
         self._roster.remove(name)
+
+    def pulse(self, name: str) -> str:
+        """What has changed, in numbers."""
+        found = self._roster.find(name) if name else None
+        if name and found is None:
+            raise UnknownWorkspaceError(f"there is no workspace {name}", "'dreamd status' names those that there are")
+        return " ".join(managed.pulse for managed in ((found,) if found else self._roster.all()))
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:

@@ -59,6 +59,7 @@ class Keeper:
         self.changed = True  # since the last pass
         self.session_ended: datetime | None = None
         self.dreaming = ""  # how far the dream is that runs, in words
+        self.written = 0  # so many times, by whoever used the stores
         self.last_pass: datetime | None = None
         self.last_spike_pass: datetime | None = None
         self.last_look: datetime | None = None
@@ -283,6 +284,7 @@ class Keeper:
                 self._facts = replace(before, sessions_due=next_due(store, now))
                 return
             self._facts_current, self._written = True, True
+            self.written += 1
             self._facts = read_store_facts(store, now)
             if short and before is not None:  # such as a session's item that was promoted
                 self.changed |= self._facts.crystals > before.crystals

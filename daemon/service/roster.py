@@ -47,6 +47,7 @@ class ManagedWorkspace:
         self.look_started: float | None = None  # of the look that runs, on the monotonic clock
         self.look_wanted = True  # it is new, or a job of it has ended
         self.changes: set[Change] = set()
+        self._changed = 0  # so many times
         self.ingesting = False  # ingestion of what changed is queued or runs
         self.ingest_after = 0.0  # on the monotonic clock
         self.dreaming = False  # a dream of the scheduler's is queued or runs
@@ -57,6 +58,14 @@ class ManagedWorkspace:
     def mark_changed(self, change: Change) -> None:
         """Remember the change until it is ingested."""
         self.changes.add(change)
+        self._changed += 1
+
+    @property
+    def pulse(self) -> str:
+        """Another text whenever something that a person is shown of it may have changed."""
+        keeper = self.keeper
+        at_work = (keeper.written, keeper.dreaming, keeper.offline_reason) if keeper is not None else ()
+        return f"{self.name} {self._changed} {at_work} {self.problem} {self.next}"
 
     def take_changes(self) -> set[Change]:
         """The changes since the last call; one that comes meanwhile is in this set or in the next."""

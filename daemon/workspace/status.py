@@ -62,10 +62,14 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong, and what to do about it; without advice, nothing."""
+    """Something that is wrong, and what to do about it; without advice, nothing.
+
+    `deed` is that for a program: dream, forget, doctor, or restore with a version; empty where a person must see.
+    """
 
     what: str
     advice: str = ""
+    deed: str = ""
 
     def __str__(self) -> str:
         """The problem and its advice in one line."""
@@ -239,18 +243,22 @@ def _problems(
     if is_open:
         yield Problem(f"{workspace.state} is open to other users", f"run 'chmod 700 {workspace.state}'")
     if facts.version and not os.path.lexists(workspace.document):
-        yield Problem("MEMORY.md is missing", f"'dreamd restore {facts.version}' brings it back")
+        advice = f"'dreamd restore {facts.version}' brings it back"
+        yield Problem("MEMORY.md is missing", advice, f"restore {facts.version}")
     if facts.last_dream and facts.last_dream.outcome == "running" and owner is None:
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
-        yield Problem(f"dream {facts.last_dream.id} was interrupted", advice)
+        yield Problem(f"dream {facts.last_dream.id} was interrupted", advice, "dream")
     if facts.last_dream and facts.recall and facts.recall.lost:
         yield Problem(
             f"after dream {facts.last_dream.id} {facts.recall}",
             f"'dreamd restore {facts.version - 1}' takes it back" if facts.version > 1 else "",
+            f"restore {facts.version - 1}" if facts.version > 1 else "",
         )
     if facts.forgetting_unfinished and not forgetting:
-        yield Problem(f"a {UNFINISHED}", ADVICE)
+        yield Problem(f"a {UNFINISHED}", ADVICE, "forget")
     if owner is None and _has_interrupted_commit(workspace):
-        yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it")
+        yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it", "doctor")
     if pending.oldest_seconds > LONGEST_WAIT.total_seconds():
-        yield Problem(f"a note has waited for {pending.oldest_seconds / 3600:.0f} hours", "run 'dreamd dream'")
+        yield Problem(
+            f"a note has waited for {pending.oldest_seconds / 3600:.0f} hours", "run 'dreamd dream'", "dream"
+        )

@@ -65,6 +65,11 @@ class OwnHouse:
         with LocalAccess(workspace, self.config, "a test", on_step, self.embedding, self.wait_seconds) as access:
             yield access
 
+    def pulse(self, name: str) -> str:
+        roots = [self._root(name)] if name else [*self.roots.values()]
+        places = [place for root in roots for place in (root / "MEMORY.md", root / ".dreamd" / "state.db-wal")]
+        return " ".join(str(place.stat().st_mtime_ns) for place in places if place.exists())
+
     def unready_reason(self) -> str:
         return self.reason
 

@@ -1,0 +1,120 @@
+"""Open the window in a browser: what is remembered and why, what waits for you, what was dreamt.
+
+The browser is logged in by a link that works once, within a minute. Where no browser can be started, the link is
+printed. Pages are served by the daemon, at its port; without a daemon, --once serves until Ctrl-C.
+"""
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from daemon.cli.parsing import named_folder, takes_folder, workspace_of
+from daemon.cli.terminal import out, say, show_json
+from state.errors import DreamdError, UsageError
+
+if TYPE_CHECKING:
+    from daemon.api.client import Client
+
+_START = (
+    "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here, 'dreamd open --once' for now"
+)
+_READY_SECONDS = 30.0
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Which workspace, and how."""
+    parser.add_argument("--once", action="store_true", help="without a daemon: be one, until Ctrl-C")
+    parser.add_argument("--print", action="store_true", dest="only_print", help="print the link, and open nothing")
+    takes_folder(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Open the browser at the workspace, or at the first page outside of one."""
+    from daemon.api.client import UnreachableError, daemon
+
+    client = daemon()
+    try:
+        if client is not None:
+            client.get("/v1/workspaces")
+    except UnreachableError:
+        client = None
+    if client is not None:
+        return _show(link(client, _name(client, arguments)), arguments)
+    if not arguments.once:
+        raise UnreachableError("no daemon runs, and it serves the pages", _START)
+    return _serve(arguments)
+
+
+def _name(client: "Client", arguments: argparse.Namespace) -> str:
+    """The name of the workspace that is meant, which the daemon keeps from now on; empty outside of one."""
+    from daemon.config.registry import name_of
+
+    try:
+        workspace = workspace_of(arguments)
+    except DreamdError:
+        if named_folder(arguments) is not None:
+            raise
+        return ""
+    kept = {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}
+    if str(workspace.root) not in kept:
+        client.post("/v1/workspaces", {"path": str(workspace.root)})
+    return name_of(workspace.root)
+
+
+def link(client: "Client", workspace: str) -> str:
+    """A link of the daemon that logs a browser in, once."""
+    return str(client.post("/v1/login", {"workspace": workspace})["url"])
+
+
+def _show(url: str, arguments: argparse.Namespace) -> int:
+    import webbrowser
+
+    if arguments.json:
+        show_json({"url": url})
+    elif arguments.only_print or not _has_screen() or not webbrowser.open(url):
+        out(url)
+        say("it works once, and for a minute")
+    else:
+        say("opened in your browser")
+    return 0
+
+
+def _has_screen() -> bool:
+    """Whether a browser that is started here can show anything; a text browser would take the terminal."""
+    import sys
+
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    """Be the daemon, until Ctrl-C; the browser is opened when it is ready."""
+    import threading
+
+    from daemon.cli.parsing import config_of
+    from daemon.config.settings import load
+    from daemon.process.run import run as serve
+
+    if not config_of(arguments).http.port:
+        raise UsageError("http.port is 0, and a browser needs a port", "set DREAMD_HTTP__PORT to a free one")
+    workspace = workspace_of(arguments)
+    threading.Thread(target=_open_when_ready, args=(arguments,), name="open", daemon=True).start()
+    say("serving until Ctrl-C")
+    return serve(lambda: load(getattr(arguments, "config", None)), (workspace.root,))
+
+
+def _open_when_ready(arguments: argparse.Namespace) -> None:
+    import time
+
+    from daemon.api.client import daemon
+
+    until = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < until:
+        try:
+            if (client := daemon()) is not None:
+                client.get("/readyz")
+                _show(link(client, _name(client, arguments)), arguments)
+                return
+        except DreamdError:
+            pass
+        time.sleep(0.1)
+    say("the daemon did not get ready; its log says why")

@@ -1,0 +1,143 @@
+"""Logins: how a person's browser gets in: a link that works once, then a session in a cookie.
+
+A link is asked for at the Unix socket, so only by who owns the daemon; it holds a code that is gone at its first use
+and after a minute. The browser gets an id of its own for it, of which the file keeps no more than a digest that the
+token of the port is part of: a new token ends every session, and who reads the file gets in nowhere.
+"""
+
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+
+from daemon.config.paths import make_private_folder
+from daemon.observability import logs
+from state.errors import OverloadedError
+from state.stores.disk.disk import Disk
+
+COOKIE = "dreamd"
+LINK_SECONDS = 60.0
+SESSION_SECONDS = 30 * 86_400
+# Whoever asks for more takes the oldest one's place.
+MOST_SESSIONS = 32
+_MOST_LINKS = 32
+_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser that is logged in. `csrf` stands in each form of its pages; `name` is what a ledger calls it."""
+
+    digest: str
+    csrf: str
+
+    @property
+    def name(self) -> str:
+        """The first signs of its digest."""
+        return self.digest[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A new session's id, for the cookie, and where its link leads."""
+
+    id: str
+    destination: str
+
+
+class Logins:
+    """The links that nobody has used, and the sessions. Any thread may call."""
+
+    def __init__(self, path: Path, token: str, clock: Callable[[], float] = time.time) -> None:
+        """`path` is the file of the sessions; `token` the port's."""
+        self._path = path
+        self._token = token.encode()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._links: dict[str, tuple[float, str]] = {}
+        self._sessions = self._read()
+
+    def link(self, destination: str = "/") -> str:
+        """A code that logs in whoever comes with it first, within a minute, and leads there.
+
+        Raises OverloadedError.
+        """
+        now = self._clock()
+        with self._lock:
+            self._links = {digest: link for digest, link in self._links.items() if link[0] > now}
+            if len(self._links) >= _MOST_LINKS:
+                raise OverloadedError(f"{_MOST_LINKS} links wait to be used", "use one, or wait for a minute")
+            code = secrets.token_urlsafe(_BYTES)
+            self._links[self._digest("link", code)] = now + LINK_SECONDS, destination
+        return code
+
+    def redeem(self, code: str) -> Opened | None:
+        """A new session for this code, which is used up; None for a code that is none, or old."""
+        now = self._clock()
+        with self._lock:
+            until, destination = self._links.pop(self._digest("link", code), (0.0, ""))
+            if until <= now:
+                return None
+            new = secrets.token_urlsafe(_BYTES)
+            living = {digest: end for digest, end in self._sessions.items() if end > now}
+            youngest = sorted(living.items(), key=lambda one: one[1])[-(MOST_SESSIONS - 1) :]
+            self._sessions = {**dict(youngest), self._digest("session", new): now + SESSION_SECONDS}
+            self._write()
+        return Opened(new, destination)
+
+    def session(self, cookies: tuple[str, ...]) -> Session | None:
+        """The session that these Cookie headers name; None for none."""
+        for shown in _ids(cookies):
+            digest = self._digest("session", shown)
+            with self._lock:
+                known = self._sessions.get(digest, 0.0) > self._clock()
+            if known:
+                return Session(digest, self._digest("csrf", shown))
+        return None
+
+    def end(self, session: Session) -> None:
+        """Log this browser out."""
+        with self._lock:
+            self._sessions.pop(session.digest, None)
+            self._write()
+
+    def _digest(self, purpose: str, text: str) -> str:
+        return hmac.new(self._token, f"{purpose}:{text}".encode(), sha256).hexdigest()
+
+    def _read(self) -> dict[str, float]:
+        """The sessions of the file. One that cannot be read is none: people log in again."""
+        try:
+            content = Disk(self._path.parent).read_optional(self._path)
+            rows = json.loads(content) if content else {}
+            return {str(digest): float(until) for digest, until in rows.items()}
+        except Exception as error:  # noqa: BLE001 - of a file that somebody changed everything may come
+            logs.get().warning("logins_unread", error=error)
+            return {}
+
+    def _write(self) -> None:
+        make_private_folder(self._path.parent)
+        Disk(self._path.parent).write_atomic(self._path, json.dumps(self._sessions).encode())
+
+
+def _ids(cookies: tuple[str, ...]) -> list[str]:
+    found = []
+    for header in cookies:
+        try:
+            jar = SimpleCookie(header)
+        except CookieError:
+            continue
+        if COOKIE in jar:
+            found.append(jar[COOKIE].value)
+    return found[:8]
+
+
+def cookie(id_: str) -> str:
+    """The Set-Cookie header of a session; an empty id takes it away."""
+    age = SESSION_SECONDS if id_ else 0
+    return f"{COOKIE}={id_}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict"

@@ -1,0 +1,38 @@
+"""Acts: what a person does on a page, carried out by operations, with a row in the ledger for each."""
+
+import sqlite3
+from typing import Any
+
+from daemon.api.operations.operation import Request
+from daemon.http.logins import Session
+from daemon.observability import logs
+from daemon.pages.page import Action, Ask, Done
+from state.errors import DreamdError
+from state.stores.history.acts import Act, Acts
+
+DONE = "done"
+
+
+def act(ask: Ask, page: str, action: Action[Any], form: Request, session: Session) -> Done:
+    """Carry it out, and tell the ledger how it ended. Raises what it raises."""
+    try:
+        done = action.run(ask, form)
+    except DreamdError as error:
+        _tell(ask, page, action, session, Done("", version=None), error.code)
+        raise
+    _tell(ask, page, action, session, done, DONE)
+    return done
+
+
+def _tell(ask: Ask, page: str, action: Action[Any], session: Session, done: Done, outcome: str) -> None:
+    """Tell the ledger. That it cannot be told does not undo what was done: the log says so then."""
+    if action.reads:
+        return
+    row = Act(
+        ask.now, f"owner, in the window ({session.name})", f"{page}: {action.name}", done.about, outcome, done.version
+    )
+    try:
+        with ask.access.write() as store:
+            Acts(store.crystals.connection).record(row)
+    except (DreamdError, sqlite3.Error, OSError) as error:
+        logs.get(workspace=ask.access.workspace.root.name).warning("act_unrecorded", act=row.act, error=error)

@@ -1,0 +1,87 @@
+"""Page and Action: what a view is made of, as values: which operations it asks, and what a person can do there."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.operation import Nothing, Operation, Request
+
+RequestT = TypeVar("RequestT", bound=Request)
+QueryT = TypeVar("QueryT", bound=Request)
+ReplyT = TypeVar("ReplyT")
+
+Replies = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Asks operations of one workspace, for one page or one act of a person at `now`."""
+
+    access: WorkspaceAccess
+    now: datetime
+
+    def __call__(self, operation: Operation[RequestT, ReplyT], request: RequestT) -> ReplyT:
+        """The operation's reply. Raises what it raises."""
+        return operation.run(self.access, request)
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """An act that takes another one back: its page and name, and the fields of its form."""
+
+    page: str
+    action: str
+    fields: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of an act: in words for the person; for the ledger `about` what, without words of the memory.
+
+    `version` is the one that it made, if any. `replies` are shown on the page beside its own. `show` is the address
+    of another page to go to, below the workspace's.
+    """
+
+    said: str
+    about: str = ""
+    version: int | None = None
+    undo: Undo | None = None
+    replies: Replies = field(default_factory=dict)
+    show: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Action(Generic[QueryT]):
+    """What a person can do on a page: a form of these fields. A `long` one may take minutes.
+
+    One that only looks (`reads`) leaves no row in the ledger.
+    """
+
+    name: str
+    form: type[QueryT]
+    run: Callable[[Ask, QueryT], Done]
+    long: bool = False
+    reads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[QueryT]):
+    """A view of one workspace, at /w/{workspace}/{name}, with the template of its name.
+
+    `read` asks operations: its replies by name are the page's `.json`. `view` makes of them what the template wants
+    beside them. `live`: the browser asks again when something changed. `beside`: it is shown beside another page.
+    """
+
+    name: str
+    title: str
+    read: Callable[[Ask, QueryT], Replies]
+    query: type[QueryT] = Nothing  # type: ignore[assignment]
+    view: Callable[[Replies, QueryT, datetime], Mapping[str, object]] = lambda *_: {}
+    actions: tuple[Action[Any], ...] = ()
+    live: bool = False
+    beside: bool = False
+
+
+AnyPage = Page[Any]

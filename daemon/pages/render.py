@@ -1,0 +1,95 @@
+"""Render: a page, a part of it, an error as HTML; the replies that it is made of as JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from daemon.api.operations.dreams import dream_status
+from daemon.api.operations.operation import Nothing, Request
+from daemon.pages.page import AnyPage, Ask, Done
+from daemon.pages.static_files import static_address
+from daemon.pages.templates import rendered
+from daemon.pages.views.table import NAVIGATION
+from state.codec import encode
+
+if TYPE_CHECKING:
+    from daemon.api.daemon import DaemonStatus
+    from daemon.http.errors import ErrorResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which workspace a page is of (empty: none), its address, and what its forms show that they are ours."""
+
+    workspace: str
+    address: str
+    csrf: str
+
+    @property
+    def root(self) -> str:
+        """What the addresses of the workspace's pages begin with."""
+        return f"/w/{self.workspace}/"
+
+
+def page_html(
+    page: AnyPage, query: Request, ask: Ask, place: Place, done: Done | None = None, fragment: str = ""
+) -> str:
+    """The page for this query; `done`: after this act. `fragment`: only this block of it, with what an act said."""
+    replies = {**page.read(ask, query), **(done.replies if done else {})}
+    values = {
+        **replies,
+        **page.view(replies, query, ask.now),
+        **_frame(place, ask.now, page.title),
+        "page": page,
+        "query": query,
+        "status": None if fragment == "beside" else ask(dream_status, Nothing()),
+        "done": done,
+        "notices": tuple(dict.fromkeys(ask.access.notices)),
+    }
+    template = f"{page.name}.html"
+    if not fragment:
+        return rendered(template, values)
+    if fragment == "beside":
+        return rendered(template, values, "main")
+    # With the page's part goes the frame's: what waits, and what was said.
+    return rendered(template, values, "main") + rendered(template, values, "renewed")
+
+
+def fleet_page(status: "DaemonStatus", place: Place, now: datetime, *, fragment: bool) -> str:
+    """Every workspace in one table."""
+    by_root = {one.workspace: one for one in status.workspaces}
+    rows = [(info, by_root.get(info.root)) for info in status.daemon.workspaces]
+    values = {**_frame(place, now, "Workspaces"), "daemon": status.daemon, "rows": rows}
+    return rendered("fleet.html", values, "main" if fragment else "")
+
+
+def login_page(*, used: bool = False) -> str:
+    """For a browser that is not logged in; `used`: it came with a link that works no more."""
+    return rendered("login.html", {**_frame(Place("", "", ""), None, "Log in"), "used": used})
+
+
+def error_page(error: "ErrorResponse", place: Place | None, *, fragment: bool = False) -> str:
+    """What went wrong, and what to do; within the workspace's frame, or as a part of a page that is there."""
+    values = {**_frame(place or Place("", "", ""), None, "Error"), "error": error}
+    return rendered("error.html", values, "main" if fragment else "")
+
+
+def _frame(place: Place, now: datetime | None, title: str) -> dict[str, Any]:
+    return {
+        "place": place,
+        "now": now,
+        "title": title,
+        "static": static_address(),
+        "navigation": NAVIGATION,
+        "page": None,
+        "status": None,
+        "done": None,
+        "notices": (),
+    }
+
+
+def as_json(replies: Mapping[str, Any]) -> str:
+    """The replies by name, as the operations' own addresses give them."""
+    return "{" + ", ".join(f"{json.dumps(name)}: {encode(reply)}" for name, reply in replies.items()) + "}"

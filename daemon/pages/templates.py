@@ -1,0 +1,159 @@
+"""Templates: the one place where a text becomes HTML: everything that is printed passes through here and is escaped.
+
+Memory text is hostile. Autoescape makes of it text in an element or in a quoted attribute, `visible` makes signs of
+the characters that steer what is shown (directions, controls), and there is no filter that takes a text for HTML.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+
+from daemon.pages.drawings import bar, curve, level
+from state.text.word_diff import word_diff
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# Of a text in a table so much is shown, and of one on a page of its own.
+SHORT, LONG = 300, 20_000
+_STEERING = (
+    *(code for code in range(0x20) if chr(code) not in "\n\t"),
+    *range(0x7F, 0xA0), 0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF,
+    *range(0xFFF9, 0xFFFC), *range(0xD800, 0xE000), *range(0xE0000, 0xE0080),
+)  # fmt: skip
+_VISIBLE = {code: f"⟨{code:04X}⟩" for code in _STEERING}
+_MARKS = re.compile(r"(?P<tick>`+)(?P<code>.+?)(?P=tick)(?!`)|\*\*(?P<strong>[^*]+)\*\*", re.DOTALL)
+# More marks on one letter than any script has would run over the lines above and below.
+_STACKED = re.compile(
+    r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
+
+
+def visible(text: str) -> str:
+    """The text with a sign in place of each character that would steer how the rest is shown."""
+    return _STACKED.sub(r"\1", text.translate(_VISIBLE))
+
+
+@cache
+def environment() -> "Environment":
+    """The environment of every template; made once."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("daemon.pages", "views"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "ago": ago, "age": age, "moment": moment, "short": short, "prose": prose, "number": number, "usd": usd,
+        "percent": percent, "counted": counted, "seconds": seconds, "path": path_part, "query": query,
+    }  # fmt: skip
+    made.globals |= {"curve": curve, "bar": bar, "level": level, "word_diff": word_diff}
+    made.globals["ui"] = made.get_template("parts.html").module
+    return made
+
+
+def rendered(template: str, values: Mapping[str, Any], block: str = "") -> str:
+    """The page, or one block of it."""
+    found = environment().get_template(template)
+    if not block:
+        return found.render(values)
+    context = found.new_context(dict(values))
+    return "".join(found.blocks[block](context))
+
+
+def _finalized(value: object) -> object:
+    if value is None:
+        return ""
+    if isinstance(value, Markup):
+        return value
+    return visible(value) if isinstance(value, str) else value
+
+
+def short(text: str, most: int = SHORT) -> str:
+    """The beginning of a long text, on one line."""
+    line = " ".join(text.split()) if len(text) <= 4 * most else " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def prose(text: str, most: int = LONG) -> Markup:
+    """A text with its `code` and **strong** words marked. A longer one is cut, and says so."""
+    left_out = len(text) - most
+    shown, parts, end = text[:most], list[Markup](), 0
+    for mark in _MARKS.finditer(shown):
+        parts.append(Markup("{}").format(visible(shown[end : mark.start()])))
+        kind = "code" if mark["code"] is not None else "strong"
+        parts.append(Markup("<{0}>{1}</{0}>").format(kind, visible(mark[kind])))
+        end = mark.end()
+    parts.append(Markup("{}").format(visible(shown[end:])))
+    if left_out > 0:
+        parts.append(Markup('<span class="cut"> … and {} more characters</span>').format(number(left_out)))
+    return Markup("").join(parts)
+
+
+def ago(at: datetime | None, now: datetime) -> Markup:
+    """How long ago, or until when, as a <time>."""
+    if at is None:
+        return Markup("–")
+    span = (now - at).total_seconds()
+    words = f"{age(span)} ago" if span >= 0 else f"in {age(-span)}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), moment(at), words)
+
+
+def age(span: float) -> str:
+    """Some seconds, as the largest unit that there is one of."""
+    for size, unit in ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "min")):
+        if span >= size:
+            return f"{span / size:.0f} {unit}"
+    return f"{max(0.0, span):.0f} s"
+
+
+def moment(at: datetime | None) -> str:
+    """A moment, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
+
+
+def seconds(span: float) -> str:
+    """A time that something took."""
+    return f"{span * 1000:.0f} ms" if span < 1 else f"{span:.1f} s" if span < 100 else age(span)
+
+
+def number(value: float) -> str:
+    """A number with its thousands apart."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def counted(count: int, what: str, many: str = "") -> str:
+    """A number of things."""
+    return f"{count:,} {what if count == 1 else many or what + 's'}"
+
+
+def percent(share: float) -> str:
+    """A share in hundredths."""
+    return f"{100 * share:.0f} %"
+
+
+def usd(value: float) -> str:
+    """Dollars."""
+    return f"${value:,.4f}" if 0 < value < 1 else f"${value:,.2f}"
+
+
+def path_part(text: str) -> str:
+    """A text as one part of a path."""
+    return quote(text, safe="")
+
+
+def query(values: Mapping[str, object]) -> str:
+    """Fields as a query, the empty ones left out."""
+    return urlencode(
+        {name: value for name, value in values.items() if value not in (None, "", False, ())}, doseq=True
+    )

@@ -1,0 +1,143 @@
+"""Review: what waits for the owner, change by change, and whole dreams; approve, edit, reject, take it back."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Literal
+
+from pydantic import Field
+
+from daemon.api.operations.changes import ChangesDecided, ChangeToReview, DecideChanges, Numbers, changes
+from daemon.api.operations.changes import decide as decide_changes
+from daemon.api.operations.operation import Nothing, Request
+from daemon.api.operations.versions import Decide, Proposals, Restore, proposals, restore_version, unified_diff
+from daemon.api.operations.versions import decide as decide_proposal
+from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
+from state.dream import Decision
+
+
+def _read(ask: Ask, _: Nothing) -> Replies:
+    return {"changes": ask(changes, Nothing()), "proposals": ask(proposals, Proposals())}
+
+
+def _view(replies: Replies, _: Nothing, __: datetime) -> Mapping[str, object]:
+    every: Sequence[ChangeToReview] = replies["changes"].changes
+    return {
+        "waiting": _sections(every, Decision.WAITING),
+        "doubtful": _sections(every, Decision.DOUBTFUL),
+        "diffs": {
+            dream.id: unified_diff(dream.before, dream.text, "now", f"version {dream.number}")
+            for dream in replies["proposals"].dreams
+        },
+    }
+
+
+def _sections(every: Sequence[ChangeToReview], decision: Decision) -> list[tuple[str, list[ChangeToReview]]]:
+    """The changes of this kind by section, in the order of MEMORY.md's sections' first changes."""
+    order = list(dict.fromkeys(one.section for one in every))
+    chosen = sorted((one for one in every if one.decision is decision), key=lambda one: order.index(one.section))
+    return [(section.value, list(group)) for section, group in groupby(chosen, key=lambda one: one.section)]
+
+
+class DecideForm(Request):
+    """A decision on changes, by their numbers; `text` are the owner's own words for the only one."""
+
+    verdict: Literal["approve", "decline", "accept", "undo"]
+    number: Numbers = Field(min_length=1)
+    text: str = Field(default="", max_length=600)
+
+
+def _decide(ask: Ask, form: DecideForm) -> Done:
+    request = DecideChanges.model_validate(
+        {
+            form.verdict: form.number,
+            "texts": [{"number": form.number[0], "text": form.text}] if form.text and len(form.number) == 1 else (),
+        }
+    )
+    done = ask(decide_changes, request)
+    return Done(_said(done), _about(form.verdict, form.number), done.version, _undo(done))
+
+
+def _said(done: ChangesDecided) -> str:
+    parts = [
+        f"{_numbers(numbers)} {word}"
+        for word, numbers in (
+            ("approved", done.approved),
+            ("rejected", done.declined),
+            ("accepted", done.accepted),
+            ("undone: the old text is back", done.undone),
+            ("could not apply: the lines are no longer what they were", done.outdated),
+        )
+        if numbers
+    ]
+    parts += [f"{one.number} was refused by {one.refusal.guard}: {one.refusal.figures}" for one in done.refused]
+    version = f" MEMORY.md is at version {done.version}." if done.version else ""
+    return f"{'; '.join(parts) or 'nothing was decided'}.{version}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    what = "Change" if len(numbers) == 1 else "Changes"
+    shown = ", ".join(map(str, numbers[:10]))
+    return f"{what} {shown}" if len(numbers) <= 10 else f"{what} {shown} and {len(numbers) - 10} more"
+
+
+def _about(verdict: str, numbers: Sequence[int]) -> str:
+    more = f" and {len(numbers) - 20} more" if len(numbers) > 20 else ""
+    return f"{verdict} {', '.join(map(str, numbers[:20]))}{more}"
+
+
+def _undo(done: ChangesDecided) -> Undo | None:
+    """What takes it back: a version by the one before it, another decision by opening the changes again."""
+    if done.version is not None and done.version > 1:
+        return Undo("review", "restore", {"version": done.version - 1})
+    back = done.declined or done.accepted
+    return Undo("review", "reopen", {"number": back}) if back else None
+
+
+class Numbered(Request):
+    """Changes by their numbers."""
+
+    number: Numbers = Field(min_length=1)
+
+
+def _reopen(ask: Ask, form: Numbered) -> Done:
+    ask(decide_changes, DecideChanges.model_validate({"reopen": form.number}))
+    return Done(f"{_numbers(form.number)} open again.", _about("reopen", form.number))
+
+
+def _restore(ask: Ask, form: Restore) -> Done:
+    done = ask(restore_version, form)
+    return Done(
+        f"MEMORY.md is as it was in version {form.version}; what was decided since is open again.",
+        f"version {form.version}",
+        done.dream.number,
+    )
+
+
+class DecideProposal(Request):
+    """A decision on a whole dream."""
+
+    dream: str = Field(min_length=1, max_length=100)
+    verdict: Literal["approve", "decline"]
+
+
+def _decide_proposal(ask: Ask, form: DecideProposal) -> Done:
+    done = ask(decide_proposal, Decide(dream=form.dream, verdict=form.verdict))
+    undo = Undo("review", "restore", {"version": done.version - 1}) if done.version and done.version > 1 else None
+    said = f"The dream is version {done.version}." if done.version else "The dream was rejected; its notes wait."
+    return Done(said, f"{form.verdict} {done.dream}", done.version, undo)
+
+
+PAGE = Page(
+    "review",
+    "Review",
+    _read,
+    view=_view,
+    live=True,
+    actions=(
+        Action("decide", DecideForm, _decide, long=True),
+        Action("reopen", Numbered, _reopen, long=True),
+        Action("restore", Restore, _restore, long=True),
+        Action("proposal", DecideProposal, _decide_proposal, long=True),
+    ),
+)

@@ -1,0 +1,272 @@
+"""PageWindow: the pages as routes of the port: logging in, the files of `static/`, pages, acts, the events."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
+from daemon.http.errors import ErrorResponse, RefusedError, error_response
+from daemon.http.logins import Logins, Session, cookie
+from daemon.http.middleware import SESSION
+from daemon.pages.acts import act
+from daemon.pages.events import Streams
+from daemon.pages.forms import CSRF, fields_of, request_of
+from daemon.pages.page import AnyPage, Ask, Done
+from daemon.pages.render import Place, as_json, error_page, fleet_page, login_page, page_html
+from daemon.pages.static_files import static_files
+from daemon.pages.views.table import FIRST, PAGES
+from daemon.workspace.stores import utc_now
+from state.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+    from starlette.types import ASGIApp, Scope
+
+    from daemon.api.daemon import DaemonApi
+    from daemon.api.workers import Workers
+
+Handler = Callable[["Request"], Awaitable["Response"]]
+
+# What a page may do: load our own files, ask and send forms to us. No script or style stands in a page.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_A_YEAR = "private, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class PageWindow:
+    """The window of one daemon; `logins` are the browsers that may look in."""
+
+    logins: Logins
+
+    def routes(self, api: "DaemonApi", workers: "Workers") -> "list[Route]":
+        """Every page but the first one."""
+        from starlette.routing import Route
+
+        handlers = _Handlers(api, workers, self.logins)
+        return [
+            Route(f"{LOGIN_PATH}{{code}}", handlers.login),
+            Route("/logout", handlers.logout, methods=["POST"]),
+            Route(f"{STATIC_PATH}{{version}}/{{name}}", handlers.static),
+            Route("/fleet.json", handlers.home),
+            Route("/events", handlers.events),
+            Route("/w/{workspace}/events", handlers.events),
+            Route("/w/{workspace}/{page}", handlers.page),
+            Route("/w/{workspace}/{page}/{action}", handlers.act, methods=["POST"]),
+        ]
+
+    def home(self, api: "DaemonApi", workers: "Workers") -> Handler:
+        """The first page: every workspace."""
+        return _Handlers(api, workers, self.logins).home
+
+    def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
+        """A page for people, JSON for programs."""
+        headers = dict(scope["headers"])
+        if b"text/html" not in headers.get(b"accept", b""):
+            return error.response()
+        response = _html(login_page() if error.status == 401 else error_page(error, None), error.status)
+        response.headers.update(error.headers)
+        return response
+
+
+class _Handlers:
+    """The handlers of the pages."""
+
+    def __init__(self, api: "DaemonApi", workers: "Workers", logins: Logins) -> None:
+        self._api = api
+        self._workers = workers
+        self._logins = logins
+        self._streams = Streams(api, workers)
+
+    async def login(self, request: "Request") -> "Response":
+        """Log this browser in by its link, and go where the link leads."""
+        opened = await self._workers.run(lambda: self._logins.redeem(str(request.path_params["code"])))
+        if opened is None:
+            return _html(login_page(used=True), 410)
+        if (before := request.scope.get(SESSION)) is not None:
+            await self._workers.run(lambda: self._logins.end(before))
+        response = _see_other(opened.destination)
+        response.headers["Set-Cookie"] = cookie(opened.id)
+        return response
+
+    async def logout(self, request: "Request") -> "Response":
+        """Log this browser out."""
+        session = _session(request)
+        _require_csrf(session, fields_of(await request.body()))
+        await self._workers.run(lambda: self._logins.end(session))
+        response = _html(login_page())
+        response.headers["Set-Cookie"] = cookie("")
+        return response
+
+    async def static(self, request: "Request") -> "Response":
+        """A file of `static/`, which never changes under its address."""
+        from starlette.responses import Response
+
+        found = static_files().get(str(request.path_params["name"]))
+        if found is None:
+            raise NotFoundError("there is no such file")
+        return Response(found.content, media_type=found.kind, headers={"Cache-Control": _A_YEAR})
+
+    async def events(self, request: "Request") -> "Response":
+        """Tell the browser when something changed, as long as it listens."""
+        seen = request.headers.get("last-event-id", "")
+        return self._streams.response(str(request.path_params.get("workspace", "")), seen)
+
+    async def home(self, request: "Request") -> "Response":
+        """Every workspace in one table."""
+        place = Place("", "", _csrf(request))
+        status = await self._workers.run(self._api.status)
+        if request.url.path.endswith(".json"):
+            return _json(as_json({"status": status}))
+        return _html(fleet_page(status, place, utc_now(), fragment=_is_fragment(request)))
+
+    async def page(self, request: "Request") -> "Response":
+        """A page of a workspace, a part of it, or its replies as JSON."""
+        name, found, wants_json = _named_page(request)
+        query = request_of(found.query, fields_of(request.scope["query_string"]))
+        place = Place(name, _address(request), _csrf(request))
+
+        def made() -> str:
+            with self._api.open(name, lambda _: None) as access:
+                ask = Ask(access, utc_now())
+                if wants_json:
+                    return as_json(found.read(ask, query))
+                return page_html(found, query, ask, place, fragment=_target(request))
+
+        text = await self._answered(made, name, request, place)
+        return text if not isinstance(text, str) else _json(text) if wants_json else _html(text)
+
+    async def act(self, request: "Request") -> "Response":
+        """Do what a form asks for, and show the page as it is then."""
+        name, found, _ = _named_page(request)
+        action = next((one for one in found.actions if one.name == request.path_params["action"]), None)
+        if action is None:
+            raise NotFoundError("there is no such act on this page")
+        fields = fields_of(await request.body())
+        session = _session(request)
+        _require_csrf(session, fields)
+        place = Place(name, f"/w/{name}/{found.name}", session.csrf)
+
+        def made() -> "tuple[Done, str]":
+            form = request_of(action.form, fields)
+            with self._api.open(name, lambda _: None) as access:
+                ask = Ask(access, utc_now())
+                done = act(ask, found.name, action, form, session)
+                if done.show or not _is_fragment(request):
+                    return done, ""
+                shown = Ask(access, utc_now())
+                return done, page_html(found, request_of(found.query, []), shown, place, done, fragment="main")
+
+        answer = await self._answered(made, name, request, place, long=action.long)
+        if not isinstance(answer, tuple):
+            return cast("Response", answer)
+        return _acted(request, found, answer, place)
+
+    async def _answered(
+        self, made: Callable[[], Any], workspace: str, request: "Request", place: Place, *, long: bool = False
+    ) -> Any:  # noqa: ANN401 - what was made, or the reply that says why not
+        try:
+            return await self._workers.run(made, workspace, long=long)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
+            refused = error_response(error)
+        if _wants_json(request):
+            return refused.response()
+        response = _html(error_page(refused, place, fragment=_is_fragment(request)), refused.status)
+        if _is_fragment(request):
+            response.headers.update({"HX-Retarget": "#said", "HX-Reswap": "innerHTML"})
+        return response
+
+
+def _acted(request: "Request", page: AnyPage, answer: tuple[Done, str], place: Place) -> "Response":
+    done, text = answer
+    where = f"/w/{place.workspace}/{done.show}" if done.show else f"/w/{place.workspace}/{page.name}"
+    if text:
+        return _html(text)
+    if _is_fragment(request):
+        response = _html("")
+        response.headers["HX-Redirect"] = where
+        return response
+    return _see_other(where)
+
+
+def _named_page(request: "Request") -> tuple[str, AnyPage, bool]:
+    """The workspace, the page, and whether its replies are wanted. Raises NotFoundError."""
+    name = str(request.path_params["page"])
+    found = PAGES.get(name.removesuffix(".json"))
+    if found is None:
+        raise NotFoundError("there is no such page", f"the first one is {FIRST}")
+    return str(request.path_params["workspace"]), found, _wants_json(request)
+
+
+def _wants_json(request: "Request") -> bool:
+    return request.url.path.endswith(".json")
+
+
+def _is_fragment(request: "Request") -> bool:
+    return request.headers.get("hx-request") == "true"
+
+
+def _target(request: "Request") -> str:
+    """The block that htmx asks for; empty: the whole page."""
+    if not _is_fragment(request):
+        return ""
+    return {"aside#beside": "beside", "div#beside": "beside"}.get(request.headers.get("hx-target", ""), "main")
+
+
+def _address(request: "Request") -> str:
+    query = request.scope["query_string"].decode("ascii", "replace")
+    return f"{request.url.path}?{query}" if query else request.url.path
+
+
+def _csrf(request: "Request") -> str:
+    session = request.scope.get(SESSION)
+    return session.csrf if session is not None else ""
+
+
+def _session(request: "Request") -> Session:
+    """The browser's. Raises RefusedError: with the port's token alone nobody does anything on a page."""
+    session: Session | None = request.scope.get(SESSION)
+    if session is None:
+        message = "a page's forms are for a browser that is logged in; programs ask /v1"
+        raise RefusedError(ErrorResponse(403, "FORBIDDEN", message))
+    return session
+
+
+def _require_csrf(session: Session, fields: list[tuple[str, str]]) -> None:
+    from hmac import compare_digest
+
+    shown = [value for name, value in fields if name == CSRF]
+    if len(shown) != 1 or not compare_digest(shown[0].encode(), session.csrf.encode()):
+        message = "this form is not of a page of this session; load the page again"
+        raise RefusedError(ErrorResponse(403, "FORBIDDEN", message))
+
+
+def _html(text: str, status: int = 200) -> "Response":
+    from starlette.responses import HTMLResponse
+
+    return HTMLResponse(text, status, HEADERS)
+
+
+def _json(text: str) -> "Response":
+    from starlette.responses import Response
+
+    return Response(text, media_type="application/json")
+
+
+def _see_other(where: str) -> "Response":
+    from starlette.responses import Response
+
+    return Response(status_code=303, headers={"Location": where, **HEADERS})
