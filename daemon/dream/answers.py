@@ -1,11 +1,11 @@
-"""Answers: what a model answered in a dream, as it is kept: without secrets and without what is forgotten."""
+"""Answers: what a model was asked and answered in a dream, as it is kept: without secrets and what is forgotten."""
 
 import json
 from collections.abc import Callable
 from dataclasses import replace
 
 from daemon.workspace.stores import Store
-from graphs.ports import Answer
+from graphs.ports import Answer, Request
 from state.codec import decode, encode
 from state.secrets.policy import Redaction
 from state.stores.database.connection import transaction
@@ -16,20 +16,42 @@ def without_secrets(answer: str, redaction: Redaction) -> str:
     return answer if redaction.of(answer) == answer else _each_text(answer, redaction.of)
 
 
-def forget_answers(store: Store, dream: str) -> None:
-    """Take what is forgotten out of the answers kept of this dream, which is over."""
+def messages_of(request: Request) -> str:
+    """The messages of a request as they are kept, JSON. Its texts were redacted before they went into it."""
+    messages = [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}]
+    # A character that is none (half of a pair) is no reason to lose what was paid for.
+    return json.dumps(messages, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def settle_answers(store: Store, dream: str) -> None:
+    """Take what is forgotten out of what is kept of this dream, which is over.
+
+    Where `retention.answers_days` is 0, nothing is kept of what was asked and answered.
+    """
+    connection = store.crystals.connection
+    if not store.config.retention.answers_days:
+        connection.execute("UPDATE calls SET reply = '', request = '' WHERE dream = ? AND reply <> ''", (dream,))
     tombstones = store.crystals.forgotten.tombstones()
     if not tombstones:
         return
-    connection = store.crystals.connection
-    rows = connection.execute("SELECT key, reply FROM calls WHERE dream = ?", (dream,)).fetchall()
+    calls = connection.execute(
+        "SELECT key, reply, request FROM calls WHERE dream = ? AND reply <> ''", (dream,)
+    ).fetchall()
+    steps = connection.execute("SELECT place, figures FROM steps WHERE dream = ?", (dream,)).fetchall()
     with transaction(connection):
-        for row in rows:
+        for row in calls:
             answer = decode(Answer, row["reply"])
             text = _each_text(answer.text, tombstones.masked)
-            if text != answer.text:
-                kept = encode(replace(answer, text=text))
-                connection.execute("UPDATE calls SET reply = ? WHERE key = ?", (kept, row["key"]))
+            request = _each_text(row["request"], tombstones.masked)
+            if (text, request) != (answer.text, row["request"]):
+                reply = encode(replace(answer, text=text))
+                statement = "UPDATE calls SET reply = ?, request = ? WHERE key = ?"
+                connection.execute(statement, (reply, request, row["key"]))
+        for row in steps:
+            figures = tombstones.masked(row["figures"])
+            if figures != row["figures"]:
+                statement = "UPDATE steps SET figures = ? WHERE dream = ? AND place = ?"
+                connection.execute(statement, (figures, dream, row["place"]))
 
 
 def _each_text(answer: str, change: Callable[[str], str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import day_start
-from daemon.dream.answers import without_secrets
+from daemon.dream.answers import messages_of, without_secrets
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer, Model
 from state.budget import Limits, Spend, check_day
@@ -40,7 +40,15 @@ def model_for(store: Store, dream: str) -> Model | None:
     def record(call: "PaidCall") -> None:
         spend = call.spend
         answer = replace(call.answer, text=without_secrets(call.answer.text, store.config.secrets.redaction))
-        kept = Call(call.digest, answer.model, encode(answer), call.usable, spend.tokens, spend.usd)
+        kept = Call(
+            digest=call.digest,
+            model=answer.model,
+            reply=encode(answer),
+            usable=call.usable,
+            tokens=spend.tokens,
+            usd=spend.usd,
+            request=messages_of(call.request),
+        )
         store.ledger.record_call(dream, kept, utc_now())
         together.add(spend, utc_now())
 

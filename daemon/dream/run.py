@@ -9,14 +9,14 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from daemon.dream.answers import forget_answers
+from daemon.dream.answers import settle_answers
 from daemon.dream.changes import settle
 from daemon.dream.checkpoints import Reached, based_on, checkpoints, drop, reached, save, saver_of
 from daemon.dream.consolidation import compare, settle_questions
 from daemon.dream.forgotten import unforget_written, withheld_lately
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.model import model_for
-from daemon.dream.progress import Step, report_nodes
+from daemon.dream.progress import Step, StepRecord, report_nodes
 from daemon.dream.recall import recall_before, record_recall
 from daemon.ingest.notes import BATCH, absorb_notes, forget_notes
 from daemon.ingest.seed import migrate
@@ -78,20 +78,21 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
     Raises NothingToDoError when there is too little that is new (the ledger says so), RejectedError when the guards
     refused it (nothing is consumed), and whatever the model or the disk failed with (likewise).
     """
-    now = utc_now()
-    if mode is not Mode.DRY and (outcome := _go_on(store, mode, on_step)) is not None:
+    now, steps = utc_now(), StepRecord(store.steps, on_step, utc_now)
+    if mode is not Mode.DRY and (outcome := _go_on(store, mode, steps)) is not None:
         return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
     if mode is not Mode.DRY:
-        _ingest(store, now, on_step)
+        _ingest(store, now, steps)
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
+        steps.begin(dream)
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     start: Dreaming = {"dream": dream, "reason": reason.value, "now": now.isoformat()}
     _keep_what_is_loaded()
     before = recall_before(store, now) if mode is Mode.AUTO else {}
-    outcome = _run(store, dream, start, mode, on_step, resumed=False)
+    outcome = _run(store, dream, start, mode, on_step if mode is Mode.DRY else steps, resumed=False)
     record_recall(store, dream, before, utc_now())
     return outcome
 
@@ -165,17 +166,17 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
     raise NothingToDoError(f"only {detail} (dream.min_chunks)", "'dreamd dream' by hand needs one")
 
 
-def _go_on(store: Store, mode: Mode, on_step: Callable[[Step], None]) -> Outcome | None:
+def _go_on(store: Store, mode: Mode, steps: StepRecord) -> Outcome | None:
     """Finish an interrupted commit, then go on with an interrupted dream; None when there is none to go on with."""
     store.journal.recover()  # a store that stays open: what its last dream had decided and failed to finish
     # A restore that was killed after a killed dream leaves two.
     while (unfinished := store.ledger.unfinished()) is not None:
-        if (outcome := _resume(store, unfinished, mode, on_step)) is not None:
+        if (outcome := _resume(store, unfinished, mode, steps)) is not None:
             return outcome
     return None
 
 
-def _resume(store: Store, run: Run, mode: Mode, on_step: Callable[[Step], None]) -> Outcome | None:
+def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord) -> Outcome | None:
     """Go on with a dream that was killed; None when it had not begun, or can no longer be finished."""
     read = based_on(store, run.id)
     version = store.lineage.version_of(run.id)
@@ -189,8 +190,9 @@ def _resume(store: Store, run: Run, mode: Mode, on_step: Callable[[Step], None])
         store.ledger.end(run.id, "failed", f"interrupted {how}", utc_now())
         drop(store, run.id)
         return None
-    on_step(Step("resume", f"dream {run.id} was interrupted; it goes on"))
-    return _run(store, run.id, None, mode, on_step, resumed=True)
+    steps.begin(run.id)
+    steps(Step("resume", f"dream {run.id} was interrupted; it goes on"))
+    return _run(store, run.id, None, mode, steps, resumed=True)
 
 
 def _run(
@@ -219,7 +221,7 @@ def _run(
         if mode is not Mode.DRY and not store.journal.decided(dream):
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
             store.ledger.end(dream, "failed", f"{code}: {error}", utc_now())
-            forget_answers(store, dream)
+            settle_answers(store, dream)
             drop(store, dream)
         if resumed and not isinstance(error, DreamdError):  # of damaged, or forged, checkpoints everything may come
             raise StorageError(
@@ -231,7 +233,7 @@ def _run(
         return _conclude(store, dream, values, mode, resumed=resumed)
     finally:
         if mode is not Mode.DRY:
-            forget_answers(store, dream)
+            settle_answers(store, dream)
             drop(store, dream)
 
 

@@ -25,6 +25,7 @@ class Call:
     """One try that was or may have been paid for. Only a `usable` one may be replayed."""
 
     digest: str
+    request: Request
     answer: Answer
     usable: bool
 
@@ -96,9 +97,9 @@ class Metered:
             answer = self._model.ask(request)
         except (TransientError, UnusableReplyError) as error:
             if error.answer is not None:
-                self._charge(Call(key, error.answer, usable=False))
+                self._charge(Call(key, request, error.answer, usable=False))
             raise
-        self._charge(Call(key, answer, usable=True))
+        self._charge(Call(key, request, answer, usable=True))
         return answer
 
     def _charge(self, call: Call) -> None:

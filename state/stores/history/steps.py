@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.database.connection import from_text, to_text
+from state.stores.database.connection import from_text, to_text, transaction
 
 # What was paid since the step before: all that the dream has paid, less what its steps say. So the steps of a dream
 # that was killed and went on add up to what it cost.
@@ -45,11 +45,18 @@ class Steps:
         self._connection = connection
         self._redaction = redaction
 
-    def add(self, dream: str, steps: Iterable[Finished]) -> None:
-        """Record steps after those that the dream has already."""
-        for one in steps:
-            figures = self._redaction.of(one.figures)
-            self._connection.execute(_ADD, (dream, one.node, to_text(one.at), one.seconds, figures))
+    def add(self, dream: str, steps: Iterable[Finished]) -> bool:
+        """Record steps after those that the dream has already; whether state.db took them.
+
+        One that is full or busy is no reason for a dream to fail: the caller may try again with the next step.
+        """
+        rows = [(dream, one.node, to_text(one.at), one.seconds, self._redaction.of(one.figures)) for one in steps]
+        try:
+            with transaction(self._connection):
+                self._connection.executemany(_ADD, rows)
+        except sqlite3.OperationalError:
+            return False
+        return True
 
     def of(self, dream: str, limit: int) -> list[PaidStep]:
         """The first steps of this dream, in their order."""
