@@ -1,6 +1,7 @@
 """Search the long-term memory by meaning and by words."""
 
 import argparse
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +12,7 @@ from state.errors import UsageError
 
 if TYPE_CHECKING:
     from daemon.api.operations.search import SearchHit, SearchReply
+    from daemon.api.reasons import SearchSignals
 
 Name = TypeVar("Name", bound=StrEnum)
 
@@ -30,6 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--trust", metavar="NAME", help="at least: owner, agent, tool or web")
     parser.add_argument("--archived", action="store_true", help="also what left sessions and was not kept")
+    parser.add_argument("--explain", action="store_true", help="say why each result stands where it does")
     takes_workspace(parser)
 
 
@@ -58,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         as_of=arguments.as_of,
         trust=_named(Trust, "trust", arguments.trust),
         archived=arguments.archived,
+        explain=arguments.explain,
     )
     _show(caller.ask(memory_search, request), as_json=arguments.json)
     return 0
@@ -80,11 +84,31 @@ def _show(reply: "SearchReply", *, as_json: bool) -> None:
             newer = " ".join(hit.superseded_by.split())
             out(f"   superseded {hit.superseded_at:%Y-%m-%d} by: {newer}", "dim")
         out(f"   {_about(hit)}", "dim")
+        for row in _reasons(hit.signals) if hit.signals else ():
+            out(f"   {row}", "dim")
     for left in reply.archived:
         first, *more = left.text.split("\n")
         out("\n".join([f"-  {first}", *(f"   | {row}" for row in more)]))
         about = f"left session {left.session}, trust {left.trust}, {duration(left.age_days * 86_400)} old"
         out(f"   {' '.join(about.split())}", "dim")
+
+
+def _reasons(signals: "SearchSignals") -> Iterator[str]:
+    """Why a result stands where it does, in rows: what added to its relevance, what moved it, what stands beside."""
+    if signals.shares:
+        shares = [
+            f"{one.name} {one.share:+.2f} ({one.value:.2f} x {one.weight:g})" for one in signals.shares if one.value
+        ]
+        yield f"relevance {signals.relevance:.2f}: {', '.join(shares) or 'nothing'}"
+    else:
+        yield "not found itself: it gives a result below another value"
+    if signals.cosine is not None and signals.usual is not None:
+        yield f"meaning: cosine {signals.cosine:.2f}, of unrelated texts {signals.usual:.2f}"
+    if signals.boosts:
+        yield f"moved by {', '.join(f'{one.name} x {one.factor:.2f}' for one in signals.boosts)}"
+    for one in signals.neighbours:
+        said = f"{one.speaker}: {one.text}" if one.speaker else one.text
+        yield f"{f'{-one.place} before' if one.place < 0 else f'{one.place} after'}: {' '.join(said.split())}"
 
 
 def _about(hit: "SearchHit") -> str:

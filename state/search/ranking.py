@@ -102,13 +102,16 @@ class Hit:
     """One result of a search. `age_days` counts from the crystal's creation.
 
     `score` is how likely this one or one behind it answers the query, in [0, 1]; `superseded_by` is the crystal that
-    gives its subject the value that holds now.
+    gives its subject the value that holds now. `signals` is None for one that no index found, and that was brought in
+    as a current value; `match` is their relevance, less for a duplicate.
     """
 
     crystal: Crystal
     score: float
     age_days: float
     superseded_by: Crystal | None = None
+    signals: "Signals | None" = None
+    match: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,14 @@ class Findings:
     """What a search found, best first.
 
     `good` is false when no score reaches GOOD, so that nothing answers the query well: a candidate curiosity gap.
-    `arms` names what was asked: "lexical", and "dense" when there was an embedder.
+    `arms` names what was asked: "lexical", and "dense" when there was an embedder. `usual` is the cosine of
+    `unrelated` texts, None without an embedder.
     """
 
     hits: tuple[Hit, ...]
     good: bool
     arms: tuple[str, ...]
+    usual: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,14 @@ def relevance(signals: Signals) -> float:
     """How well a candidate matches the query, in [0, 1]: the sum of its signals as a share of the most it can be."""
     total: float = sum(map(mul, WEIGHTS.values(), _WEIGHED(signals)))
     return min(1.0, max(0.0, total / _FULL))
+
+
+def contributions(signals: Signals) -> tuple[tuple[str, float, float], ...]:
+    """(name, value, share) of each signal: what it adds to the relevance, or takes off."""
+    values: tuple[float, ...] = tuple(map(float, _WEIGHED(signals)))
+    return tuple(
+        (name, value, weight * value / _FULL) for (name, weight), value in zip(WEIGHTS.items(), values, strict=True)
+    )
 
 
 def unrelated(cosines: Iterable[float]) -> float:
@@ -227,6 +240,16 @@ def age_days(crystal: Crystal, now: datetime) -> float:
     return max(0.0, (now - crystal.created_at).total_seconds() / _DAY_SECONDS)
 
 
+def lift(crystal: Crystal, hormones: "Hormones | None", now: datetime) -> float:
+    """The factor by which the hormones move a crystal's match, in [1, 1.17]."""
+    return 1.0 + (boost(crystal, hormones, now) - 1.0) * TIE_SHARE if hormones else 1.0
+
+
+def fading(crystal: Crystal, now: datetime) -> float:
+    """The factor by which having faded moves a crystal's match."""
+    return FADED if lifecycle(crystal, now) is Lifecycle.ARCHIVED else 1.0
+
+
 def order(
     matches: Iterable[tuple[Crystal, float]], now: datetime, hormones: "Hormones | None" = None
 ) -> list[tuple[Crystal, float]]:
@@ -237,7 +260,5 @@ def order(
     """
     scored = []
     for crystal, match in matches:
-        lift = 1.0 + (boost(crystal, hormones, now) - 1.0) * TIE_SHARE if hormones else 1.0
-        faded = FADED if lifecycle(crystal, now) is Lifecycle.ARCHIVED else 1.0
-        scored.append((crystal, min(1.0, match * lift * faded)))
+        scored.append((crystal, min(1.0, match * lift(crystal, hormones, now) * fading(crystal, now))))
     return sorted(scored, key=lambda pair: (-pair[1], -pair[0].created_at.timestamp(), pair[0].id))

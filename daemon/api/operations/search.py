@@ -1,5 +1,6 @@
 """Operations that read the memory: search, bootstrap, MEMORY.md itself, and the provenance of a line."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -8,6 +9,7 @@ from pydantic import AwareDatetime, Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.api.provenance import LineHistory, why
+from daemon.api.reasons import SearchSignals, signals_of
 from daemon.api.search import recall, search
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
@@ -39,6 +41,7 @@ class Search(Request):
     as_of: AwareDatetime | None = Field(default=None, description="As known then")
     trust: Trust | None = Field(default=None, description="At least")
     archived: bool = Field(default=False, description="Also what left sessions and was not kept")
+    explain: bool = Field(default=False, description="With the reasons why each result stands where it does")
 
     @property
     def filters(self) -> Filters:
@@ -52,6 +55,7 @@ class SearchHit:
     """One result. `score` in [0, 1]; `provenance` is file:lines@hash, empty when it came from no file.
 
     `superseded_by` is the text of a newer result that gives the same subject another value, said at `superseded_at`.
+    `signals`: why it stands where it does, if that was asked for.
     """
 
     id: str
@@ -69,6 +73,7 @@ class SearchHit:
     session: str
     superseded_by: str = ""
     superseded_at: datetime | None = None
+    signals: SearchSignals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +115,25 @@ def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
         with access.write() as store:
             findings = recall(store, request.query, request.limit, request.filters)
             left = _archived(access, store, request, findings)
+            reasons = _reasons(store, request, findings)
     except (BusyError, ForeignError) as why:
         with access.read() as store:
             store.notice(f"searched as it stands: {why}")
             findings = search(store, request.query, request.limit, request.filters)
             left = _archived(access, store, request, findings)
+            reasons = _reasons(store, request, findings)
     if access.workspace.foreign:  # it says of itself what it likes
         hits = [replace(hit, crystal=replace(hit.crystal, trust=Trust.WEB)) for hit in findings.hits]
         findings = replace(findings, hits=tuple(hits))
-    return SearchReply(
-        request.query, findings.good, findings.arms, tuple(_recalled(hit) for hit in findings.hits), left
-    )
+    recalled = tuple(_recalled(hit, why) for hit, why in zip(findings.hits, reasons, strict=True))
+    return SearchReply(request.query, findings.good, findings.arms, recalled, left)
+
+
+def _reasons(store: Store, request: Search, findings: Findings) -> Sequence[SearchSignals | None]:
+    """Of each hit, why it stands where it does; None without `explain`."""
+    if not request.explain:
+        return [None] * len(findings.hits)
+    return signals_of(store, findings, utc_now(), request.as_of)
 
 
 def _archived(access: WorkspaceAccess, store: Store, request: Search, findings: Findings) -> tuple[Archived, ...]:
@@ -142,7 +155,7 @@ def _archived(access: WorkspaceAccess, store: Store, request: Search, findings: 
     )
 
 
-def _recalled(hit: Hit) -> SearchHit:
+def _recalled(hit: Hit, signals: SearchSignals | None) -> SearchHit:
     crystal = hit.crystal
     return SearchHit(
         id=crystal.id,
@@ -160,6 +173,7 @@ def _recalled(hit: Hit) -> SearchHit:
         session=crystal.session,
         superseded_by=hit.superseded_by.text if hit.superseded_by else "",
         superseded_at=hit.superseded_by.created_at if hit.superseded_by else None,
+        signals=signals,
     )
 
 

@@ -134,20 +134,6 @@ class Crystals:
         )
         return [Occurrence(r["session"], r["position"], from_text(r["at"]), source_in(r)) for r in rows]
 
-    def neighbours(self, id_: str, reach: int = 1) -> list[Crystal]:
-        """The crystals up to `reach` positions before and after this one in its session, in order, without it."""
-        row = self.connection.execute("SELECT key, session, position FROM crystals WHERE id = ?", (id_,)).fetchone()
-        if row is None or not row["session"]:
-            return []
-        near = self.connection.execute(
-            "SELECT crystal FROM occurrences WHERE session = ? AND position BETWEEN ? AND ? AND crystal <> ?"
-            " ORDER BY position, crystal",
-            (row["session"], row["position"] - reach, row["position"] + reach, row["key"]),
-        )
-        keys = list(dict.fromkeys(int(r["crystal"]) for r in near))
-        crystals = self.by_keys(keys)
-        return [crystals[key] for key in keys]
-
     def undreamt(self, limit: int = 50, pending: Iterable[str] = ()) -> list[Crystal]:
         """What no dream has taken in, at most `limit`: first what is new since the last one, then the backlog.
 

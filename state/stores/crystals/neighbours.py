@@ -1,4 +1,4 @@
-"""Neighbours: what was said just before and after some crystals in their sessions, for the search."""
+"""Neighbours: what was said just before and after some crystals in their sessions, for the search and its reader."""
 
 import json
 import sqlite3
@@ -81,6 +81,29 @@ def surroundings(
         for key in places.get(row.session, {}).get(row.position + offset, ())
     }
     return Surroundings(rows | read_rows(connection, beside - rows.keys(), condition, values), places)
+
+
+def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[list[int], list[int]]:
+    """The rows of what was said last before a crystal in its session, and first after it; at most so many each.
+
+    Both in the order in which they were said. None of a crystal that was met in no session, or is not there.
+    """
+    row = read_rows(connection, [key], "", ()).get(key)
+    if row is None or not row.session:
+        return [], []
+    # One that was met again stands there again; each is told once.
+    looked_at = most * _SHARERS
+    found: list[list[int]] = []
+    for sign, direction in (("<", "DESC"), (">", "ASC")):
+        rows = connection.execute(
+            f"SELECT crystal FROM occurrences WHERE session = ? AND position {sign} ?"
+            f" ORDER BY position {direction} LIMIT ?",
+            (row.session, row.position, looked_at),
+        )
+        others = dict.fromkeys(other for (other,) in map(tuple, rows) if other != key)
+        found.append(list(others)[:most])
+    before, after = found
+    return before[::-1], after
 
 
 def read_rows(

@@ -137,11 +137,11 @@ class Searcher:
         hits = []
         likely = 0.0
         for one in reversed(current[:limit]):  # who stands before another is at least as likely an answer
-            if one.crystal.id in found:
-                likely = max(likely, score(found[one.crystal.id][1], usual))
-            hits.append(Hit(one.crystal, likely, age_days(one.crystal, now), one.superseded_by))
+            known, match = found[one.crystal.id][1:] if one.crystal.id in found else (None, 0.0)
+            likely = max(likely, score(known, usual) if known else 0.0)
+            hits.append(Hit(one.crystal, likely, age_days(one.crystal, now), one.superseded_by, known, match))
         arms = ("lexical",) if vector is None else ("lexical", "dense")
-        return Findings(tuple(reversed(hits)), likely >= GOOD, arms)
+        return Findings(tuple(reversed(hits)), likely >= GOOD, arms, usual)
 
     def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
         """What a search looks at, each with its signals, without duplicates being hidden."""

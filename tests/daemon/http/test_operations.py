@@ -27,7 +27,7 @@ TRANSCRIPT = {"role": "user", "content": "the staging database is called heron"}
 # In an order in which each has something to do.
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("working_memory_note", {"note": "Grüße aus Köln: the ledger is SQLite 🍵", "importance": 0.9}),
-    ("memory_search", {"query": "which ledger", "limit": 3}),
+    ("memory_search", {"query": "which ledger", "limit": 3, "explain": True}),
     ("memory_bootstrap", {"context_window": 50_000}),
     ("feel", {"event": "reward", "because": "the tests pass"}),
     ("mood", {}),
@@ -113,6 +113,20 @@ def test_every_operation_answers_the_client_at_the_socket(served: Running, name:
         if called == "dream_now":
             assert heard[-1:] == ["propose"]
     assert served.house.roots[name] == root
+
+
+def test_a_search_as_of_a_day_ends_there(served: Running, name: str) -> None:
+    there = f"/v1/workspaces/{name}"
+    served.ask("POST", f"{there}/notes", {"note": "the swift nests under the roof"})
+
+    def found(**fields: Any) -> list[str]:
+        answer = served.ask("POST", f"{there}/search", {"query": "where does the swift nest", **fields})
+        assert answer.status == 200
+        return [hit["text"] for hit in answer.json["hits"]]
+
+    assert found() == ["the swift nests under the roof"]
+    assert found(as_of="2999-01-01T00:00:00Z", explain=True) == ["the swift nests under the roof"]
+    assert found(as_of="2001-01-01T00:00:00+02:00", explain=True) == []
 
 
 def test_both_forms_of_an_answer_hold_the_same(served: Running, name: str) -> None:

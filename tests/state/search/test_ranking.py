@@ -14,6 +14,7 @@ from state.search.ranking import (
     Signals,
     age_days,
     boost,
+    contributions,
     coverage,
     nearby_weight,
     order,
@@ -183,3 +184,10 @@ def test_an_archived_crystal_is_found_before_what_hardly_matches() -> None:
 def test_a_clock_set_back_makes_nothing_younger_than_new() -> None:
     assert age_days(_crystal("from tomorrow", age=-1), NOW) == 0
     assert age_days(_crystal("from last week", age=7), NOW) == 7
+
+
+@given(SIGNALS)
+def test_what_the_signals_add_is_the_relevance(signals: Signals) -> None:
+    shares = contributions(signals)
+    assert [name for name, _, _ in shares] == list(WEIGHTS)
+    assert relevance(signals) == pytest.approx(min(1.0, max(0.0, sum(share for _, _, share in shares))))

@@ -1,0 +1,107 @@
+"""Reasons of a search: what each signal added to a result, what moved it, and what was said around it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from daemon.workspace.redaction import redacted
+from daemon.workspace.stores import Store
+from state.search.ranking import WEIGHTS, Findings, Hit, contributions, fading, lift, relevance
+from state.signals.hormones import Hormones
+from state.stores.crystals.neighbours import said_around
+
+NEIGHBOURS = 2
+NEIGHBOUR_CHARACTERS = 300
+# A factor that is nearer to 1 than this has moved nothing.
+_MOVED = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A signal of a result. `share` is what it adds to the relevance, or takes off: weight * value / the most."""
+
+    name: str
+    value: float
+    weight: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Boost:
+    """What moved a result, "hormones", "faded" or "duplicate", by this factor."""
+
+    name: str
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What was said in the same session so many places before (-2, -1) or after a result (1, 2), cut."""
+
+    place: int
+    id: str
+    text: str
+    speaker: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSignals:
+    """Why a result stands where it does.
+
+    `shares` add up to the `relevance`, which is cut to [0, 1]. `cosine` is that of its meaning and the question's,
+    `usual` that of unrelated texts; None when meaning was not compared. A result that is there as the current value
+    of another one has no shares, relevance and cosine of its own.
+    """
+
+    shares: tuple[Signal, ...]
+    relevance: float
+    boosts: tuple[Boost, ...]
+    cosine: float | None
+    usual: float | None
+    neighbours: tuple[Neighbour, ...]
+
+
+def signals_of(store: Store, findings: Findings, now: datetime, until: datetime | None) -> tuple[SearchSignals, ...]:
+    """Of each hit, why it stands where it does; of what was said from `until` on nothing is told."""
+    hormones = store.feelings.levels(now)
+    keys = store.crystals.keys(hit.crystal.id for hit in findings.hits)
+    return tuple(
+        SearchSignals(
+            shares=_shares(hit),
+            relevance=relevance(hit.signals) if hit.signals else 0.0,
+            boosts=_boosts(hit, hormones, now),
+            cosine=hit.signals.cosine if hit.signals and findings.usual is not None else None,
+            usual=findings.usual,
+            neighbours=_neighbours(store, keys.get(hit.crystal.id), until),
+        )
+        for hit in findings.hits
+    )
+
+
+def _shares(hit: Hit) -> tuple[Signal, ...]:
+    shares = contributions(hit.signals) if hit.signals else ()
+    return tuple(Signal(name, value, WEIGHTS[name], share) for name, value, share in shares)
+
+
+def _boosts(hit: Hit, hormones: Hormones, now: datetime) -> tuple[Boost, ...]:
+    match = relevance(hit.signals) if hit.signals else 0.0
+    factors = (
+        ("hormones", lift(hit.crystal, hormones, now)),
+        ("faded", fading(hit.crystal, now)),
+        ("duplicate", hit.match / match if match else 1.0),
+    )
+    return tuple(Boost(name, factor) for name, factor in factors if abs(factor - 1.0) >= _MOVED)
+
+
+def _neighbours(store: Store, key: int | None, until: datetime | None) -> tuple[Neighbour, ...]:
+    if key is None:  # it is searched beside the stored ones
+        return ()
+    before, after = said_around(store.crystals.connection, key, NEIGHBOURS)
+    crystals = store.crystals.by_keys([*before, *after])
+    found = []
+    for place, other in [*enumerate(before, -len(before)), *enumerate(after, 1)]:
+        crystal = crystals[other]
+        if until is None or crystal.created_at < until:
+            text = redacted(store, crystal.text)
+            shown = text if len(text) <= NEIGHBOUR_CHARACTERS else f"{text[: NEIGHBOUR_CHARACTERS - 1]}…"
+            found.append(Neighbour(place, crystal.id, shown, crystal.speaker))
+    return tuple(found)
