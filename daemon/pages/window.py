@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
@@ -57,18 +57,18 @@ class PageWindow:
         handlers = _Handlers(api, workers, self.logins)
         return [
             Route(f"{LOGIN_PATH}{{code}}", handlers.login),
-            Route("/logout", handlers.logout, methods=["POST"]),
+            Route("/logout", _shown(handlers.logout), methods=["POST"]),
             Route(f"{STATIC_PATH}{{version}}/{{name}}", handlers.static),
-            Route("/fleet.json", handlers.home),
+            Route("/fleet.json", _shown(handlers.home)),
             Route("/events", handlers.events),
             Route("/w/{workspace}/events", handlers.events),
-            Route("/w/{workspace}/{page}", handlers.page),
-            Route("/w/{workspace}/{page}/{action}", handlers.act, methods=["POST"]),
+            Route("/w/{workspace}/{page}", _shown(handlers.page)),
+            Route("/w/{workspace}/{page}/{action}", _shown(handlers.act), methods=["POST"]),
         ]
 
     def home(self, api: "DaemonApi", workers: "Workers") -> Handler:
         """The first page: every workspace."""
-        return _Handlers(api, workers, self.logins).home
+        return _shown(_Handlers(api, workers, self.logins).home)
 
     def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
         """A page for people, JSON for programs."""
@@ -144,8 +144,8 @@ class _Handlers:
                     return as_json(found.read(ask, query))
                 return page_html(found, query, ask, place, fragment=_target(request))
 
-        text = await self._answered(made, name, request, place)
-        return text if not isinstance(text, str) else _json(text) if wants_json else _html(text)
+        text = await self._workers.run(made, name)
+        return _json(text) if wants_json else _html(text)
 
     async def act(self, request: "Request") -> "Response":
         """Do what a form asks for, and show the page as it is then."""
@@ -168,26 +168,29 @@ class _Handlers:
                 shown = Ask(access, utc_now())
                 return done, page_html(found, request_of(found.query, []), shown, place, done, fragment="main")
 
-        answer = await self._answered(made, name, request, place, long=action.long)
-        if not isinstance(answer, tuple):
-            return cast("Response", answer)
+        answer = await self._workers.run(made, name, long=action.long)
         return _acted(request, found, answer, place)
 
-    async def _answered(
-        self, made: Callable[[], Any], workspace: str, request: "Request", place: Place, *, long: bool = False
-    ) -> Any:  # noqa: ANN401 - what was made, or the reply that says why not
+
+def _shown(handler: Handler) -> Handler:
+    """The handler, whose errors are a page for people: within a page that is there, they are told above it."""
+
+    async def answer(request: "Request") -> "Response":
         try:
-            return await self._workers.run(made, workspace, long=long)
+            return await handler(request)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
             refused = error_response(error)
         if _wants_json(request):
             return refused.response()
+        place = Place("", "", _csrf(request))
         response = _html(error_page(refused, place, fragment=_is_fragment(request)), refused.status)
         if _is_fragment(request):
             response.headers.update({"HX-Retarget": "#said", "HX-Reswap": "innerHTML"})
         return response
+
+    return answer
 
 
 def _acted(request: "Request", page: AnyPage, answer: tuple[Done, str], place: Place) -> "Response":

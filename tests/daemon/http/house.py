@@ -29,6 +29,7 @@ class OwnHouse:
     metrics: Metrics = field(default_factory=lambda: Metrics("0", 0.0))
     roots: dict[str, Path] = field(default_factory=dict)
     reason: str = ""
+    http: str = ""
     # Calls at the same time wait for each other's lock, as they do in the daemon.
     wait_seconds: float = 30
     embedding: Embedding = field(default_factory=lambda: Embedding.given(Unavailable("no model in this test")))
@@ -40,7 +41,7 @@ class OwnHouse:
     def info(self) -> DaemonInfo:
         kept = tuple(WorkspaceInfo(name, str(root), None) for name, root in sorted(self.roots.items()))
         now = utc_now()
-        return DaemonInfo("0", os.getpid(), now, now, "", "", 0, 0, kept, ())
+        return DaemonInfo("0", os.getpid(), now, now, "", self.http, 0, 0, kept, ())
 
     def status(self) -> DaemonStatus:
         read: list[Status] = []

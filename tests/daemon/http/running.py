@@ -47,13 +47,16 @@ class Answer:
 class Running:
     """A server under way."""
 
-    def __init__(self, house: OwnHouse, entrances: list[Listener], limits: Limits | None, mcp: Any) -> None:
+    def __init__(
+        self, house: OwnHouse, entrances: list[Listener], limits: Limits | None, mcp: Any, window: Any
+    ) -> None:
         self.house = house
         self.entrances = entrances
         self.client = Client(entrances[0].path or Path())
         self.port = int(entrances[1].socket.getsockname()[1])
         self._limits = limits
         self._mcp = mcp
+        self._window = window
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run)
@@ -113,16 +116,17 @@ class Running:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(serve(self.house, self.entrances, self._stop, self._mcp, self._limits))
+            runner.run(serve(self.house, self.entrances, self._stop, self._mcp, self._limits, self._window))
 
 
 @contextmanager
-def running(house: OwnHouse, limits: Limits | None = None, mcp: Any = None) -> Iterator[Running]:
+def running(house: OwnHouse, limits: Limits | None = None, mcp: Any = None, window: Any = None) -> Iterator[Running]:
     """A server over this house at both doors, stopped at the end."""
     folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
     try:
         entrances = [open_socket(folder / "run" / "dreamd.sock"), open_port("127.0.0.1", 0, TOKEN)]
-        server = Running(house, entrances, limits, mcp)
+        house.http = entrances[1].address
+        server = Running(house, entrances, limits, mcp, window)
         try:
             yield server
         finally:

@@ -1,0 +1,83 @@
+"""A browser without a screen or scripts: cookies, forms, and the headers that browsers send by themselves."""
+
+import http.client
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from html import unescape
+from html.parser import HTMLParser
+from urllib.parse import urlencode, urlsplit
+
+from tests.daemon.http.running import Answer, Running
+
+HTMX = {"HX-Request": "true"}
+
+
+@dataclass(slots=True)
+class Browser:
+    """A browser at the port of this server; `log_in` gives it a session."""
+
+    server: Running
+    cookie: str = ""
+    sent: Mapping[str, str] = field(default_factory=lambda: {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"})
+
+    def log_in(self, workspace: str = "") -> Answer:
+        """By a link, as `dreamd open` gets it at the socket."""
+        answer = self.get(link(self.server, workspace))
+        assert answer.status == 303, answer.body
+        self.cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        return answer
+
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answer:
+        return self._ask("GET", path, b"", headers or {})
+
+    def post(self, path: str, fields: Mapping[str, object], headers: Mapping[str, str] | None = None) -> Answer:
+        """A form as it is, with the Origin that a browser adds."""
+        body = urlencode(fields, doseq=True).encode()
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self.origin}
+        return self._ask("POST", path, body, {**form, **(headers or {})})
+
+    def act(self, path: str, fields: Mapping[str, object], headers: Mapping[str, str] | None = None) -> Answer:
+        """A form of a page of ours: with what the page's forms show that they are."""
+        return self.post(path, {"csrf": self.csrf(), **fields}, headers)
+
+    def csrf(self) -> str:
+        found = re.search(rb'name="csrf" value="([0-9a-f]+)"', self.get("/").body)
+        assert found, "no form on the first page"
+        return str(found[1], "ascii")
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}"
+
+    def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        every = {**self.sent, **({"Cookie": self.cookie} if self.cookie else {}), **headers}
+        with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=300)) as connection:
+            connection.request(method, path, body or None, {name: one for name, one in every.items() if one})
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+
+
+def link(server: Running, workspace: str = "") -> str:
+    """The path of a new link."""
+    return urlsplit(server.ask_socket("POST", "/v1/login", {"workspace": workspace}).json["url"]).path
+
+
+def text_of(answer: Answer) -> str:
+    """What a person reads, its spaces as one."""
+    found: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_data(self, data: str) -> None:
+            found.append(data)
+
+    Reader().feed(answer.body.decode())
+    return " ".join(" ".join(found).split())
+
+
+def fields_of(answer: Answer, action: str) -> list[dict[str, str]]:
+    """The hidden fields of each form that is sent to this path."""
+    forms = re.findall(rf'<form[^>]*action="{re.escape(action)}".*?</form>', answer.body.decode(), re.DOTALL)
+    named = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
+    return [{name: unescape(value) for name, value in named.findall(form)} for form in forms]

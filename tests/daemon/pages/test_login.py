@@ -1,0 +1,201 @@
+"""Logging in: by a link that works once; a session is a browser's own, and opens pages alone."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from daemon.http.access_policy import is_page
+from daemon.http.logins import LINK_SECONDS, MOST_SESSIONS, SESSION_SECONDS, Logins
+from state.errors import OverloadedError
+from tests.daemon.http.running import BEARER, TOKEN, Running
+from tests.daemon.pages.browser import HTMX, Browser, link, text_of
+
+
+def cookie_of(id_: str) -> tuple[str, ...]:
+    return (f"other=1; dreamd={id_}",)
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_link_works_once_and_leads_where_it_was_asked_for(served: Running, name: str) -> None:
+    browser, path = Browser(served), link(served, name)
+    first = browser.get(path)
+    assert (first.status, first.headers["Location"]) == (303, f"/w/{name}/now")
+    assert browser.get(path).status == 410
+    set_cookie = first.headers["Set-Cookie"]
+    assert "HttpOnly" in set_cookie
+    assert "SameSite=Strict" in set_cookie
+    assert path.rpartition("/")[2] not in set_cookie
+
+
+def test_without_a_session_every_page_says_how_to_log_in(served: Running, name: str) -> None:
+    browser = Browser(served)
+    for path in ("/", f"/w/{name}/now", f"/w/{name}/now.json", f"/w/{name}/events", "/events", "/nothing"):
+        answer = browser.get(path)
+        assert answer.status == 401, path
+        assert "dreamd open" in text_of(answer)
+    assert browser.post(f"/w/{name}/now/dream", {}).status == 401
+    assert browser.get(f"/w/{name}/now", {"Accept": "application/json"}).code == "UNAUTHORIZED"
+
+
+@pytest.mark.parametrize("id_", ["", "x" * 43, "a;b", '"', "ü", "x" * 9000])
+def test_a_session_that_the_browser_made_up_is_none(served: Running, id_: str) -> None:
+    browser = Browser(served, cookie=f"dreamd={id_}")
+    assert browser.get("/", {"Cookie": f"dreamd={id_}".encode().decode("latin-1")}).status == 401
+
+
+def test_who_logs_in_gets_a_new_session_and_the_old_one_ends(served: Running) -> None:
+    browser = Browser(served)
+    browser.log_in()
+    before = browser.cookie
+    browser.log_in()
+    assert browser.cookie != before
+    assert browser.get("/").status == 200
+    assert Browser(served, cookie=before).get("/").status == 401
+
+
+def test_who_logs_out_is_out(served: Running) -> None:
+    browser = Browser(served)
+    browser.log_in()
+    answer = browser.act("/logout", {})
+    assert "Max-Age=0" in answer.headers["Set-Cookie"]
+    assert browser.get("/").status == 401
+
+
+def test_a_session_opens_pages_and_no_operation(served: Running, browser: Browser, name: str) -> None:
+    for path in ("/v1/status", "/v1/workspaces", f"/v1/workspaces/{name}/state", "/metrics", "/mcp"):
+        assert browser.get(path).status == 401, path
+    assert browser.post(f"/v1/workspaces/{name}/dream", {}).status == 401
+    assert served.ask("POST", "/v1/login", {}).status == 403  # a link is given at the socket alone
+
+
+def test_the_token_reads_pages_and_sends_no_form(served: Running, name: str) -> None:
+    assert set(served.ask("GET", f"/w/{name}/now.json").json) == {"dream_status", "mood"}
+    assert served.ask("GET", "/").json["dreamd"]
+    form = {"Content-Type": "application/x-www-form-urlencoded", **BEARER}
+    assert served.ask("POST", f"/w/{name}/now/dream", body=b"csrf=x", headers=form).status == 403
+
+
+def test_a_form_must_be_of_a_page_of_this_session(served: Running, browser: Browser, name: str) -> None:
+    other = Browser(served)
+    other.log_in()
+    act = f"/w/{name}/now/dream"
+    for fields in ({}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": other.csrf()}, {"csrf": [browser.csrf()] * 2}):
+        for headers in ({}, HTMX):
+            answer = browser.post(act, fields, headers)
+            assert answer.status == 403, fields
+    assert browser.post("/logout", {}).status == 403
+    assert browser.get("/").status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://127.0.0.1:9"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_a_form_of_another_origin_is_refused_even_with_the_right_field(
+    browser: Browser, name: str, headers: dict[str, str]
+) -> None:
+    assert browser.act(f"/w/{name}/now/dream", {}, headers).status == 403
+    assert browser.act("/logout", {}, headers).status == 403
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_no_page_of_another_origin_loads_ours_but_a_link_may_lead_here(
+    browser: Browser, name: str, site: str
+) -> None:
+    for mode in ("no-cors", "cors", "same-origin", "websocket", ""):
+        answer = browser.get(f"/w/{name}/now", {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode})
+        assert answer.status == 403, mode
+    assert browser.get(f"/w/{name}/now", {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}).status == 200
+
+
+def test_every_page_forbids_frames_scripts_of_others_and_storage(browser: Browser, name: str) -> None:
+    for path in ("/", f"/w/{name}/now", f"/w/{name}/review", f"/w/{name}/nothing", "/login/none"):
+        answer = browser.get(path)
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'"), path
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_another_host_is_no_way_to_a_page(browser: Browser) -> None:
+    assert browser.get("/", {"Host": "evil.example"}).status == 421
+
+
+def test_sessions_outlive_the_daemon_and_not_the_token(tmp_path: Path) -> None:
+    path, clock = tmp_path / "state" / "logins.json", Clock()
+    logins = Logins(path, TOKEN, clock)
+    opened = logins.redeem(logins.link("/w/a/now"))
+    assert opened is not None
+    assert opened.destination == "/w/a/now"
+    session = logins.session(cookie_of(opened.id))
+    assert session is not None
+    assert Logins(path, TOKEN, clock).session(cookie_of(opened.id)) == session
+    assert Logins(path, f"{TOKEN}x", clock).session(cookie_of(opened.id)) is None
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert opened.id not in path.read_text()
+    clock.now += SESSION_SECONDS
+    assert logins.session(cookie_of(opened.id)) is None
+
+
+def test_a_link_that_nobody_used_is_old_after_a_minute(tmp_path: Path) -> None:
+    clock = Clock()
+    logins = Logins(tmp_path / "logins.json", TOKEN, clock)
+    code = logins.link()
+    clock.now += LINK_SECONDS
+    assert logins.redeem(code) is None
+    for _ in range(32):
+        logins.link()
+    with pytest.raises(OverloadedError):
+        logins.link()
+    clock.now += LINK_SECONDS
+    assert logins.redeem(logins.link()) is not None
+
+
+def test_the_oldest_of_too_many_sessions_goes(tmp_path: Path) -> None:
+    clock = Clock()
+    logins = Logins(tmp_path / "logins.json", TOKEN, clock)
+    ids = []
+    for _ in range(MOST_SESSIONS + 3):
+        clock.now += 1
+        opened = logins.redeem(logins.link())
+        assert opened is not None
+        ids.append(opened.id)
+    alive = [logins.session(cookie_of(one)) is not None for one in ids]
+    assert alive == [False] * 3 + [True] * MOST_SESSIONS
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a": "b"}', b"\xff", b'{"a": null}'])
+def test_a_file_of_sessions_that_is_none_logs_everybody_out_and_nobody_in(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "logins.json"
+    path.write_bytes(content)
+    logins = Logins(path, TOKEN)
+    assert logins.session(cookie_of("a")) is None
+    opened = logins.redeem(logins.link())
+    assert opened is not None
+    assert Logins(path, TOKEN).session(cookie_of(opened.id)) is not None
+    assert len(json.loads(path.read_text())) == 1
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/x", "/mcp", "/mcp/a", "/metrics", "/healthz", "/readyz"])
+def test_what_programs_ask_is_no_page(path: str) -> None:
+    assert not is_page(path)
+    assert is_page(path + "x") is (path not in {"/v1/x", "/mcp/a"})
