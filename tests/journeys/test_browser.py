@@ -1,0 +1,114 @@
+"""The browser of the tests sees what a hostile text would do, and nothing where it is shown as it stands."""
+
+import asyncio
+import html
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import Seen, assert_quiet, axe, born, browser_page
+from tests.support.hostile_texts import ALL, BY_NAME
+from tests.support.hostile_workspace import copied, hostile_workspace
+
+_ADDRESS = "http://window.test/"
+_POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'"
+_PAGE = '<!doctype html><html lang="en"><title>Memory</title><main><h1>Memory</h1>{}</main></html>'
+# Each shows itself in a way of its own: it runs, asks another host, asks for a path, makes an attribute or a link.
+_ALIVE = (
+    "script-plain script-source script-own-source handler-image svg-load breakout-single-tag unclosed-table"
+    " address-data-link style-import document-frame-text document-link-style clobbering-htmx htmx-on-event"
+    " htmx-out-of-band markdown-html-line mutation-no-script mutation-shadow template-block-end"
+).split()
+_PLACES = {
+    "lines": "text",
+    "crystals": "speaker",
+    "occurrences": "file",
+    "sessions": "id",
+    "items": "tags",
+    "item_relations": "target",
+    "item_events": "reason",
+    "gaps": "question",
+    "skills": "pattern",
+    "feelings": "cause",
+    "pointers": "keywords",
+    "tombstones": "text",
+    "dreams": "detail",
+    "rejections": "figures",
+    "calls": "reply",
+    "recalls": "lost",
+    "searches": "query",
+    "changes": "record",
+    "proposals": "record",
+}
+
+
+def shown(seen: Seen, body: str, policy: str = _POLICY) -> None:
+    """Show this as the text of a page."""
+    headers = {"Content-Security-Policy": policy, "Content-Type": "text/html; charset=utf-8"}
+    seen.page.route(_ADDRESS, lambda route: route.fulfill(body=_PAGE.format(body), headers=headers))
+    seen.page.goto(_ADDRESS, wait_until="commit")
+    seen.page.wait_for_load_state("domcontentloaded")
+
+
+def test_a_text_that_is_escaped_does_nothing() -> None:
+    texts = [one for one in ALL if len(one.text) < 20_000]
+    rows = [f'<p title="{html.escape(one.text)}">{html.escape(one.text)}</p>' for one in texts]
+    with browser_page() as seen:
+        shown(seen, "".join(rows))
+        assert_quiet(seen)
+        assert born(seen) == []
+        assert axe(seen) == []
+        assert_quiet(seen)
+        said = seen.page.evaluate("document.body.textContent")
+    assert [one.name for one in texts if one.mark not in said] == []
+
+
+def test_a_text_that_is_not_escaped_is_seen() -> None:
+    with browser_page() as seen:
+        for name in _ALIVE:
+            one = BY_NAME[name]
+            shown(seen, one.text, policy="")
+            assert born(seen) or seen.runs or seen.strangers, name
+
+
+def test_what_a_policy_refuses_is_seen() -> None:
+    with browser_page() as seen:
+        shown(seen, BY_NAME["script-plain"].body)
+        with pytest.raises(AssertionError):
+            assert_quiet(seen)
+        assert seen.runs == []
+        assert [one.split()[:2] for one in seen.refused] == [["script-src-elem", "inline"]]
+
+
+def test_dialogs_errors_and_what_axe_finds_are_seen() -> None:
+    with browser_page() as seen:
+        shown(seen, "<img src='data:,'><script>alert('x'); nobody()</script>", policy="")
+        assert seen.dialogs == ["alert: x"]
+        assert "nobody is not defined" in "".join(seen.errors)
+        assert [one.split(":")[0] for one in axe(seen)] == ["critical image-alt"]
+
+
+def test_other_tests_can_run_their_own_event_loop_afterwards() -> None:
+    with browser_page() as seen:
+        shown(seen, "x")
+    assert asyncio.run(asyncio.sleep(0, "done")) == "done"
+
+
+def test_names_and_markers_are_each_texts_own() -> None:
+    assert len({one.name for one in ALL}) == len({one.mark for one in ALL}) == len(ALL) > 200
+    assert [one.name for one in ALL if one.mark not in one.label or "\n" in one.label] == []
+
+
+def test_each_text_stands_everywhere_in_the_workspace(tmp_path: Path) -> None:
+    texts = ALL[::20]
+    workspace = copied(hostile_workspace(tmp_path / "made", texts), tmp_path / "copy")
+    marks = {one.mark for one in texts}
+    with closing(sqlite3.connect(workspace.database)) as connection:
+        for table, column in _PLACES.items():
+            rows = connection.execute(f"SELECT {column} FROM {table}")  # noqa: S608 - the names above
+            found = set(re.findall(r"mark-\d{4}", " ".join(str(row[0]) for row in rows)))
+            assert marks - found == set(), table
+    assert marks - set(re.findall(r"mark-\d{4}", workspace.document.read_text(encoding="utf-8"))) == set()

@@ -1,0 +1,359 @@
+"""A workspace in which hostile texts stand everywhere that a window shows: built once, copied for each test.
+
+What dreamd itself would refuse, quote or escape is written straight into its files and tables, since another version,
+another program or a person may have written it there.
+
+    workspace = copied(hostile_workspace(folder_of_the_session), tmp_path)
+"""
+
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from daemon import sessions
+from daemon.dream.run import Mode, dream_now
+from daemon.ingest.transcripts import absorb_transcripts
+from daemon.workspace.adoption import adopt, init_workspace
+from daemon.workspace.stores import Store, utc_now
+from graphs.ports import Answer
+from state.codec import encode
+from state.crystals.crystal import Crystal, Origin, Source
+from state.document.document import SectionName
+from state.document.operations import Action, Doubt, Operation, Refusal
+from state.dream import (
+    CurrentLine,
+    Decision,
+    Dream,
+    Evidence,
+    Kind,
+    Reason,
+    StagedChange,
+    decode_record,
+    encode_record,
+)
+from state.errors import UsageError
+from state.scratch import Note, plain_text
+from state.signals.curiosity import Cause
+from state.stores.database.connection import to_text, transaction
+from state.stores.database.meta import Meta
+from state.stores.disk.workspace import Workspace
+from state.stores.history.originals import Original, path_of
+from state.text.words import normalise
+from state.trust import Trust
+from tests.support.committing import added
+from tests.support.forgettable import quick
+from tests.support.hostile_texts import ALL, HostileText
+
+# A folder may have such a name, and the workspace's is shown.
+FOLDER = "mark-0000 '\"><img data-born src=x onerror=__born(0)>{{7*7}}"
+_HONEST = ("The staging server listens on port 8080", "Ada prefers tea over coffee", "We use SQLite for the ledger")
+_SECTIONS = (SectionName.PHENOTYPE, SectionName.BOND, SectionName.NICHE, SectionName.CONTEXT, SectionName.GAPS)
+_LINE, _LONGEST = 1_000, 100_000
+_PER_SESSION = 10
+_MARK = re.compile(r"mark-\d{4}")
+_DAY = timedelta(days=1)
+
+
+def hostile_workspace(folder: Path, texts: Sequence[HostileText] = ALL) -> Workspace:
+    """The workspace, in a folder with a hostile name below this one. Nothing of it is indexed by meaning."""
+    workspace = init_workspace(folder / FOLDER)
+    now = utc_now()
+    with quick(workspace) as store:
+        _live(store, texts, now)
+        connection = store.crystals.connection
+        store.crystals.upsert(_crystals(texts, now))
+        _talk(store, texts, now)
+        with transaction(connection):
+            _signals(connection, texts, now)
+            _ledger(connection, texts, now)
+            _history(connection, texts, now)
+            _items(connection, texts)
+            _reviews(store, texts, now)
+        for one in texts:
+            store.segments.append(Note(one.short(3_000) if len(one.text) > _LINE else plain_text(one.text), now, 0.5))
+    _files(workspace, texts, now)
+    return workspace
+
+
+def copied(workspace: Workspace, folder: Path) -> Workspace:
+    """The same below another folder, this user's own."""
+    return adopt(Workspace(Path(shutil.copytree(workspace.root, folder / workspace.root.name)).resolve()))
+
+
+def _live(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
+    """Two dreams with an owner's hand between them, and a third dream that waits."""
+    workspace = store.workspace
+    for text in _HONEST:
+        store.segments.append(Note(text, now, 0.8))
+    dream_now(store, Reason.MANUAL, Mode.AUTO)
+    document = workspace.document.read_text(encoding="utf-8")
+    for number, one in enumerate(texts):
+        # What is not pinned gives way to pointers.
+        line = one.short(_LINE) + (" 📌" if number % _PER_SESSION else "")
+        document = added(document, line, _SECTIONS[number % len(_SECTIONS)])
+    workspace.document.write_text(document, encoding="utf-8")
+    workspace.genome.write_text("".join(f"- {one.label}\n" for one in texts), encoding="utf-8")
+    store.segments.append(Note("The kettle of house 9 was repaired", now, 0.8))
+    dream_now(store, Reason.MANUAL, Mode.AUTO)
+    store.segments.append(Note("The piano of house 4 is out of tune", now, 0.8))
+    dream_now(store, Reason.MANUAL, Mode.PROPOSE)
+
+
+def _crystals(texts: Sequence[HostileText], now: datetime) -> Iterator[Crystal]:
+    trusts, origins = tuple(Trust), (Origin.SCRATCH, Origin.SESSION, Origin.SEED)
+    for one in texts:
+        yield Crystal(
+            text=one.text[:_LONGEST],
+            origin=origins[one.number % len(origins)],
+            created_at=now - one.number * _DAY / 24,
+            trust=trusts[one.number % len(trusts)],
+            context=one.label,
+            speaker=one.label,
+            session=one.label,
+            position=one.number,
+            source=Source(one.label, 1, 2, one.label),
+        )
+
+
+def _talk(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
+    """A transcript, and sessions with hostile names of ten items each but for those that dreamd refuses."""
+    talk = store.workspace.root / "talk mark-0000 <b data-born>.jsonl"
+    said = [{"role": "user", "content": one.text[:_LINE]} for one in texts]
+    talk.write_text("".join(json.dumps(one) + "\n" for one in said), encoding="utf-8")
+    absorb_transcripts(store, [talk], now)
+    for number, one in enumerate(texts):
+        session = texts[number - number % _PER_SESSION].label
+        draft = sessions.Draft(
+            one.text[:_LINE],
+            "high",
+            tags=[one.label[:60]],
+            metadata={one.label[:60]: one.label},
+            agent_id=one.label,
+            source=one.label,
+        )
+        try:
+            memory = sessions.add(store, session, draft, now).id
+            sessions.relation_add(store, session, memory, one.label[:60], one.label, now, {"because": one.label})
+            if number % _PER_SESSION == 0:
+                sessions.promote(store, session, memory, now)
+        except UsageError:
+            continue
+
+
+def _items(connection: sqlite3.Connection, texts: Sequence[HostileText]) -> None:
+    """What stands of items, and of what happened to them, as it was given."""
+    marks = {one.mark: one for one in texts}
+    for key, agent in connection.execute("SELECT key, agent FROM items").fetchall():
+        one = marks[_MARK.findall(agent)[0]]
+        label, figures = one.label, json.dumps({one.label: one.label})
+        connection.execute(
+            "UPDATE items SET content = ?, agent = ?, source = ?, tags = ?, metadata = ?, state_reason = ?,"
+            " promotion_reason = ? WHERE key = ?",
+            (one.text[:_LONGEST], label, label, json.dumps([label]), figures, label, label, key),
+        )
+        connection.execute("UPDATE promotions SET id = ?, reason = ? WHERE item = ?", (label, label, key))
+        connection.execute(
+            "INSERT INTO item_events (at, session, item, action, reason, figures)"
+            " SELECT created_at, session, key, ?, ?, ? FROM items WHERE key = ?",
+            (label, label, figures, key),
+        )
+        connection.execute("UPDATE item_words SET folded = ? WHERE key = ?", (one.text[:_LONGEST].casefold(), key))
+    _many(
+        connection,
+        "INSERT OR IGNORE INTO sessions (id, policy, opened_at, closed_at) SELECT ?, policy, opened_at, opened_at"
+        " FROM sessions ORDER BY key LIMIT 1",
+        [(one.label,) for one in texts],
+    )
+
+
+def _signals(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
+    """Gaps, feelings, skills, deleted lines and supersessions."""
+    at = to_text(now)
+    _many(
+        connection,
+        "INSERT OR REPLACE INTO gaps (folded, question, cause, first_at, last_at) VALUES (?, ?, ?, ?, ?)",
+        [(normalise(one.label), one.short(_LINE), list(Cause)[one.number % 4].value, at, at) for one in texts],
+    )
+    _many(
+        connection,
+        "INSERT INTO feelings (at, event, cause, dopamine, cortisol, oxytocin) VALUES (?, ?, ?, .1, .1, .1)",
+        [(at, one.label if one.number % 2 else "reward", one.short(_LINE)) for one in texts],
+    )
+    connection.execute("DELETE FROM skills")
+    _many(connection, "INSERT INTO skills VALUES (?, ?, .9, 9, 3)", [(one.number, one.short(_LINE)) for one in texts])
+    meta = Meta(connection)
+    meta.put("skills_found_at", meta.get("tasks_added") or "0")
+    _many(
+        connection,
+        "INSERT OR IGNORE INTO tombstones (text, at) VALUES (?, ?)",
+        [(f"deleted {one.short(_LINE)}", at) for one in texts],
+    )
+    keys = [row[0] for row in connection.execute("SELECT key FROM crystals WHERE text LIKE 'mark-%'")]
+    _many(
+        connection,
+        "INSERT INTO supersessions VALUES (?, ?, .9, 'owner', 'owner', NULL, ?, NULL)",
+        [(older, newer, at) for older, newer in zip(keys[::3], keys[1::3], strict=False)],
+    )
+
+
+def _ledger(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
+    """Runs that failed, were refused or skipped, with calls, rejections, recalls and searches."""
+    at, outcomes = to_text(now), ("failed", "rejected", "skipped")
+    versions = [row[0] for row in connection.execute("SELECT dream FROM versions WHERE dream <> '' ORDER BY number")]
+    last = versions[-1]
+    for one in texts:
+        started, line, dream = to_text(now - one.number * _DAY), one.short(_LINE), one.label
+        answer = Answer(one.text[:_LINE], one.label, 1, 1, 0.0, one.label, 1.0, estimated=False)
+        run = (dream, started, at, one.label, outcomes[one.number % 3], line)
+        connection.execute(
+            "INSERT OR IGNORE INTO dreams (id, started_at, ended_at, reason, outcome, detail)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            run,
+        )
+        for whose in (dream, last):
+            connection.execute(
+                "INSERT INTO rejections (dream, at, guard, scope, figures) VALUES (?, ?, ?, ?, ?)",
+                (whose, at, one.label, one.label, line),
+            )
+            connection.execute(
+                "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)"
+                " VALUES (?, ?, ?, ?, 1, ?, 2, 0)",
+                (whose, f"{one.number:064d}", started, one.label, json.dumps(asdict(answer))),
+            )
+        connection.execute(
+            "INSERT INTO recalls VALUES (?, ?, 9, 9, 8, ?)", (dream, at, json.dumps([line], ensure_ascii=False))
+        )
+        connection.execute("INSERT OR IGNORE INTO searches VALUES (?, ?, ?)", (one.label, one.label, at))
+    everything = json.dumps([one.label for one in texts])
+    connection.execute("INSERT OR REPLACE INTO recalls VALUES (?, ?, 999, 999, 0, ?)", (last, at, everything))
+    for number, one in enumerate(texts[: len(versions)], 1):
+        connection.execute(
+            "UPDATE versions SET model = ?, reason = ? WHERE number = ?", (one.label, one.label, number)
+        )
+
+
+def _history(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
+    """Earlier forms of lines, what lines rest on, and pointers."""
+    current = {row["text"]: row for row in connection.execute("SELECT * FROM lines WHERE died_in IS NULL")}
+    crystals = {row[1]: row[0] for row in connection.execute("SELECT id, context FROM crystals WHERE context <> ''")}
+    for one in texts:
+        crystal, found = crystals[one.label], current.get(one.short(_LINE))
+        successor = found["id"] if found else ""
+        connection.execute(
+            "INSERT INTO lines VALUES (?, 'The Bond', ?, ?, .5, 'web', 1, ?, 2, ?, ?)",
+            (
+                f"L{10_000 + one.number}",
+                f"earlier {one.short(_LINE)}",
+                crystal,
+                to_text(now),
+                "revised" if successor else "evicted",
+                successor,
+            ),
+        )
+        _many(
+            connection,
+            "INSERT OR IGNORE INTO evidence VALUES (?, 2, ?)",
+            [(line, crystal) for line in (successor, f"L{10_000 + one.number}") if line],
+        )
+        connection.execute(
+            "INSERT OR IGNORE INTO pointers (keywords, topic, crystal, line, made_in, standing)"
+            " VALUES (?, ?, ?, ?, 1, ?)",
+            (one.label, one.label, crystal, successor, one.number % 2),
+        )
+
+
+def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
+    """Changes that wait or are in doubt, a proposal, and the record of the last version, full of hostile words."""
+    connection, at = store.crystals.connection, to_text(now)
+    lines = [CurrentLine(*row) for row in _standing(connection)][:1]
+    for one in texts:
+        change = StagedChange(
+            _operation(one, lines),
+            (replace(lines[0], text=f"old {one.short(_LINE)}"),),
+            (_evidence(one, now),),
+            (replace(lines[0], text=f"beside {one.short(_LINE)}"),),
+            one.label,
+            applied=one.number % 5 == 0,
+        )
+        decision = Decision.DOUBTFUL if change.applied else Decision.WAITING
+        connection.execute(
+            "INSERT INTO changes (dream, place, at, record, decision) VALUES (?, ?, ?, ?, ?)",
+            ("20260101T000000-hostile", one.number, at, encode(change), decision.value),
+        )
+    dream, record = connection.execute("SELECT dream, record FROM proposals").fetchone()
+    proposed = _worded(decode_record(record, "proposal"), texts, lines)
+    proposed = replace(proposed, after=_with_lines(proposed.after, texts))
+    connection.execute("UPDATE proposals SET record = ? WHERE dream = ?", (encode_record(proposed), dream))
+    path = store.workspace.history / f"{store.lineage.last_version():06d}.json"
+    last = _worded(decode_record(path.read_bytes(), str(path)), texts, lines)
+    path.write_text(encode_record(last), encoding="utf-8")
+
+
+def _worded(dream: Dream, texts: Sequence[HostileText], lines: Sequence[CurrentLine]) -> Dream:
+    """The dream, with hostile operations, refusals, doubts, problems and names."""
+    operations = tuple(_operation(one, lines) for one in texts)
+    return replace(
+        dream,
+        reason=texts[0].label,
+        author=texts[0].label,
+        operations=operations,
+        refused=tuple(
+            Refusal(one.operation.text[:60], "operation", one.figures, one.operation) for one in _doubts(texts)
+        ),
+        doubts=tuple(_doubts(texts)),
+        problems=tuple(one.label for one in texts),
+        usage=replace(dream.usage, model=texts[0].label, prompts=tuple(one.label for one in texts[:20])),
+    )
+
+
+def _doubts(texts: Sequence[HostileText]) -> Iterator[Doubt]:
+    for one in texts:
+        yield Doubt(Operation(Action.ADD, SectionName.BOND, one.short(_LINE), (), ("N1",)), one.label)
+
+
+def _operation(one: HostileText, lines: Sequence[CurrentLine]) -> Operation:
+    return Operation(
+        Action.REVISE, SectionName.BOND, one.short(_LINE), tuple(line.id for line in lines), (f"N{one.number}",)
+    )
+
+
+def _evidence(one: HostileText, now: datetime) -> Evidence:
+    return Evidence(f"N{one.number}", Kind.NOTE, one.text[:_LINE], 0.5, Trust.WEB, now, "", one.label)
+
+
+def _standing(connection: sqlite3.Connection) -> Iterator[tuple[str, SectionName, str, float, Trust, datetime]]:
+    for row in connection.execute("SELECT * FROM lines WHERE died_in IS NULL ORDER BY id"):
+        born = datetime.fromisoformat(row["born_at"])
+        yield row["id"], SectionName(row["section"]), row["text"], row["importance"], Trust(row["trust"]), born
+
+
+def _with_lines(text: str, texts: Sequence[HostileText]) -> str:
+    for one in texts:
+        text = added(text, f"proposed {one.short(_LINE)}")
+    return text
+
+
+def _files(workspace: Workspace, texts: Sequence[HostileText], now: datetime) -> None:
+    """What no table holds: kept originals, pointers by hand, and a log that somebody else writes, too."""
+    originals = (
+        Original(f"{one.number:08x}", now.isoformat(timespec="seconds"), one.label, ("pin",), one.text[:_LINE])
+        for one in texts
+    )
+    rows = "".join(json.dumps(asdict(one)) + "\n" for one in originals)
+    path_of(workspace).write_text(rows, encoding="utf-8")
+    document = workspace.document.read_text(encoding="utf-8")
+    for one in texts[::20]:
+        pointer = f"{one.label[:48]} → search: `{one.label.replace('`', ' ')}`"
+        document = added(document, pointer, SectionName.POINTERS)
+    workspace.document.write_text(document, encoding="utf-8")
+    with workspace.scratch.open("a", encoding="utf-8") as log:
+        log.writelines(f"- by hand, {one.label}\n" for one in texts[::20])
+
+
+def _many(connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[object]]) -> None:
+    connection.executemany(statement, rows)
