@@ -119,6 +119,10 @@ class Journal:
             raise NotFoundError(f"there is no version {number}", "'dreamd history' lists them")
         return decode_record(content, str(self._path(number)))
 
+    def has(self, number: int) -> bool:
+        """Whether there is a record of this version."""
+        return self._path(number).is_file()
+
     def text(self, number: int) -> str:
         """MEMORY.md as it was committed in this version."""
         return self.record(number).text

@@ -9,7 +9,7 @@ from datetime import datetime
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.dream import Dream, encode_record
-from state.errors import NotFoundError
+from state.errors import NotFoundError, UsageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.connection import from_text, optional_moment, to_text, transaction
 from state.stores.database.tombstones import TombstoneStore
@@ -54,6 +54,19 @@ class Call:
     tokens: int
     usd: float
     request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCall:
+    """A call of a model as the ledger keeps it; what was asked and answered is empty once it is too old."""
+
+    at: datetime
+    model: str
+    tokens: int
+    usd: float
+    usable: bool
+    request: str
+    reply: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +141,29 @@ class Ledger:
         """The last runs, the newest first."""
         return self._runs("ORDER BY started_at DESC, id DESC LIMIT ?", (limit,))
 
+    def runs_after(self, limit: int, last: str = "", outcome: str = "") -> list[Run]:
+        """The runs that began before this one (an id; "": the latest), the newest first; of one outcome, if named.
+
+        Raises UsageError for an id that is not in the ledger any more.
+        """
+        conditions, values = ["? IN ('', outcome)"], [outcome]
+        if last:
+            row = self._connection.execute("SELECT started_at FROM dreams WHERE id = ?", (last,)).fetchone()
+            if row is None:
+                raise UsageError(f"{last!r:.60} is not in the ledger any more", "begin without a cursor")
+            conditions.append("(started_at, id) < (?, ?)")
+            values += [row["started_at"], last]
+        where = " AND ".join(conditions)
+        return self._runs(f"WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?", (*values, limit))
+
+    def run(self, dream: str) -> Run:
+        """The run of this id, or the only one whose id begins so. Raises NotFoundError."""
+        found = self._runs("WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 2", (dream,))
+        if not found or (len(found) > 1 and found[0].id != dream):
+            what = "more than one dream begins" if found else "no dream in the ledger begins"
+            raise NotFoundError(f"{what} with {dream!r:.60}", "'dreamd history' lists those that made a version")
+        return found[0]
+
     def last_dream(self) -> Run | None:
         """The last run that was more than a skip."""
         rows = self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1", ())
@@ -166,6 +202,26 @@ class Ledger:
                 call.request,
             ),
         )
+
+    def calls(self, dream: str, limit: int) -> list[KeptCall]:
+        """The first calls of this dream, in order."""
+        columns = "at, model, tokens, usd, usable, request, reply"
+        rows = self._connection.execute(
+            f"SELECT {columns} FROM calls WHERE dream = ? ORDER BY key LIMIT ?", (dream, limit)
+        )
+        return [
+            KeptCall(from_text(at), model, tokens, usd, bool(usable), *texts)
+            for at, model, tokens, usd, usable, *texts in rows
+        ]
+
+    def paid(self, dreams: Iterable[str]) -> dict[str, tuple[str, Spend]]:
+        """Of those of these dreams that called a model: which one, and what they spent."""
+        rows = self._connection.execute(
+            "SELECT dream, max(model), count(*), sum(tokens), sum(usd) FROM calls"
+            " WHERE dream IN (SELECT value FROM json_each(?)) GROUP BY dream",
+            (json.dumps(list(dreams)),),
+        )
+        return {dream: (model, Spend(*spent)) for dream, model, *spent in rows}
 
     def replay(self, dream: str, digest: str) -> str | None:
         """The stored answer to this request of this dream, if there is a usable one."""
@@ -240,6 +296,11 @@ class Ledger:
         if len(found) != 1:
             raise NotFoundError(f"no waiting proposal {dream!r}", "'dreamd review' lists them")
         return found[0]
+
+    def proposed(self, dream: str) -> str | None:
+        """The record of the proposal that this dream made, decided or not; None when there is none (any more)."""
+        row = self._connection.execute("SELECT record FROM proposals WHERE dream = ?", (dream,)).fetchone()
+        return row["record"] if row else None
 
     def decide(self, dream: str, verdict: str) -> None:
         """Record the verdict on a proposal; its record is kept."""

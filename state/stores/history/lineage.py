@@ -78,10 +78,18 @@ class Lineage:
 
     def versions(self, limit: int) -> list[Version]:
         """The last versions, the newest first."""
+        return self._versions("ORDER BY number DESC LIMIT ?", limit)
+
+    def versions_by_number(self, numbers: Iterable[int]) -> dict[int, Version]:
+        """The versions of these numbers; those that there are none of are left out."""
+        found = self._versions("WHERE number IN (SELECT value FROM json_each(?))", json.dumps(list(numbers)))
+        return {version.number: version for version in found}
+
+    def _versions(self, rest: str, value: object) -> list[Version]:
         rows = self._connection.execute(
             "SELECT number, at, cause, reason, dream, model, calls, tokens, usd, seconds, characters, added, revised,"
-            " evicted, notes FROM versions ORDER BY number DESC LIMIT ?",
-            (limit,),
+            f" evicted, notes FROM versions {rest}",
+            (value,),
         )
         return [Version(number, from_text(at), *more) for number, at, *more in rows]
 

@@ -43,6 +43,9 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("history", {"limit": 5}),
     ("diff", {"file": True}),
     ("restore", {"version": 1}),
+    ("dreams", {"limit": 2}),
+    ("dream_details", {"version": 1}),
+    ("acts", {}),
     (
         "supersede",
         {
