@@ -6,15 +6,19 @@ repair: 0 mended, 1 something is wrong that it cannot mend, 3 there was nothing 
 
 import argparse
 import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import named_folder, takes_folder, workspace_of
 from daemon.cli.terminal import out, say, show_json
 from state.errors import NothingToDoError, UsageError
+from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.api.dispatch import Caller
     from daemon.config.settings import Config
+    from daemon.upkeep.doctor import Look
     from daemon.upkeep.examine import Finding
     from daemon.upkeep.repair.run import Repair
 
@@ -35,17 +39,29 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.repair:
         return _repair(arguments)
     workspace = workspace_of(arguments)
-    from daemon.cli.doctor_checks import examine
     from daemon.upkeep.examine import Level
 
     findings = []
-    for finding in examine(workspace, arguments.config, os.environ, lambda: _stores(arguments)):
+    for finding in every_finding(workspace, arguments.config, os.environ, lambda: _stores(arguments)):
         findings.append(finding)
         if not arguments.json:
             _show(finding)
     if arguments.json:
         show_json(findings)
     return 1 if any(finding.level is Level.PROBLEM for finding in findings) else 0
+
+
+def every_finding(
+    workspace: Workspace, config_file: Path | None, environment: Mapping[str, str], look: "Look | None" = None
+) -> "Iterator[Finding]":
+    """Every finding, as it is made, with the configuration of this call."""
+    from daemon.config.settings import load
+    from daemon.upkeep.doctor import examine
+
+    def configured() -> "Config":
+        return load(config_file, environment)
+
+    return examine(workspace, configured, lambda: _service(workspace, environment), look)
 
 
 def _show(finding: "Finding") -> None:
@@ -135,3 +151,34 @@ def _config(arguments: argparse.Namespace) -> "Config":
         return load(arguments.config)
     except ConfigError:  # a finding of its own
         return Config()
+
+
+def _service(workspace: Workspace, environment: Mapping[str, str]) -> "Iterator[Finding]":
+    """Whether a daemon runs, and keeps the workspace; also without one."""
+    from daemon.api.client import Client, UnreachableError
+    from daemon.config.paths import home
+    from daemon.process.systemd_unit import SYSTEM_PATH, user_path
+    from daemon.upkeep.examine import Finding, Level
+
+    try:
+        info = Client.at(environment).get("/v1/workspaces")
+    except UnreachableError:
+        units = [path for path in (user_path(environment, home(environment)), SYSTEM_PATH) if path.exists()]
+        if units:
+            what, advice = f"{units[0]} is installed, and no daemon runs", "see 'systemctl --user status dreamd'"
+            yield Finding("service", Level.PROBLEM, what, advice)
+        else:
+            what, advice = "no daemon runs: dreams by hand", "'dreamd install-service' has systemd run one"
+            yield Finding("service", Level.OK, what, advice)
+        return
+    kept = next((one for one in info["workspaces"] if one["root"] == str(workspace.root)), None)
+    runs = f"the daemon runs (process {info['pid']}, version {info['version']})"
+    if kept is None:
+        advice = f"'dreamd init {workspace.root}' makes it known"
+        yield Finding("service", Level.WARNING, f"{runs} and does not know this workspace", advice)
+    elif kept["problem"] is not None:
+        yield Finding(
+            "service", Level.PROBLEM, f"{runs} and refuses: {kept['problem']['what']}", kept["problem"]["advice"]
+        )
+    else:
+        yield Finding("service", Level.OK, f"{runs} and keeps this workspace")

@@ -1,12 +1,10 @@
 """Create a workspace, take in an existing MEMORY.md, and show how to connect an agent. Doing it again is harmless."""
 
 import argparse
-import json
 import os
-import shlex
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from textwrap import indent
 
 from daemon.cli.parsing import config_of, named_folder, takes_folder
 from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json, show_notices
@@ -125,49 +123,13 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
 
 def _how_to_connect(workspace: Workspace) -> str:
     """What to put where, so that an agent uses the workspace."""
-    from daemon.process.systemd_unit import installation
+    from daemon.api.recipes import recipes
+    from daemon.config.paths import program
 
-    dreamd, root = installation().command, str(workspace.root)
-    server = {"type": "stdio", "command": dreamd[0], "args": [*dreamd[1:], "mcp", "-w", root], "env": _environment()}
-    # A hook's output goes into the context up to 10,000 characters; this window's budget stays below.
-    bootstrap = _hook([*dreamd, "bootstrap", root, "--format", "hook", "--context-window", "128000"])
-    ingest = [*dreamd, "ingest", "-w", root, "--hook"]
-    hooks = {
-        "SessionStart": [bootstrap],
-        "PreCompact": [_hook(ingest)],
-        # Without its own time it would get 1.5 seconds.
-        "SessionEnd": [_hook(ingest, timeout=60)],
-    }
-    return f"""Connect an agent:
-
-Claude Code, in .mcp.json of its project:
-{json.dumps({"mcpServers": {"dreamd": server}}, indent=2, ensure_ascii=False)}
-
-and in its .claude/settings.json:
-{json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)}
-
-Any other agent with MCP: the same server, over stdio:
-  {shlex.join([*dreamd, "mcp", "-w", root])}
-
-Without MCP: put what the first command prints into the system prompt, and tell the agent of the second:
-  {shlex.join([*dreamd, "bootstrap", root])}
-  {shlex.join([*dreamd, "note", "-w", root, "what is worth remembering"])}
-
-docs/agents.md of dreamd has Codex, LangGraph and OpenAI-style loops."""
-
-
-def _environment() -> dict[str, str]:
-    """What the agent's MCP server must be told, since some agents pass on next to nothing.
-
-    Where the daemon is, and where this user's own folder: there it stands that the workspace is this user's.
-    """
-    from daemon.config.paths import home, socket_path, state_folder
-
-    path, plain = socket_path(os.environ), {"HOME": str(home(os.environ))}
-    socket = {} if path == socket_path(plain) else {"DREAMD_SOCKET": str(path)}
-    elsewhere = state_folder(os.environ) != state_folder(plain)
-    return socket | ({"XDG_STATE_HOME": str(state_folder(os.environ).parent)} if elsewhere else {})
-
-
-def _hook(command: Sequence[str], **more: int) -> dict[str, object]:
-    return {"hooks": [{"type": "command", "command": shlex.join(command), **more}]}
+    # What goes into no file is a command.
+    shown = (
+        f"{one.what}:\n{one.text if one.file else indent(one.text, '  ')}"
+        for one in recipes(workspace.root, program(), os.environ)
+    )
+    every = "\n\n".join(shown)
+    return f"Connect an agent:\n\n{every}\n\ndocs/agents.md of dreamd has Codex, LangGraph and OpenAI-style loops."

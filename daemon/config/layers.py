@@ -33,10 +33,12 @@ def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str,
         if not variable.startswith(PREFIX) or variable in NOT_KEYS:
             continue
         section, _, key = variable[len(PREFIX) :].lower().partition("__")
-        origins[f"{section}.{key}" if key else section] = variable
         if not key or not isinstance(merged.setdefault(section, {}), dict):
             merged[section] = _value(value)
+            origins = {name: origin for name, origin in origins.items() if not name.startswith(f"{section}.")}
+            origins[f"{section}.{key}" if key else section] = variable
             continue
+        origins[f"{section}.{key}"] = variable
         merged[section][key] = _value(value)
     return merged, origins
 

@@ -1,10 +1,11 @@
-"""Paths: where the daemon keeps its socket, its token, its registry and its ledger of spending.
+"""Paths: where the daemon keeps its socket, its token, its registry and its ledger of spending, and its program.
 
 Pure functions of an environment. Next to nothing is imported, because `dreamd status` needs it first.
 """
 
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -93,6 +94,12 @@ def token_path(environment: Mapping[str, str]) -> Path:
 def logins_path(environment: Mapping[str, str]) -> Path:
     """The file of the browsers that are logged in."""
     return state_folder(environment) / "logins.json"
+
+
+def program() -> tuple[str, ...]:
+    """The command that is this dreamd: the script beside its Python, else the module run by it."""
+    script = Path(sys.prefix) / "bin" / "dreamd"
+    return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-m", "daemon")
 
 
 def home(environment: Mapping[str, str]) -> Path:

@@ -7,16 +7,16 @@ litellm from the environment and never stand in the file.
 
 import os
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import PydanticCustomError
 
-from daemon.config.layers import layers
-from daemon.config.paths import allowed
+from daemon.config.layers import layers, user_file
+from daemon.config.paths import allow_path, allowed
 from state.budget import DayLimits
 from state.codec import problems_of
 from state.document.approval import Approval, Policy, SectionRule
@@ -230,6 +230,25 @@ class Config(_Section):
     http: HttpSection = HttpSection()
     mcp: McpSection = McpSection()
     log: LogSection = LogSection()
+    # Where it was read from, which is no part of what it says.
+    _file: Path | None = PrivateAttr(default=None)
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def file(self) -> Path | None:
+        """The user's file that it was read from, if there was one."""
+        return self._file
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Of each key that is set ("dream.mode", "dream.approve.add"), the file or the variable that says so."""
+        return self._origins
+
+    def read_from(self, file: Path | None, origins: Mapping[str, str]) -> Self:
+        """The same configuration, which knows where it was read from."""
+        config = self.model_copy()
+        config._file, config._origins = file, dict(origins)  # noqa: SLF001 - of its own class
+        return config
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
@@ -244,8 +263,24 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
         config = Config.model_validate(merged)
     except ValidationError as error:
         raise ConfigError(_explained(error, origins)) from error
-    allow = (*config.secrets.allow, *allowed(environment))  # and what 'dreamd secrets allow' was given
-    return config.model_copy(update={"secrets": config.secrets.model_copy(update={"allow": allow})})
+    by_key = dict(_keys_set(merged, origins))
+    by_command = allowed(environment)  # what 'dreamd secrets allow' was given
+    if by_command:
+        given = by_key.get("secrets.allow")
+        by_key["secrets.allow"] = " and ".join(filter(None, (given, str(allow_path(environment)))))
+    allow = (*config.secrets.allow, *by_command)
+    config = config.model_copy(update={"secrets": config.secrets.model_copy(update={"allow": allow})})
+    return config.read_from(user_file(path, environment), by_key)
+
+
+def _keys_set(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each key that is set, with its origin; a layer sets the table of a key as a whole."""
+    for section, keys in merged.items():
+        for key, value in keys.items():
+            origin = origins.get(f"{section}.{key}") or origins[section]
+            yield f"{section}.{key}", origin
+            if isinstance(value, dict):
+                yield from ((f"{section}.{key}.{name}", origin) for name in value)
 
 
 def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:

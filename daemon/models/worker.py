@@ -23,6 +23,7 @@ from threading import Lock, Thread
 from typing import Any, NoReturn
 
 from daemon.models.errors import TransientError, UnusableReplyError
+from daemon.models.known import KnownModel, look_up
 from daemon.models.litellm_import import load_litellm
 from daemon.models.litellm_model import GRACE_SECONDS, LitellmModel
 from graphs.ports import Answer, Request
@@ -232,6 +233,11 @@ class WorkerModel:
             self._worker.windows[self.name] = int(self._asked("context_window", None))
         return self._worker.windows[self.name]
 
+    def look_up(self) -> KnownModel:
+        """What litellm knows of it."""
+        known = self._asked("look_up", None)
+        return KnownModel(known["provider"], tuple(known["missing_keys"]), known["priced"])
+
     def worst_case(self, request: Request) -> Spend:
         """The most that one try may cost."""
         # It is wanted before each try, and once more when the worker has died.
@@ -348,6 +354,8 @@ def _reply(message: dict[str, Any]) -> dict[str, Any]:
     model = LitellmModel(**message["model"])
     request = Request(**message["request"]) if message["request"] else None
     try:
+        if message["what"] == "look_up":
+            return {"value": asdict(look_up(model.name, model.api_base))}
         if request is None:
             return {"value": model.context_window}
         if message["what"] == "worst_case":

@@ -19,6 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from string import Template
 
+from daemon.config.paths import program
 from state.errors import UsageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
@@ -84,13 +85,11 @@ class Installation:
 
 
 def installation() -> Installation:
-    """This one: the script beside its Python, else the module run by it."""
-    script = Path(sys.prefix) / "bin" / "dreamd"
-    command = (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-m", "daemon")
+    """This one."""
     # The interpreter is in a virtual environment's base; a link on the way to it has to be there as well.
     folders = {Path(sys.prefix), Path(sys.base_prefix)}
     real = {Path(os.path.realpath(folder)) for folder in folders}
-    return Installation(command, tuple(sorted(folders | real)), Path(__file__).parents[2])
+    return Installation(program(), tuple(sorted(folders | real)), Path(__file__).parents[2])
 
 
 def user_path(environment: Mapping[str, str], home: Path) -> Path:

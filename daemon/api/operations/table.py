@@ -8,6 +8,7 @@ from daemon.api.operations import (
     search,
     session_items,
     session_memory,
+    setup,
     upkeep,
     versions,
 )
@@ -15,6 +16,6 @@ from daemon.api.operations.operation import AnyOperation, operations_in
 
 OPERATIONS: dict[str, AnyOperation] = {
     operation.name: operation
-    for module in (notes, search, dreams, ledger, upkeep, versions, changes, session_items, session_memory)
+    for module in (notes, search, dreams, ledger, upkeep, setup, versions, changes, session_items, session_memory)
     for operation in operations_in(vars(module))
 }

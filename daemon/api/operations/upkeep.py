@@ -1,12 +1,15 @@
 """Operations that look after a workspace: forget a text, examine and repair the stores, write an archive."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Request, operation
-from daemon.upkeep.examine import Finding, check_stores
+from daemon.models.known import look_up_beside
+from daemon.upkeep.doctor import examine as everything
+from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
@@ -59,7 +62,7 @@ def forget_text(access: WorkspaceAccess, request: ForgetText) -> Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found in the stores, sound or not."""
+    """What was found, sound or not."""
 
     findings: tuple[Finding, ...]
 
@@ -69,6 +72,33 @@ def examine(access: WorkspaceAccess, _: Nothing) -> Findings:
     """Look into the stores of the workspace; a torn index is built anew."""
     with access.exclusive() as store:
         return Findings(tuple(check_stores(store)))
+
+
+@operation("doctor", "/doctor", long=True, reads=True)
+def doctor(access: WorkspaceAccess, _: Nothing) -> Findings:
+    """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""
+
+    def stores() -> Iterator[Finding]:
+        with access.exclusive() as store:
+            yield from check_stores(store)
+
+    # The daemon does not load litellm: what is imported never goes.
+    found = everything(access.workspace, lambda: access.config, lambda: _service(access), stores, look_up_beside)
+    return Findings(tuple(found))
+
+
+def _service(access: WorkspaceAccess) -> Iterator[Finding]:
+    """Whether the daemon keeps the workspace, and what it knows to be wrong with it."""
+    service = access.service()
+    if service is None:
+        advice = "'dreamd install-service' has systemd run one"
+        yield Finding("service", Level.OK, "no daemon keeps this workspace: dreams by hand", advice)
+        return
+    for problem in service.problems:
+        yield Finding("service", Level.PROBLEM, problem.what, problem.advice)
+    if not service.problems:
+        what = f"the daemon runs (process {service.pid}) and keeps this workspace"
+        yield Finding("service", Level.OK, what)
 
 
 class RepairRequest(Request):

@@ -1,11 +1,15 @@
 """The doctor finds what is wrong, says what to do, and asks the network nothing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from daemon.cli.doctor_checks import examine
+from daemon.api.access import LocalAccess
+from daemon.api.operations.operation import Nothing
+from daemon.api.operations.upkeep import doctor
+from daemon.cli.doctor import every_finding
 from daemon.config.settings import Config
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.workspace.adoption import init_workspace
@@ -32,7 +36,10 @@ def here(tmp_path: Path) -> Workspace:
 def found(
     workspace: Workspace, environment: Mapping[str, str] | None = None, config: Path | None = None
 ) -> dict[str, Finding]:
-    return {finding.about: finding for finding in examine(workspace, config, environment or {"HOME": "/nonexistent"})}
+    return {
+        finding.about: finding
+        for finding in every_finding(workspace, config, environment or {"HOME": "/nonexistent"})
+    }
 
 
 def test_a_sound_workspace_is_sound_in_every_respect(here: Workspace) -> None:
@@ -123,7 +130,7 @@ def test_a_damaged_page_is_found(here: Workspace) -> None:
         for page in range(40, 60):
             file.seek(page * 4096)
             file.write(b"\xff" * 4096)
-    findings = list(examine(here, None, {"HOME": "/nonexistent"}))
+    findings = list(every_finding(here, None, {"HOME": "/nonexistent"}))
     assert any(one.level is Level.PROBLEM and one.about in ("state.db", "stores") for one in findings)
 
 
@@ -165,3 +172,26 @@ def test_the_command_ends_with_1_only_for_a_problem(here: Workspace, capsys: pyt
     assert "problem  permissions" in ended.out
     levels = {one["about"]: one["level"] for one in dreamd("doctor", here.root, "--json").json}
     assert levels["permissions"] == "problem"
+
+
+def test_the_operation_finds_the_same_and_looks_a_model_up_in_another_process(here: Workspace) -> None:
+    config = Config.model_validate({"model": {"name": "no-such-provider/model"}})
+    with LocalAccess(here, config, "test") as access:
+        findings = {one.about: one for one in doctor.run(access, Nothing()).findings}
+    assert found(here).keys() <= findings.keys()
+    assert "knows no provider" in findings["model"].what
+    assert findings["service"].what == "no daemon keeps this workspace: dreams by hand"
+    assert findings["state.db"].level is Level.OK
+
+
+def test_the_operation_says_what_it_did_not_look_into(here: Workspace) -> None:
+    with acquire(here, "a long dream"), LocalAccess(here, Config(), "test") as access:
+        findings = {one.about: one for one in doctor.run(access, Nothing()).findings}
+    assert "a long dream" in findings["stores"].what
+    assert findings["permissions"].level is Level.OK
+
+
+def test_of_somebody_else_s_workspace_it_says_whose_it_is(here: Workspace) -> None:
+    with LocalAccess(replace(here, foreign=True), Config(), "test") as access:
+        findings = doctor.run(access, Nothing()).findings
+    assert [one.about for one in findings] == ["config", "model", "service", "owner"]

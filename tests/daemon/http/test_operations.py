@@ -54,7 +54,10 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     ("forget", {"text": "Grüße aus Köln", "confirm": True}),
+    ("configuration", {"key": "dream"}),
+    ("recipes", {}),
     ("examine", {}),
+    ("doctor", {}),
     ("repair", {}),
     ("export", {}),
 )

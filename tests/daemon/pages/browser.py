@@ -61,7 +61,7 @@ class Browser:
 
 def link(server: Running, workspace: str = "") -> str:
     """The path of a new link."""
-    return urlsplit(server.ask_socket("POST", "/v1/login", {"workspace": workspace}).json["url"]).path
+    return str(urlsplit(server.ask_socket("POST", "/v1/login", {"workspace": workspace}).json["url"]).path)
 
 
 def text_of(answer: Answer) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli.doctor_checks import examine
+from daemon.cli.doctor import every_finding
 from daemon.config.settings import Config
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.indexes import _wrong
@@ -100,7 +100,7 @@ def examined(workspace: Workspace) -> list[Finding]:
         with open_exclusive(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
             return list(check_stores(store))
 
-    return list(examine(workspace, None, {"HOME": "/nonexistent"}, look))
+    return list(every_finding(workspace, None, {"HOME": "/nonexistent"}, look))
 
 
 SPOILS: dict[str, tuple[str, Spoil]] = {

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_id
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.neighbours import said_around
 from state.stores.crystals.rows import Occurrence
 from state.stores.database.connection import open_database
 from state.trust import Trust
@@ -125,28 +124,6 @@ def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
 def test_lengths_are_in_characters_and_of_rows_that_are_there(crystals: Crystals) -> None:
     crystals.upsert([_note("abc"), _note("東京")])
     assert crystals.lengths([2, 1, 7]) == {1: 3, 2: 2}
-
-
-def _around(crystals: Crystals, one: Crystal, most: int) -> tuple[list[Crystal], list[Crystal]]:
-    before, after = said_around(crystals.connection, crystals.keys([one.id])[one.id], most)
-    known = crystals.by_keys([*before, *after])
-    return [known[key] for key in before], [known[key] for key in after]
-
-
-def test_neighbours_are_those_about_it_in_its_session(crystals: Crystals) -> None:
-    turns = [_note(f"turn {number}", session="s", position=number) for number in range(6)]
-    crystals.upsert([*turns, _note("elsewhere", session="t", position=2), _note("alone")])
-    assert _around(crystals, turns[2], 1) == ([turns[1]], [turns[3]])
-    assert _around(crystals, turns[0], 2) == ([], [turns[1], turns[2]])
-    assert _around(crystals, turns[4], 2) == ([turns[2], turns[3]], [turns[5]])
-    assert _around(crystals, _note("alone"), 2) == ([], [])
-    assert said_around(crystals.connection, 4_711, 2) == ([], [])
-
-
-def test_a_neighbour_that_was_said_before_elsewhere_is_a_neighbour_here_too(crystals: Crystals) -> None:
-    thanks = _note("thanks", session="s", position=0)
-    crystals.upsert([thanks, _note("bye", session="t", position=0), replace(thanks, session="t", position=1)])
-    assert _around(crystals, _note("bye"), 2) == ([], [thanks])
 
 
 def test_what_no_dream_has_seen_comes_most_important_first_with_its_kinds_mixed(crystals: Crystals) -> None:

@@ -1,13 +1,12 @@
-"""Checks of `dreamd doctor`: each finding says what was checked, how it is, and what to do."""
+"""Doctor: checks a workspace and what it needs: each finding says what was checked, how it is, and what to do."""
 
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 
-from daemon.config.layers import user_file
-from daemon.config.settings import Config, load
+from daemon.config.settings import Config
+from daemon.models.known import KnownModel, look_up
 from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, check_stores
 from daemon.upkeep.repair.run import RepairResult, survey
 from daemon.workspace.stores import folders, open_exclusive
@@ -27,21 +26,27 @@ NO_DISK = 50 * 1024**2
 _CHECKED_CLOSED = ("state.db", "history", "notes", "checkpoints", "leftovers", "MEMORY.md")
 
 Look = Callable[[], Iterable[Finding]]
+LookUp = Callable[[str, str | None], KnownModel]
 
 
 def examine(
-    workspace: Workspace, config_file: Path | None, environment: Mapping[str, str], look: Look | None = None
+    workspace: Workspace,
+    configured: Callable[[], Config],
+    service: Look,
+    look: Look | None = None,
+    look_up: LookUp = look_up,
 ) -> Iterator[Finding]:
     """Every finding, as it is made. Nothing is asked of the network.
 
-    `look` looks into the stores; without it that is done here, with the workspace's lock: while another process has
-    it they are not looked into. Opening the stores finishes an interrupted commit and builds a torn index anew, and
-    the findings say so.
+    `configured` reads the configuration, `service` says whether a daemon runs and keeps the workspace, `look_up` what
+    litellm knows of a model. `look` looks into the stores; without it that is done here, with the workspace's lock:
+    while another process has it they are not looked into. Opening the stores finishes an interrupted commit and
+    builds a torn index anew, and the findings say so.
     """
-    config, finding = _config(config_file, environment)
+    config, finding = _config(configured)
     yield finding
-    yield from _model(config)
-    yield from _readable(_service(workspace, environment), "service")
+    yield from _model(config, look_up)
+    yield from _readable(service(), "service")
     if workspace.foreign:
         yield Finding(
             "owner",
@@ -95,38 +100,34 @@ def _here(workspace: Workspace, config: Config) -> Iterator[Finding]:
         yield from check_stores(store)
 
 
-def _config(file: Path | None, environment: Mapping[str, str]) -> tuple[Config, Finding]:
+def _config(configured: Callable[[], Config]) -> tuple[Config, Finding]:
     try:
-        config = load(file, environment)
-        origin = user_file(file, environment)
+        config = configured()
     except DreamdError as error:
         return Config(), Finding("config", Level.PROBLEM, str(error), "the rest is checked with the defaults")
-    return config, Finding("config", Level.OK, f"valid ({origin or 'defaults'} and DREAMD_… variables)")
+    return config, Finding("config", Level.OK, f"valid ({config.file or 'defaults'} and DREAMD_… variables)")
 
 
-def _model(config: Config) -> Iterator[Finding]:
+def _model(config: Config, look_up: LookUp) -> Iterator[Finding]:
     name = config.model.name
     if name is None:
         advice = "set model.name for dreams that a model writes"
         yield Finding("model", Level.OK, "none configured: dreams are extractive", advice)
         return
-    from daemon.models.errors import missing_keys
-    from daemon.models.litellm_import import load_litellm
-    from daemon.models.pricing import known_model
-
-    litellm = load_litellm()
     try:
-        litellm.get_llm_provider(name, api_base=config.model.api_base)
-    except litellm.exceptions.BadRequestError:
+        known = look_up(name, config.model.api_base)
+    except DreamdError as error:
+        yield Finding("model", Level.WARNING, f"not looked up: {error.what}", error.advice)
+        return
+    missing = known.missing_keys
+    if not known.provider:
         what = f"litellm knows no provider for {name!r}"
         yield Finding("model", Level.PROBLEM, what, "write model.name as provider/model, e.g. openai/gpt-5-mini")
-        return
-    missing = missing_keys(litellm, name)
-    if missing and config.model.api_base is None:
+    elif missing and config.model.api_base is None:
         yield Finding(
             "model", Level.PROBLEM, f"{name} wants a key", f"set {' and '.join(missing)} in the environment"
         )
-    elif known_model(litellm, name) is None:
+    elif not known.priced:
         what = f"{name}: its price and context window are not known"
         yield Finding("model", Level.WARNING, what, "the ceilings in dollars do not bind it, those in tokens do")
     else:
@@ -161,7 +162,7 @@ def _folders(workspace: Workspace) -> Iterator[Finding]:
             yield Finding("folders", Level.PROBLEM, what, f"run 'chmod u+rwx {folder}' as its owner")
 
 
-def _readable(findings: Iterator[Finding], about: str) -> Iterator[Finding]:
+def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
     """The findings; a file that cannot be read is one."""
     try:
         yield from findings
@@ -211,32 +212,3 @@ def _stores(workspace: Workspace, look: Look) -> Iterator[Finding]:
         yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
     except sqlite3.Error as error:
         yield Finding("state.db", Level.PROBLEM, f"{workspace.database}: {error}", RESCUE)
-
-
-def _service(workspace: Workspace, environment: Mapping[str, str]) -> Iterator[Finding]:
-    from daemon.api.client import Client, UnreachableError
-    from daemon.config.paths import home
-    from daemon.process.systemd_unit import SYSTEM_PATH, user_path
-
-    try:
-        info = Client.at(environment).get("/v1/workspaces")
-    except UnreachableError:
-        units = [path for path in (user_path(environment, home(environment)), SYSTEM_PATH) if path.exists()]
-        if units:
-            what, advice = f"{units[0]} is installed, and no daemon runs", "see 'systemctl --user status dreamd'"
-            yield Finding("service", Level.PROBLEM, what, advice)
-        else:
-            what, advice = "no daemon runs: dreams by hand", "'dreamd install-service' has systemd run one"
-            yield Finding("service", Level.OK, what, advice)
-        return
-    kept = next((one for one in info["workspaces"] if one["root"] == str(workspace.root)), None)
-    runs = f"the daemon runs (process {info['pid']}, version {info['version']})"
-    if kept is None:
-        advice = f"'dreamd init {workspace.root}' makes it known"
-        yield Finding("service", Level.WARNING, f"{runs} and does not know this workspace", advice)
-    elif kept["problem"] is not None:
-        yield Finding(
-            "service", Level.PROBLEM, f"{runs} and refuses: {kept['problem']['what']}", kept["problem"]["advice"]
-        )
-    else:
-        yield Finding("service", Level.OK, f"{runs} and keeps this workspace")

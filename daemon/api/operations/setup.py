@@ -1,0 +1,61 @@
+"""Operations that say how a workspace is set up: the configuration in force, and how agents are connected."""
+
+import os
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.operation import Nothing, Request, operation
+from daemon.api.recipes import Recipe, recipes
+from daemon.config.entries import ConfigEntry, entries
+from daemon.config.paths import program
+from daemon.config.settings import Config
+from state.errors import NotFoundError
+
+LONGEST_KEY = 100
+
+
+class ConfigurationRequest(Request):
+    """Which keys."""
+
+    key: str = Field(
+        default="", max_length=LONGEST_KEY, description="A key such as dream.mode, or a section; empty: all"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The keys with their values. `file`: the user's file that was read; empty without one."""
+
+    file: str
+    entries: tuple[ConfigEntry, ...]
+
+
+@operation("configuration", "/configuration", method="GET")
+def configuration(access: WorkspaceAccess, request: ConfigurationRequest) -> Configuration:
+    """The configuration as it is in force, where each value comes from, and what it means."""
+    return in_force(access.config, request.key)
+
+
+def in_force(config: Config, key: str) -> Configuration:
+    """The keys that are meant, of this configuration. Raises NotFoundError when there is none."""
+    every = entries(config)
+    meant = tuple(one for one in every if not key or f"{one.key}.".startswith(f"{key}."))
+    if not meant:
+        sections = ", ".join(dict.fromkeys(one.key.partition(".")[0] for one in every))
+        raise NotFoundError(f"the configuration has no key {key!r}", f"it has the sections {sections}")
+    return Configuration(str(config.file or ""), meant)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipes:
+    """What to put where, so that an agent uses the workspace."""
+
+    recipes: tuple[Recipe, ...]
+
+
+@operation("recipes", "/recipes", method="GET")
+def connection_recipes(access: WorkspaceAccess, _: Nothing) -> Recipes:
+    """How each kind of agent is connected to this workspace, with the paths filled in."""
+    return Recipes(recipes(access.workspace.root, program(), os.environ))

@@ -1,0 +1,109 @@
+"""Entries: the configuration as it is in force, key by key: where each value comes from, and what it means.
+
+Shown to whoever owns the daemon, also in a browser: what may be a secret is not among the values.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from daemon.config.settings import Config
+from state.secrets.policy import DEFAULT as REDACTION
+
+DEFAULT = "default"
+# Every key with its default and a comment; a link to the one at the top of the repository.
+_FILE = Path(__file__).with_name("config.yaml")
+_LINE = re.compile(r"( *)(?:\"([^\"]+)\"|(\w+)):.*?(?:\s#\s*(.*))?")
+# Of a text, so much is shown.
+_LONGEST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A key of the configuration ("dream.mode") with its value and its default, both as JSON.
+
+    `origin`: "default", the file, or the variable of the environment that set it. Of texts that are allowed although
+    they look like secrets only the number is told, of addresses not what a password may stand in.
+    """
+
+    key: str
+    value: str
+    default: str
+    origin: str
+    meaning: str
+
+
+def entries(config: Config) -> tuple[ConfigEntry, ...]:
+    """Every key in the order of config.yaml."""
+    defaults, said = dict(_leaves(Config(), "")), meanings()
+    return tuple(
+        ConfigEntry(
+            key=key,
+            value=_shown(key, value),
+            default=_shown(key, defaults[key]),
+            origin=config.origins.get(key, DEFAULT),
+            meaning=said.get(key, ""),
+        )
+        for key, value in _leaves(config, "")
+    )
+
+
+@cache
+def meanings() -> Mapping[str, str]:
+    """What the comments of config.yaml say of each key; of one without a comment, what they say of its section."""
+    found: dict[str, str] = {}
+    path: list[tuple[int, str]] = []
+    for line in _FILE.read_text(encoding="utf-8").splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None:
+            continue
+        indent, quoted, plain, comment = match.groups()
+        path = [(depth, name) for depth, name in path if depth < len(indent)]
+        above = ".".join(name for _, name in path)
+        path.append((len(indent), quoted or plain))
+        found[".".join(name for _, name in path)] = (comment or found.get(above, "")).strip()
+    return found
+
+
+def _leaves(section: BaseModel, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, BaseModel):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", section.model_dump(mode="json", include={name})[name]
+
+
+def _shown(key: str, value: Any) -> str:  # noqa: ANN401 - any value of a configuration
+    if key == "secrets.allow":
+        value = f"{len(value)} texts"
+    if key == "model.api_base" and value:
+        value = _without_login(value)
+    return json.dumps(_harmless(value), ensure_ascii=False)
+
+
+def _without_login(address: str) -> str:
+    """The address without a user, a password, and whatever is asked of it: there keys stand."""
+    scheme, slashes, rest = address.rpartition("//") if address.count("//") == 1 else ("", "", address)
+    # A password may hold any sign: whatever stands before the last @ is taken for a login.
+    login, at, server = rest.rpartition("@")
+    place = re.split(r"[?#]", server, maxsplit=1)
+    return (
+        f"{scheme}{slashes}{'[redacted]@' if login or at else ''}{place[0]}{'?[redacted]' if len(place) > 1 else ''}"
+    )
+
+
+def _harmless(value: Any) -> Any:  # noqa: ANN401 - as above
+    if isinstance(value, str):
+        return REDACTION.of(value)[:_LONGEST]
+    if isinstance(value, list):
+        return [_harmless(one) for one in value]
+    if isinstance(value, dict):
+        return {REDACTION.of(str(name)): _harmless(one) for name, one in value.items()}
+    return value

@@ -1,0 +1,36 @@
+"""Known models: what litellm knows of a model by its name, without asking anybody."""
+
+from contextlib import closing
+from dataclasses import dataclass
+
+from daemon.models.errors import missing_keys
+from daemon.models.litellm_import import load_litellm
+from daemon.models.pricing import known_model
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """Whether litellm knows its provider and its price, and which variables of keys are wanted and not set."""
+
+    provider: bool
+    missing_keys: tuple[str, ...] = ()
+    priced: bool = False
+
+
+def look_up(name: str, api_base: str | None) -> KnownModel:
+    """The model of this name, in this process, which has litellm loaded afterwards."""
+    litellm = load_litellm()
+    try:
+        litellm.get_llm_provider(name, api_base=api_base)
+    except litellm.exceptions.BadRequestError:
+        return KnownModel(provider=False)
+    missing, priced = tuple(missing_keys(litellm, name)), known_model(litellm, name) is not None
+    return KnownModel(provider=True, missing_keys=missing, priced=priced)
+
+
+def look_up_beside(name: str, api_base: str | None) -> KnownModel:
+    """The same from a process that ends then, for one that is to stay small. Raises ModelError."""
+    from daemon.models.worker import ModelWorker, WorkerModel
+
+    with closing(ModelWorker()) as worker:
+        return WorkerModel(worker, name, api_base=api_base, timeout_seconds=1, max_output_tokens=1).look_up()

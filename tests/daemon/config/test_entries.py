@@ -1,0 +1,103 @@
+"""The configuration as it is in force: each value with its origin and its meaning, and no secret."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.config.entries import ConfigEntry, entries
+from daemon.config.settings import Config, load
+from daemon.workspace.adoption import init_workspace
+from tests.support.running import Caller
+
+HOME = {"HOME": "/nonexistent"}
+KEY = "sk_live_51Hb9kQ2eZvKYlo2C8mTq4R7x"
+
+
+def by_key(config: Config) -> dict[str, ConfigEntry]:
+    return {one.key: one for one in entries(config)}
+
+
+def test_without_a_file_every_key_is_the_default_and_says_what_it_means() -> None:
+    found = by_key(load(None, HOME))
+    assert all(one.value == one.default and one.origin == "default" for one in found.values())
+    assert found["dream.mode"].meaning == "auto: write; propose: wait for 'dreamd review'"
+    assert found["limits.usd_per_day"].meaning.startswith("of each workspace")
+    assert found["dream.approve.add"].meaning.startswith("auto: apply; ask: wait")
+    assert "dream.approve.sections" in found
+    assert {one.key for one in found.values() if not one.meaning} <= {
+        f"{section}.{key}" for section in ("dream", "http", "model", "log") for key in Config().model_dump()[section]
+    }
+
+
+def test_each_value_names_the_layer_that_set_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("dream: {mode: propose, idle_minutes: 3, approve: {add: ask}}\nmcp: {toolsets: [sessions]}\n")
+    environment = {**HOME, "DREAMD_DREAM__IDLE_MINUTES": "7", "DREAMD_MCP": "{toolsets: [memory, sessions]}"}
+    config = load(file, environment)
+    found = by_key(config)
+    assert config.file == file
+    assert (found["dream.mode"].value, found["dream.mode"].origin) == ('"propose"', str(file))
+    assert found["dream.approve.add"].origin == str(file)
+    assert found["dream.approve.revise"].origin == "default"
+    assert (found["dream.idle_minutes"].value, found["dream.idle_minutes"].default) == ("7.0", "20.0")
+    assert found["dream.idle_minutes"].origin == "DREAMD_DREAM__IDLE_MINUTES"
+    assert (json.loads(found["mcp.toolsets"].value), found["mcp.toolsets"].origin) == (
+        ["memory", "sessions"],
+        "DREAMD_MCP",
+    )
+    assert config.model_copy().origins == config.origins
+
+
+def test_no_secret_is_among_the_values(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    (state / "dreamd").mkdir(parents=True)
+    (state / "dreamd" / "allowed.json").write_text(json.dumps(["kept-word-1", "kept-word-2"]))
+    environment = {
+        **HOME,
+        "XDG_STATE_HOME": str(state),
+        "DREAMD_MODEL__API_BASE": f"https://ada:hunter2@models.example:8443/v1?api_key={KEY}#{KEY}",
+        "DREAMD_MODEL__NAME": f"openai/{KEY}",
+        "DREAMD_SECRETS__ALLOW": "[kept-word-3]",
+        "DREAMD_HTTP__ALLOWED_HOSTS": f"['{KEY}']",
+    }
+    config = load(None, environment)
+    found = by_key(config)
+    assert found["model.api_base"].value == '"https://[redacted]@models.example:8443/v1?[redacted]"'
+    assert found["secrets.allow"].value == '"3 texts"'
+    assert found["secrets.allow"].origin == f"DREAMD_SECRETS__ALLOW and {state}/dreamd/allowed.json"
+    told = repr(found)
+    assert not any(word in told for word in ("hunter2", "ada:", KEY, "kept-word"))
+
+
+@given(st.text(alphabet=st.sampled_from("ab/?#@: ") | st.characters(), max_size=20))
+def test_of_no_address_is_a_login_told(text: str) -> None:
+    address = f"https://user:pass-{text}@host/v1"
+    config = Config.model_validate({"model": {"api_base": address}})
+    shown = json.loads(by_key(config)["model.api_base"].value)
+    assert "pass-" not in shown
+
+
+def test_the_command_prints_one_key_a_section_or_all(dreamd: Caller, tmp_path: Path) -> None:
+    here = init_workspace(tmp_path / "here").root
+    assert dreamd("config", "dream.mode", "-w", here).out.startswith(
+        'dream.mode                     "auto"\n    default: '
+    )
+    every = dreamd("config", "-w", here, "--json").json["entries"]
+    assert len(every) > 40
+    file = tmp_path / "mine.yaml"
+    file.write_text("dream: {mode: propose}\n")
+    (one,) = dreamd("config", "dream.mode", "-w", here, "--config", file, "--json").json["entries"]
+    assert (one["value"], one["origin"]) == ('"propose"', str(file))
+    assert dreamd("config", "dream.mood", "-w", here).status == 1
+    assert dreamd("config", "x" * 10_000, "-w", here).status == 1
+
+
+def test_outside_a_workspace_it_is_that_of_the_next_command(
+    dreamd: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert dreamd("config", "http").status == 0
+    assert dreamd("config", "http", "-w", tmp_path / "nowhere").status == 2
