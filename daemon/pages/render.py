@@ -34,9 +34,9 @@ class Place:
 
 
 def page_html(
-    page: AnyPage, query: Request, ask: Ask, place: Place, done: Done | None = None, fragment: str = ""
+    page: AnyPage, query: Request, ask: Ask, place: Place, done: Done | None = None, *, fragment: bool = False
 ) -> str:
-    """The page for this query; `done`: after this act. `fragment`: only this block of it, with what an act said."""
+    """The page for this query; `done`: after this act. `fragment`: its own part alone, with what the act said."""
     replies = {**page.read(ask, query), **(done.replies if done else {})}
     values = {
         **replies,
@@ -44,17 +44,11 @@ def page_html(
         **_frame(place, ask.now, page.title),
         "page": page,
         "query": query,
-        "status": None if fragment == "beside" else ask(dream_status, Nothing()),
+        "status": None if fragment and done is None else ask(dream_status, Nothing()),
         "done": done,
         "notices": tuple(dict.fromkeys(ask.access.notices)),
     }
-    template = f"{page.name}.html"
-    if not fragment:
-        return rendered(template, values)
-    if fragment == "beside":
-        return rendered(template, values, "main")
-    # With the page's part goes the frame's: what waits, and what was said.
-    return rendered(template, values, "main") + rendered(template, values, "renewed")
+    return rendered(f"{page.name}.html", values, fragment=fragment)
 
 
 def fleet_page(status: "DaemonStatus", place: Place, now: datetime, *, fragment: bool) -> str:
@@ -62,7 +56,7 @@ def fleet_page(status: "DaemonStatus", place: Place, now: datetime, *, fragment:
     by_root = {one.workspace: one for one in status.workspaces}
     rows = [(info, by_root.get(info.root)) for info in status.daemon.workspaces]
     values = {**_frame(place, now, "Workspaces"), "daemon": status.daemon, "rows": rows}
-    return rendered("fleet.html", values, "main" if fragment else "")
+    return rendered("fleet.html", values, fragment=fragment)
 
 
 def login_page(*, used: bool = False) -> str:
@@ -73,7 +67,7 @@ def login_page(*, used: bool = False) -> str:
 def error_page(error: "ErrorResponse", place: Place | None, *, fragment: bool = False) -> str:
     """What went wrong, and what to do; within the workspace's frame, or as a part of a page that is there."""
     values = {**_frame(place or Place("", "", ""), None, "Error"), "error": error}
-    return rendered("error.html", values, "main" if fragment else "")
+    return rendered("error.html", values, fragment=fragment)
 
 
 def _frame(place: Place, now: datetime | None, title: str) -> dict[str, Any]:

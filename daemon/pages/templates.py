@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -55,20 +56,17 @@ def environment() -> "Environment":
     )
     made.filters |= {
         "ago": ago, "age": age, "moment": moment, "short": short, "prose": prose, "number": number, "usd": usd,
-        "percent": percent, "counted": counted, "seconds": seconds, "path": path_part, "query": query,
+        "percent": percent, "counted": counted, "seconds": seconds, "path": path_part, "query": query, "mark": mark,
     }  # fmt: skip
     made.globals |= {"curve": curve, "bar": bar, "level": level, "word_diff": word_diff}
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 
 
-def rendered(template: str, values: Mapping[str, Any], block: str = "") -> str:
-    """The page, or one block of it."""
-    found = environment().get_template(template)
-    if not block:
-        return found.render(values)
-    context = found.new_context(dict(values))
-    return "".join(found.blocks[block](context))
+def rendered(template: str, values: Mapping[str, Any], *, fragment: bool = False) -> str:
+    """The page; or its own part alone, for a page that is there already."""
+    layout = "part.html" if fragment else "layout.html"
+    return environment().get_template(template).render({**values, "layout": layout})
 
 
 def _finalized(value: object) -> object:
@@ -145,6 +143,11 @@ def percent(share: float) -> str:
 def usd(value: float) -> str:
     """Dollars."""
     return f"${value:,.4f}" if 0 < value < 1 else f"${value:,.2f}"
+
+
+def mark(text: str) -> str:
+    """What names a text in an address, without a word of it."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def path_part(text: str) -> str:

@@ -142,7 +142,7 @@ class _Handlers:
                 ask = Ask(access, utc_now())
                 if wants_json:
                     return as_json(found.read(ask, query))
-                return page_html(found, query, ask, place, fragment=_target(request))
+                return page_html(found, query, ask, place, fragment=_is_fragment(request))
 
         text = await self._workers.run(made, name)
         return _json(text) if wants_json else _html(text)
@@ -166,7 +166,7 @@ class _Handlers:
                 if done.show or not _is_fragment(request):
                     return done, ""
                 shown = Ask(access, utc_now())
-                return done, page_html(found, request_of(found.query, []), shown, place, done, fragment="main")
+                return done, page_html(found, request_of(found.query, []), shown, place, done, fragment=True)
 
         answer = await self._workers.run(made, name, long=action.long)
         return _acted(request, found, answer, place)
@@ -220,13 +220,6 @@ def _wants_json(request: "Request") -> bool:
 
 def _is_fragment(request: "Request") -> bool:
     return request.headers.get("hx-request") == "true"
-
-
-def _target(request: "Request") -> str:
-    """The block that htmx asks for; empty: the whole page."""
-    if not _is_fragment(request):
-        return ""
-    return {"aside#beside": "beside", "div#beside": "beside"}.get(request.headers.get("hx-target", ""), "main")
 
 
 def _address(request: "Request") -> str:
