@@ -240,12 +240,14 @@ def _unsupported(case: OperationContext) -> Refusal | None:
     return None
 
 
-def _vetoed(case: OperationContext) -> Refusal | None:
+def vetoed(case: OperationContext) -> Refusal | None:
+    """A line that the owner deleted, or put right; what is nearer to a line of the owner's own is that line."""
     if case.operation.action is Action.EVICT:
         return None
-    text = case.operation.text
-    for deleted in case.snapshot.tombstones:
-        if same_as_deleted(text, deleted):
+    text, snapshot = case.operation.text, case.snapshot
+    own = [line.text for line in snapshot.lines if line.id in snapshot.handwritten]
+    for deleted in snapshot.tombstones:
+        if same_as_deleted(text, deleted) and not any(_likeness(text, one) > _likeness(text, deleted) for one in own):
             return Refusal("human veto", "operation", "the owner deleted this line")
     return None
 
@@ -317,7 +319,7 @@ CHECKS: tuple[Check, ...] = (
     _uncited,
     _untouchable,
     _empty,
-    _vetoed,
+    vetoed,
     _injected,
     _contradictory,
     _repeated,
@@ -331,14 +333,14 @@ SETTLING: tuple[Check, ...] = (
     _uncited,
     _untouchable,
     _empty,
-    _vetoed,
+    vetoed,
     _injected,
     _contradictory,
     _repeated,
     _laundered,
 )
 # What not even the owner's approval of one change sets aside.
-PROTECTING: tuple[Check, ...] = (_forgotten, _untouchable, _empty, _vetoed, _contradictory, _repeated)
+PROTECTING: tuple[Check, ...] = (_forgotten, _untouchable, _empty, vetoed, _contradictory, _repeated)
 
 
 def same_as_deleted(text: str, deleted: str) -> bool:
@@ -348,9 +350,13 @@ def same_as_deleted(text: str, deleted: str) -> bool:
     """
     if normalise(text) == normalise(deleted):
         return True
-    if jaccard(_terms(text), _terms(deleted)) < SAME_AS_DELETED:
+    if _likeness(text, deleted) < SAME_AS_DELETED:
         return False
     return set(numbers(text)) == set(numbers(deleted)) and not contradicts(text, deleted)
+
+
+def _likeness(one: str, other: str) -> float:
+    return jaccard(_terms(one), _terms(other))
 
 
 @lru_cache(maxsize=1024)

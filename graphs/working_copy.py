@@ -88,19 +88,21 @@ class WorkingCopy:
             valence=valence(self._snapshot.hormones),
         )
 
-    def _said_by_hand(self, line: CurrentLine) -> Crystal:
-        return replace(
+    def said_by_hand(self, line: CurrentLine) -> str:
+        """The id of the crystal of a line as what its owner says; this dream leaves it behind."""
+        said = replace(
             self.crystal_of(line),
             origin=Origin.SEED,
             created_at=self._now,
             lifecycle=Lifecycle.CONSOLIDATED,
             context="",
         )
+        return self._kept(said)
 
     def remove(self, line: CurrentLine, fate: Fate, crystal: Crystal, successor: str = "") -> None:
         """A line leaves; its text is kept as a crystal."""
         old = line in self.old_text
-        if fate in {Fate.EVICTED, Fate.ANSWERED}:
+        if fate in {Fate.EVICTED, Fate.ANSWERED, Fate.DELETED}:
             self._edit(Edit(None if old else line.section, (line.text,), None))
         if old:
             self.old_text.remove(line)
@@ -108,6 +110,10 @@ class WorkingCopy:
         else:
             self.lines.remove(line)
         self.deaths.append(Death(line.id, line.section, line.text, fate, self._kept(crystal), successor))
+
+    def pin(self, line: CurrentLine, *, pinned: bool) -> None:
+        """Pin a line, or take its pin away; nothing else of it changes."""
+        self._edit(Edit(line.section, (line.text,), pinned=pinned))
 
     def point(self, pointer: PointerLine) -> None:
         """Write a pointer."""
@@ -191,7 +197,7 @@ class WorkingCopy:
         corrections = set(successors.values())
         for line in self.lines:
             if line.id in self._snapshot.by_hand:
-                evidence = (self._kept(self._said_by_hand(line)),) if line.id in corrections else ()
+                evidence = (self.said_by_hand(line),) if line.id in corrections else ()
                 self.births.append(Birth(line.id, line.section, line.text, line.importance, line.trust, evidence))
         for gone in self._snapshot.deleted:
             fate = Fate.REVISED if gone.id in successors else Fate.DELETED

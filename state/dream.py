@@ -43,6 +43,9 @@ RESTORE = "restore"
 REVIEW = "review"
 """The cause of a version that carries out what the owner decided of single changes."""
 
+EDIT = "edit"
+"""The cause of a version in which the owner changed single lines, without an editor."""
+
 
 class Kind(StrEnum):
     """What kind of input a piece of evidence is; its first letter begins the id."""
@@ -174,6 +177,14 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """A line that left because its owner says that it is wrong, and the crystal that says what is right."""
+
+    line: str
+    crystal: str
+
+
+@dataclass(frozen=True, slots=True)
 class EarlierChange:
     """A change that was staged by an earlier dream, and what became of it. `number` is what the owner calls it."""
 
@@ -289,9 +300,9 @@ class Dream:
     Applying `edits` to `before` and stamping it gives `after`; a MEMORY.md that a human changed meanwhile gets the
     same edits. Committing the same dream again changes nothing. `doubts` are those of its operations that somebody
     should look at; `staged` the changes that wait for the owner and those in doubt, with all that is known of them;
-    `decided` what this version makes of changes that were staged before. `newest` is the row of the last crystal that
-    there was when the dream read (what it passed over up to there is no news any more), `waiting` counts the notes
-    that it left for the next one.
+    `decided` what this version makes of changes that were staged before, `corrections` what the owner called wrong.
+    `newest` is the row of the last crystal that there was when the dream read (what it passed over up to there is no
+    news any more), `waiting` counts the notes that it left for the next one.
     """
 
     number: int
@@ -325,6 +336,7 @@ class Dream:
     decided: tuple[Decided, ...] = ()
     newest: int = 0
     waiting: int = 0
+    corrections: tuple[Correction, ...] = ()
 
     @property
     def waiting_changes(self) -> int:

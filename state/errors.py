@@ -59,6 +59,14 @@ class RejectedError(DreamdError):
     http_status = 409
 
 
+class ConflictError(DreamdError):
+    """What was to be changed is no longer what whoever asked has seen; nothing changed."""
+
+    exit_status = 4
+    code = "CONFLICT"
+    http_status = 409
+
+
 class BusyError(DreamdError):
     """Another process or a dream holds the workspace, or what else is needed."""
 
@@ -177,6 +185,7 @@ KINDS: tuple[type[DreamdError], ...] = (
     ForeignError,
     NothingToDoError,
     RejectedError,
+    ConflictError,
     BusyError,
     NotKeptError,
     OverloadedError,

@@ -41,6 +41,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     decision.add_argument("--accept", action="store_true", help="doubtful changes, which have applied, are right")
     decision.add_argument("--undo", action="store_true", help="doubtful changes are wrong: the old text comes back")
+    decision.add_argument(
+        "--reopen", action="store_true", help="what was declined waits again, what was accepted is doubtful"
+    )
     decision.add_argument("--edit", action="store_true", help="decide in $VISUAL or $EDITOR, line by line")
     decision.add_argument("--from", type=Path, metavar="FILE", dest="file", help="decide by a text that --edit made")
     parser.add_argument("--section", default="", help="every change in this section")
@@ -51,6 +54,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show or decide; 3 when nothing waits."""
     caller = caller_of(arguments, "review")
+    if arguments.reopen:
+        return _reopen(caller, arguments)
     waiting = _chosen(_waiting(caller), arguments)
     if arguments.edit or arguments.file:
         if arguments.edit and not waiting.changes:
@@ -141,6 +146,15 @@ def _decide(caller: "Caller", verdict: str, meant: Waiting, *, as_json: bool) ->
     return _told(proposals, done, as_json=as_json)
 
 
+def _reopen(caller: "Caller", arguments: argparse.Namespace) -> int:
+    """Take decisions back, of changes by their numbers: no list shows them any more."""
+    from daemon.api.operations.changes import DecideChanges
+
+    if not arguments.names or not all(_is_number(name) and int(name) for name in arguments.names):
+        raise UsageError("name the changes to reopen by their numbers", "'dreamd review --reopen 3'")
+    return _told([], _ask(caller, DecideChanges(reopen=tuple(map(int, arguments.names)))), as_json=arguments.json)
+
+
 def _ask(caller: "Caller", request: "DecideChanges") -> "ChangesDecided":
     from daemon.api.operations.changes import decide
 
@@ -218,7 +232,7 @@ def _told(proposals: "Sequence[Decided]", done: "ChangesDecided | None", *, as_j
     for word, numbers in (("approved", done.approved), ("undone", done.undone)):
         if numbers and not as_json:
             out(f"{_named(numbers)} {word}: version {done.version}")
-    for word, numbers in (("declined", done.declined), ("accepted", done.accepted)):
+    for word, numbers in (("declined", done.declined), ("accepted", done.accepted), ("open again", done.reopened)):
         if numbers and not as_json:
             out(f"{_named(numbers)} {word}")
     problems = [f"{_named(done.outdated)} no longer what its lines are, so dropped"] if done.outdated else []
@@ -227,7 +241,7 @@ def _told(proposals: "Sequence[Decided]", done: "ChangesDecided | None", *, as_j
     ]
     for problem in problems:
         say(problem)
-    if problems and not (done.approved or done.undone or done.declined or done.accepted):
+    if problems and not (done.approved or done.undone or done.declined or done.accepted or done.reopened):
         raise RejectedError("none of it could be done", "MEMORY.md stands as it was")
     return 0
 

@@ -1,20 +1,20 @@
 """Changes: carries out what the owner decides of staged changes and whole proposals; settles what nobody decided."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.owner_edits import owner_edits
-from daemon.dream.snapshot import snapshot
+from daemon.dream.snapshot import standing
 from daemon.ingest.notes import note_crystal
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.approval import Wish, carry_out, is_outdated
 from state.document.merge import working
 from state.document.operations import Action, Refusal
-from state.dream import CurrentLine, Decided, Decision, Dream, Reason, decode_record
-from state.errors import RejectedError, UsageError
+from state.dream import CurrentLine, Decided, Decision, Dream, decode_record
+from state.errors import ConflictError, RejectedError, UsageError
 from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.history.changes import Change
@@ -26,6 +26,11 @@ DECLINED = "by the owner"
 DECISIONS: Mapping[Decision, tuple[Decision, ...]] = {
     Decision.WAITING: (Decision.APPROVED, Decision.DECLINED),
     Decision.DOUBTFUL: (Decision.ACCEPTED, Decision.UNDONE),
+}
+# What a change that is reopened is again. One that applied by its owner's word is taken back by a restore.
+REOPENED: Mapping[Decision, Decision] = {
+    Decision.DECLINED: Decision.WAITING,
+    Decision.ACCEPTED: Decision.DOUBTFUL,
 }
 _WORDS = {
     Decision.APPROVED: "approve", Decision.DECLINED: "decline", Decision.ACCEPTED: "accept", Decision.UNDONE: "undo",
@@ -53,12 +58,17 @@ class Settled:
     refused: tuple[RefusedChange, ...]
 
 
-def decide_changes(store: Store, decisions: Mapping[int, Decision], texts: Mapping[int, str]) -> Settled:
+def decide_changes(
+    store: Store, decisions: Mapping[int, Decision], texts: Mapping[int, str], reopen: Collection[int] = ()
+) -> Settled:
     """Carry out the owner's decisions; what applies or is undone is one version. `texts` are the owner's own words.
 
-    Nothing is decided when one of them cannot be: raises NotFoundError for a number that is not open, UsageError for
-    a decision or a text that it cannot have.
+    Those to `reopen` were declined or accepted: they wait, or are doubtful, from now on. Nothing is decided when one
+    of them cannot be: raises NotFoundError for a number that is not open, or not known any more, UsageError for a
+    decision or a text that it cannot have, and ConflictError for one to reopen whose lines are no longer what they
+    were.
     """
+    again = _to_reopen(store, reopen)
     changes = {number: store.changes.get(number) for number in decisions}
     for number, change in changes.items():
         _require_possible(change, decisions[number], texts.get(number))
@@ -74,8 +84,26 @@ def decide_changes(store: Store, decisions: Mapping[int, Decision], texts: Mappi
         store.check()
         for number, decision in at_once.items():
             store.changes.decide(number, decision, now)
+        for number, before in again.items():
+            store.changes.reopen(number, before, now)
     _let_go(store, [changes[number] for number in carried.outdated], Decision.OUTDATED, now)
-    return replace(carried, decided={**carried.decided, **at_once})
+    return replace(carried, decided={**carried.decided, **at_once, **again})
+
+
+def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
+    """What each of these changes is to be again."""
+    again = dict[int, Decision]()
+    lines = _lines(store, utc_now()) if numbers else ()
+    for number in numbers:
+        change = store.changes.any(number)
+        if change.decision not in REOPENED:
+            raise UsageError(
+                f"change {number} is {change.decision.value}", "only what was declined or accepted is reopened"
+            )
+        if is_outdated(change.change, lines):
+            raise ConflictError(f"change {number} cannot wait again: its lines are no longer what they were")
+        again[number] = REOPENED[change.decision]
+    return again
 
 
 def open_changes(store: Store) -> list[tuple[Change, bool]]:
@@ -129,7 +157,7 @@ def _carried(
     if not wishes:
         return Settled(None, {}, (), ())
     memory, name = WorkspaceMemory(store), f"{now:%Y%m%dT%H%M%S%f}Z"
-    carried = carry_out(snapshot(store, (), (), name, Reason.MANUAL, now), wishes, memory)
+    carried = carry_out(standing(store, name, now), wishes, memory)
     refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused)
     if carried.dream is None:
         return Settled(None, {}, carried.outdated, refused)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from daemon.workspace.stores import Store
-from state.crystals.contradiction import contradicts
+from state.crystals.contradiction import changes_value
 from state.document.document import Document
 from state.dream import CurrentLine
 from state.stores.history.lineage import match
-from state.text.words import content_terms, jaccard, normalise, numbers
+from state.text.words import content_terms, jaccard, normalise
 from state.trust import Trust
 
 IMPORTANCE = 0.8
@@ -90,7 +90,7 @@ def _deleted_texts(
         old
         for old in gone
         if normalise(old.text) not in anywhere
-        and (old.id not in corrected or _changes_value(old.text, by_id[corrected[old.id]].text))
+        and (old.id not in corrected or changes_value(old.text, by_id[corrected[old.id]].text))
     ]
     if len(unwanted) >= LEAST_ACCIDENT and 2 * len(unwanted) > len(standing):
         problem = (
@@ -99,7 +99,3 @@ def _deleted_texts(
         )
         return (), (problem,)
     return tuple(old.text for old in unwanted), ()
-
-
-def _changes_value(old: str, new: str) -> bool:
-    return contradicts(old, new) or set(numbers(old)) != set(numbers(new))

@@ -27,8 +27,9 @@ def restore(store: Store, number: int) -> Dream:
     """Commit MEMORY.md as it was in this version, as a new version.
 
     Notes and crystals that later versions consumed are input again: their segments are pending, the bootstrap shows
-    them. Lines that leave by it are crystals. Of a later version whose record is gone or damaged, what the crystals
-    say is input again, and the dream's problems name it. Raises NotFoundError for a version that there is none of.
+    them. Lines that leave by it are crystals; what its owner had deleted then, and allowed since, is deleted again.
+    Of a later version whose record is gone or damaged, what the crystals say is input again, and the dream's problems
+    name it. Raises NotFoundError for a version that there is none of.
     """
     text = store.journal.text(number)
     before, problems = read_document(store)
@@ -38,6 +39,7 @@ def restore(store: Store, number: int) -> Dream:
     segments, dreamt = _consumed_by(later)
     dreamt = tuple(dict.fromkeys((*dreamt, *(one for version in lost for one in store.crystals.dreamt_in(version)))))
     standing = {normalise(block.text) for _, block in parse(text).lines()}
+    lifted = dict.fromkeys(one for record in later for one in record.lifted_tombstones)
     dream = Dream(
         number=store.lineage.last_version() + 1,
         id=f"{now:%Y%m%dT%H%M%S%f}Z",
@@ -54,7 +56,10 @@ def restore(store: Store, number: int) -> Dream:
         dreamt=dreamt,
         segments=segments,
         pointers=_pointers(store, text),
-        tombstones=tuple(death.text for death in deaths if death.fate is Fate.DELETED),
+        tombstones=(
+            *(death.text for death in deaths if death.fate is Fate.DELETED),
+            *(one for one in lifted if normalise(one) not in standing),
+        ),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in standing),
         problems=(*problems, *lost.values()),
         decided=_undecided(store, later),

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
-from operator import attrgetter
 
 from daemon.dream.consolidation import answered_lines
 from daemon.dream.owner_edits import owner_edits
@@ -29,6 +28,8 @@ from state.signals import economics
 from state.signals.curiosity import question_key, rank_questions
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
+from state.stores.database.meta import Meta
+from state.stores.history.journal import NOTES_LEFT
 from state.stores.history.refused_inputs import RefusedInputs
 from state.text.words import normalise
 from state.trust import Trust, least_trust
@@ -63,21 +64,54 @@ def snapshot(
 ) -> Snapshot:
     """What a dream over these notes reads; `marks` say what of the segments they are, `waiting` how many are left."""
     newest = store.crystals.newest()
+    read, grounds = _standing(store, dream, reason, now)
+    old_sections = _old_text(store, read.text, now)
+    feed, feed_problems = _feed(store, now)
+    evidence, answered = _without_settled(store, _evidence(store, notes, now), read.lines, now)
+    evidence, superseded = _with_superseding(evidence, grounds.newer)
+    old_pieces = (_old_piece(store, line) for line in _offered(store, old_sections))
+    near = _near(store, read.lines, evidence, {twin.text: twin.id for twin in read.twins})
+    evidence = (*evidence, *numbered(Kind.FEED, feed), *old_pieces)
+    return replace(
+        read,
+        evidence=evidence,
+        seeds=tuple(store.crystals.unseen_seeds()),
+        notes=tuple(notes),
+        segments=marks,
+        best=store.lineage.best(),
+        problems=(*read.problems, *feed_problems),
+        near=near,
+        superseded=superseded,
+        earlier=store.changes.earlier(),
+        undecided=store.changes.undecided(),
+        newest=newest,
+        waiting=waiting,
+        unasked=RefusedInputs(store.crystals.connection).enough(evidence),
+        answered=answered,
+    )
+
+
+def standing(store: Store, dream: str, now: datetime) -> Snapshot:
+    """What the owner's own change of lines reads: MEMORY.md and what guards it, and no input.
+
+    What waits for the next dream is as new to it as it was before.
+    """
+    left = Meta(store.crystals.connection).get(NOTES_LEFT)
+    return replace(_standing(store, dream, Reason.MANUAL, now)[0], waiting=int(left or 0))
+
+
+def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> tuple[Snapshot, "Grounds"]:
+    """MEMORY.md as its owner left it, with what its owner decides; and what its lines rest on."""
     text, problems = read_document(store)
     document = working(text)
     edits = owner_edits(store, document, now)
     present = {block.key for _, block in document.lines()}
     tombstones = store.lineage.tombstones()
     lifted = tuple(one for one in tombstones if normalise(one) in present)
-    old_sections = _old_text(store, text, now)
-    old_text = tuple(chain.from_iterable(old_sections))
-    feed, feed_problems = _feed(store, now)
+    old_text = tuple(chain.from_iterable(_old_text(store, text, now)))
     pointers = _pointers(store, document)
-    lines, superseding = _lines(store, edits.lines)
-    evidence, answered = _without_settled(store, _evidence(store, notes, now), lines, now)
-    evidence, superseded = _with_superseding(evidence, superseding)
-    old_pieces = (_old_piece(store, line) for line in _offered(store, old_sections))
-    twins = _twins(store, lines)
+    grounds = grounds_of(store, edits.lines)
+    lines = tuple(replace(line, said_at=grounds.said_at.get(line.id)) for line in edits.lines)
     read = Snapshot(
         dream=dream,
         now=now,
@@ -88,63 +122,57 @@ def snapshot(
         next_line=edits.next_line,
         hormones=store.feelings.levels(now),
         lines=lines,
-        evidence=(*evidence, *numbered(Kind.FEED, feed), *old_pieces),
-        seeds=tuple(store.crystals.unseen_seeds()),
-        notes=tuple(notes),
-        segments=marks,
         pointers=pointers,
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
-        twins=twins,
+        twins=_twins(store, lines),
         tombstones=tuple(one for one in (*tombstones, *edits.tombstones) if one not in lifted),
         new_tombstones=edits.tombstones,
         lifted_tombstones=lifted,
         by_hand=edits.written,
         deleted=edits.gone,
         corrected=edits.corrected,
-        best=store.lineage.best(),
         old_text=old_text,
-        problems=(*problems, *edits.problems, *feed_problems),
-        near=_near(store, lines, evidence, {twin.text: twin.id for twin in twins}),
-        superseded=superseded,
-        newest=newest,
-        waiting=waiting,
-        answered=answered,
-    )
-    return _with_decisions(store, read)
-
-
-def _with_decisions(store: Store, read: Snapshot) -> Snapshot:
-    """The snapshot with what its owner decides, has decided, and is not to be asked again."""
-    return replace(
-        read,
+        problems=(*problems, *edits.problems),
         genome=_genome(store),
         redaction=store.config.secrets.redaction,
         forgotten=store.crystals.forgotten.tombstones(),
         policy=store.config.dream.approve.policy,
-        handwritten=(*read.by_hand, *sorted(store.lineage.handwritten())),
-        earlier=store.changes.earlier(),
-        undecided=store.changes.undecided(),
-        unasked=RefusedInputs(store.crystals.connection).enough(read.evidence),
+        handwritten=(*edits.written, *sorted(store.lineage.handwritten())),
     )
+    return read, grounds
 
 
-def _lines(store: Store, standing: Sequence[CurrentLine]) -> tuple[tuple[CurrentLine, ...], dict[str, Crystal]]:
-    """The lines with the time of what they rest on; and of each that rests on what is superseded, by what."""
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What lines rest on, by their ids: when the latest of it was said, and by what all of it is superseded.
+
+    `since` says since when; of a line that rests on nothing known there is nothing.
+    """
+
+    said_at: Mapping[str, datetime]
+    newer: Mapping[str, Crystal]
+    since: Mapping[str, datetime]
+
+
+def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
+    """What these lines rest on."""
     evidence = store.lineage.evidence()
-    rests_on = {line.id: store.crystals.keys(evidence.get(line.id, ())) for line in standing}
-    rows = {row for keys in rests_on.values() for row in keys.values()}
-    known = Supersessions(store.crystals).among(rows)
-    crystals = store.crystals.by_keys(rows | set(known.current.values()))
-    said = store.crystals.said_last(rows)
-    lines, superseding = [], dict[str, Crystal]()
-    for line in standing:
-        keys = set(rests_on[line.id].values())
-        lines.append(replace(line, said_at=max((said[key] for key in keys), default=None)))
+    every = store.crystals.keys({crystal for line in lines for crystal in evidence.get(line.id, ())})
+    known = Supersessions(store.crystals).among(every.values())
+    crystals = store.crystals.by_keys({*every.values(), *known.current.values()})
+    said = store.crystals.said_last(every.values())
+    last = {pair.newer: pair.at for pair in known.pairs}
+    said_at, superseding, since = dict[str, datetime](), dict[str, Crystal](), dict[str, datetime]()
+    for line in lines:
+        keys = {every[crystal] for crystal in evidence.get(line.id, ()) if crystal in every}
+        if keys:
+            said_at[line.id] = max(said[key] for key in keys)
         newer = {known.current[key] for key in keys if key in known.current} - keys
         # Of a line that says several things, those that are still so keep it.
         if newer and keys <= known.current.keys():
-            superseding[line.id] = max((crystals[key] for key in newer), key=attrgetter("created_at"))
-    return tuple(lines), superseding
+            newest = max(newer, key=lambda key: crystals[key].created_at)
+            superseding[line.id], since[line.id] = crystals[newest], last[newest]
+    return Grounds(said_at, superseding, since)
 
 
 def _with_superseding(

@@ -20,7 +20,7 @@ from state.text.antonyms import calendar, have_alternatives, have_opposites, uns
 from state.text.languages.loader import table
 from state.text.languages.tables import Contrasts, Phrases
 from state.text.sentences import statements_of
-from state.text.words import UNSPACED, jaccard, normalise, search_form, stem, stop_words
+from state.text.words import UNSPACED, jaccard, normalise, numbers, search_form, stem, stop_words
 from state.trust import Trust
 
 MAX_SENTENCES = 12
@@ -97,6 +97,11 @@ def disagree(one: Crystal, other: Crystal) -> bool:
         and (contradicts(one.text, other.text) or other_number(one.text, other.text))
         and not any(reads_as_instruction(crystal.text) for crystal in (one, other))
     )
+
+
+def changes_value(old: str, new: str) -> bool:
+    """Whether a new text in the place of an old one says something else than it did, not only in other words."""
+    return contradicts(old, new) or set(numbers(old)) != set(numbers(new))
 
 
 def other_number(a: str, b: str) -> bool:

@@ -52,7 +52,9 @@ class SectionName(StrEnum):
 _BY_NAME = {name.value.casefold(): name for name in SectionName}
 _GUIDES = {SectionName.POINTERS: POINTER_GUIDE, SectionName.SKILLS: SKILL_GUIDE, SectionName.NICHE: NO_FEED}
 
-_PIN = re.compile(r"📌|<!--\s*pin(?:ned)?\s*-->", re.IGNORECASE)
+PIN = "📌"
+_PIN = re.compile(rf"{PIN}|<!--\s*pin(?:ned)?\s*-->", re.IGNORECASE)
+_PIN_AND_BLANK = re.compile(rf"^(?:{_PIN.pattern})[ \t]*|[ \t]?(?:{_PIN.pattern})", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,16 @@ class Block:
     def pinned(self) -> bool:
         """Whether the human pinned this line (📌 or `<!-- pinned -->`): the dream leaves it alone."""
         return self.content and bool(_PIN.search(self.raw))
+
+    def with_pin(self) -> "Block":
+        """The line with a pin at the end of its first row, else byte for byte as it was."""
+        first, newline, rest = self.raw.partition("\n")
+        said = first.rstrip()
+        return replace(self, raw=f"{said} {PIN}{first[len(said) :]}{newline}{rest}")
+
+    def without_pin(self) -> "Block":
+        """The line without any pin, each with the blank before it, else byte for byte as it was."""
+        return replace(self, raw=_PIN_AND_BLANK.sub("", self.raw))
 
 
 # Every edit compares the keys of a whole section, and a dream makes many.
@@ -118,13 +130,15 @@ class Edit:
 
     No `old`: an addition, at the end of the section or, with `first`, above its other lines. No `new`: a removal.
     More than one `old`: a merge. No `section`: a line of the text above the title, from before the first dream; with
-    nothing else said, what is left there when no line is.
+    nothing else said, what is left there when no line is. With `pinned` the one old line gets a pin or loses it, and
+    nothing else of it changes.
     """
 
     section: SectionName | None
     old: tuple[str, ...] = ()
     new: str | None = None
     first: bool = False
+    pinned: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

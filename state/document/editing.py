@@ -61,6 +61,8 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
         if place is None:
             return None
         places.append(place)
+    if edit.pinned is not None:
+        return _pinned(part, places, pinned=edit.pinned)
     if edit.new is not None:
         new_key = normalise(edit.new)
         standing = (block for i, block in enumerate(part.blocks) if block.content and i not in places)
@@ -76,6 +78,16 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
     blocks[first] = _in_place_of(old, edit.new, newline)
     part = _without(replace(part, blocks=tuple(blocks)), [i for i in places if i != first], newline)
     return _apart(part, first, newline) if is_stamp(old.raw) else part
+
+
+def _pinned(part: Part, places: Sequence[int], *, pinned: bool) -> Part | None:
+    """The one line with its pin, or without; None when it is so already, or would be another line by it."""
+    (place,) = places
+    blocks = list(part.blocks)
+    old = blocks[place]
+    new = blocks[place] = old.with_pin() if pinned else old.without_pin()
+    changes = old.pinned is not pinned and new.pinned is pinned and new.key == old.key
+    return replace(part, blocks=tuple(blocks)) if changes else None
 
 
 def _apart(part: Part, place: int, newline: str) -> Part:

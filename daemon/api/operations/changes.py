@@ -106,6 +106,9 @@ class DecideChanges(Request):
     decline: Numbers = Field(default=(), description="Changes that wait: they are not proposed again")
     accept: Numbers = Field(default=(), description="Doubtful changes that applied: they are right")
     undo: Numbers = Field(default=(), description="Doubtful changes that applied: the old text comes back")
+    reopen: Numbers = Field(
+        default=(), description="Changes that were declined or accepted: they wait, or are doubtful, again"
+    )
     texts: Annotated[tuple[OwnText, ...], Field(max_length=1_000)] = Field(
         default=(), description="Other words for changes that are approved"
     )
@@ -123,13 +126,14 @@ class ChangesDecided:
     declined: tuple[int, ...]
     accepted: tuple[int, ...]
     undone: tuple[int, ...]
+    reopened: tuple[int, ...]
     outdated: tuple[int, ...]
     refused: tuple[RefusedChange, ...]
 
 
 @operation("decide_changes", "/changes/decision", long=True)
 def decide(access: WorkspaceAccess, request: DecideChanges) -> ChangesDecided:
-    """Approve or decline changes that wait, accept or undo doubtful ones that applied."""
+    """Approve or decline changes that wait, accept or undo doubtful ones that applied; take such a decision back."""
     decisions = _once(
         (
             *((number, Decision.APPROVED) for number in request.approve),
@@ -138,11 +142,13 @@ def decide(access: WorkspaceAccess, request: DecideChanges) -> ChangesDecided:
             *((number, Decision.UNDONE) for number in request.undo),
         )
     )
+    if twice := sorted(decisions.keys() & set(request.reopen)):
+        raise UsageError(f"change {twice[0]} is decided and reopened", "do one of them")
     texts = {one.number: one.text for one in request.texts}
     if unknown := sorted(texts.keys() - set(request.approve)):
         raise UsageError(f"there is a text for change {unknown[0]}, which is not approved", "approve it too")
     with access.exclusive() as store:
-        done = decide_changes(store, decisions, texts)
+        done = decide_changes(store, decisions, texts, dict.fromkeys(request.reopen))
     access.mark_changed()
     by_decision = {one: tuple(n for n, decision in done.decided.items() if decision is one) for one in Decision}
     return ChangesDecided(
@@ -151,6 +157,7 @@ def decide(access: WorkspaceAccess, request: DecideChanges) -> ChangesDecided:
         declined=by_decision[Decision.DECLINED],
         accepted=by_decision[Decision.ACCEPTED],
         undone=by_decision[Decision.UNDONE],
+        reopened=tuple(sorted((*by_decision[Decision.WAITING], *by_decision[Decision.DOUBTFUL]))),
         outdated=done.outdated,
         refused=done.refused,
     )

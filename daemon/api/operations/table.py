@@ -4,6 +4,7 @@ from daemon.api.operations import (
     changes,
     dreams,
     ledger,
+    lines,
     notes,
     search,
     session_items,
@@ -14,8 +15,10 @@ from daemon.api.operations import (
 )
 from daemon.api.operations.operation import AnyOperation, operations_in
 
+_MODULES = (
+    notes, search, dreams, ledger, upkeep, setup, versions, changes, lines, session_items, session_memory,
+)  # fmt: skip
+
 OPERATIONS: dict[str, AnyOperation] = {
-    operation.name: operation
-    for module in (notes, search, dreams, ledger, upkeep, setup, versions, changes, session_items, session_memory)
-    for operation in operations_in(vars(module))
+    operation.name: operation for module in _MODULES for operation in operations_in(vars(module))
 }

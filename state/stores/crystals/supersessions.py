@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from state.crystals.crystal import Origin
+from state.crystals.duplicates import says_the_same
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.operations import Birth, Death, Fate
-from state.dream import RESTORE, REVIEW, Dream
+from state.dream import RESTORE, REVIEW, Correction, Dream
+from state.injection.defang import unquoted
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text, to_text
 from state.text.identity import PERHAPS, UPDATE, compare, update
+from state.text.sentences import statements_of
 from state.text.words import content_terms
 from state.trust import Trust
 
@@ -41,6 +44,9 @@ SELECT * FROM (
 _LINE_AND_NOTE = 2
 # A revised line that keeps less of the words, and does not say the same, says something else.
 _KEPT, _SAME = 0.5, 0.4
+# Of the words of a text so many are in a line that says most of it.
+_MOST_OF_IT = 2 / 3
+_CERTAINLY = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,11 @@ class Supersessions:
     def learn(self, dream: Dream) -> int:
         """Write what a dream, or the owner's hand before it, put in the place of what; returns how many pairs.
 
-        A restore takes back what was found about the crystals on which the lines rest that it brings back. In the
-        caller's transaction, after the lines are written.
+        A restore takes back what was found about the crystals on which the lines rest that it brings back, and turns
+        around what the owner had put in their place. In the caller's transaction, after the lines are written.
         """
         if dream.cause == RESTORE:
-            kept = json.dumps([crystal for birth in dream.births for crystal in birth.evidence])
-            statement = f"DELETE FROM supersessions WHERE cause <> ? AND older IN ({_ROWS})"
-            self._connection.execute(statement, (Cause.OWNER.value, kept))
-            return 0
+            return self._restore(dream)
         births = {birth.id: birth for birth in dream.births}
         replaced = [
             (death, births[death.successor])
@@ -112,7 +115,43 @@ class Supersessions:
         if dream.cause == REVIEW:
             for death, birth in replaced:
                 self._take_back(death, birth)
-        return sum(self.record(self._replacements(death, birth, dream.number)) for death, birth in replaced)
+        deaths = {death.id: death for death in dream.deaths}
+        found = [self._replacements(death, birth, dream.number) for death, birth in replaced]
+        found += [self._corrected(deaths[one.line], one, dream) for one in dream.corrections if one.line in deaths]
+        return sum(map(self.record, found))
+
+    def _restore(self, dream: Dream) -> int:
+        """What the restored lines rest on is superseded no more; what the owner had said in their place is."""
+        kept = json.dumps([crystal for birth in dream.births for crystal in birth.evidence])
+        texts = json.dumps([birth.text for birth in dream.births])
+        mine = self._connection.execute(
+            f"""SELECT older, newer FROM supersessions JOIN crystals ON key = older
+                WHERE cause = ? AND version IS NOT NULL AND undone_at IS NULL
+                AND (older IN ({_ROWS}) OR text IN (SELECT value FROM json_each(?)))""",
+            (Cause.OWNER.value, kept, texts),
+        ).fetchall()
+        statement = f"DELETE FROM supersessions WHERE cause <> ? AND older IN ({_ROWS})"
+        self._connection.execute(statement, (Cause.OWNER.value, kept))
+        for row in mine:
+            pair = (row["older"], row["newer"])
+            self._connection.execute("DELETE FROM supersessions WHERE older = ? AND newer = ?", pair)
+        return self.record(
+            Supersession(row["newer"], row["older"], _CERTAINLY, dream.at, Trust.OWNER, Cause.OWNER, dream.number)
+            for row in mine
+        )
+
+    def _corrected(self, death: Death, correction: Correction, dream: Dream) -> list[Supersession]:
+        """What a line rested on that says the same as it did, with what the owner says instead."""
+        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (death.id,)).fetchall()
+        rested_on = self._crystals.keys([death.crystal, *(row["crystal"] for row in rows)])
+        newer = self._crystals.keys([correction.crystal]).get(correction.crystal)
+        crystals = self._crystals.by_keys(rested_on.values())
+        alone = len(crystals) <= _LINE_AND_NOTE
+        return [
+            Supersession(key, newer, _CERTAINLY, dream.at, Trust.OWNER, Cause.OWNER, dream.number)
+            for key, before in crystals.items()
+            if newer is not None and _says(death.text, before.text, alone=alone)
+        ]
 
     def _take_back(self, death: Death, birth: Birth) -> None:
         """Forget that the text that its owner puts back was superseded by what the line rested on."""
@@ -174,6 +213,15 @@ class Supersessions:
         ordered = tuple(sorted(pairs.values(), key=lambda pair: (pair.at, pair.newer, pair.older)))
         sure = ((pair.older, pair.newer) for pair in ordered if pair.sureness >= UPDATE)
         return Values(ordered, current_values(sure, said))
+
+
+def _says(line: str, text: str, *, alone: bool) -> bool:
+    """Whether a line says what a text says, or most of it, or rests `alone` on the one statement that it is."""
+    line = unquoted(line)[0]
+    words = content_terms(text)
+    covered = len(words & content_terms(line)) >= _MOST_OF_IT * len(words)
+    one_statement = sum(bool(piece.strip()) for piece in statements_of(text)) == 1
+    return covered or says_the_same(line, text) or (alone and one_statement)
 
 
 def _is_lost(old: str, new: str) -> bool:

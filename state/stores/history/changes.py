@@ -76,6 +76,13 @@ class Changes:
             raise NotFoundError(f"no change {number} waits", "'dreamd review' lists them")
         return found[0]
 
+    def any(self, number: int) -> Change:
+        """The change of this number, decided or not. Raises NotFoundError."""
+        found = self._where("number = ?", (number,))
+        if not found:
+            raise NotFoundError(f"no change {number} is known (any more)", "'dreamd review' lists those that wait")
+        return found[0]
+
     def of(self, dream: str) -> list[Change]:
         """Every change that this dream staged."""
         return self._where("dream = ? ORDER BY place", (dream,))
@@ -104,6 +111,13 @@ class Changes:
         self._connection.execute(
             "UPDATE changes SET decision = ?, decided_at = ?, note = ? WHERE number = ?",
             (decision.value, to_text(at), note, number),
+        )
+
+    def reopen(self, number: int, decision: Decision, at: datetime) -> None:
+        """Take back that it was decided: it waits, or is doubtful, from now on."""
+        self._connection.execute(
+            "UPDATE changes SET decision = ?, at = ?, decided_at = NULL, note = '' WHERE number = ?",
+            (decision.value, to_text(at), number),
         )
 
     def sweep(self, before: datetime) -> int:

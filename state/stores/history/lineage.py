@@ -56,6 +56,15 @@ class LineLife:
     evidence: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Author:
+    """The version that wrote a line: its number, its cause, and its author (a model, or what else wrote it)."""
+
+    version: int
+    cause: str
+    name: str
+
+
 class Lineage:
     """Versions and lines in state.db."""
 
@@ -111,6 +120,13 @@ class Lineage:
         ):
             found[row["line"]] = (*found.get(row["line"], ()), row["crystal"])
         return found
+
+    def authors(self) -> dict[str, Author]:
+        """Who wrote each current line, by the line's id."""
+        rows = self._connection.execute(
+            "SELECT id, born_in, cause, model FROM lines JOIN versions ON number = born_in WHERE died_in IS NULL"
+        )
+        return {row["id"]: Author(row["born_in"], row["cause"], row["model"]) for row in rows}
 
     def handwritten(self) -> set[str]:
         """The current lines that stand as the owner wrote them: they rest on no input and were not merged."""

@@ -178,6 +178,18 @@ def test_what_waits_is_shown_and_decided_by_number(dreamd: Caller, waits: Path) 
     assert dreamd("review", "-w", waits, "--approve", first).status == 1
 
 
+def test_a_decision_is_taken_back_by_number(dreamd: Caller, waits: Path) -> None:
+    first, second = numbers(dreamd, waits)
+    assert dreamd("review", "-w", waits, "--decline", "--all").status == 0
+    assert dreamd("review", "-w", waits, "--reopen", second).out == f"change {second} is open again\n"
+    assert numbers(dreamd, waits) == [second]
+    assert dreamd("review", "-w", waits, "--reopen", first, "--json").json["changes"]["reopened"] == [first]
+    assert dreamd("review", "-w", waits, "--reopen", first).status == 2
+    assert dreamd("review", "-w", waits, "--reopen").status == 2
+    assert dreamd("review", "-w", waits, "--reopen", "20260101").status == 2
+    assert dreamd("review", "-w", waits, "--reopen", 99).status == 1
+
+
 def test_a_whole_section_and_all_of_them_are_one_version(dreamd: Caller, waits: Path) -> None:
     assert dreamd("review", "-w", waits, "--approve", "--section", "Active Context").status == 3
     done = dreamd("review", "-w", waits, "--approve", "--section", "the bond", "--json").json["changes"]

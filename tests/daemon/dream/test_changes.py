@@ -20,7 +20,7 @@ from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Fate
 from state.dream import Decision, Dream, Reason, StagedChange
-from state.errors import NotFoundError, UsageError
+from state.errors import ConflictError, NotFoundError, UsageError
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
@@ -302,6 +302,35 @@ def test_an_old_text_that_came_back_by_the_owner_is_not_changed_unasked(store: S
     dreamt(store, "The staging server listens on port 9191")
     assert OLD_PORT in lines(store)
     assert waiting(store) == ["The staging server listens on port 9191"]
+
+
+def test_what_was_declined_or_accepted_is_open_again(store: Store) -> None:
+    dreamt(store, COFFEE)
+    decide_changes(store, {1: Decision.DECLINED}, {})
+    done = decide_changes(store, {}, {}, [1])
+    assert (done.dream, dict(done.decided)) == (None, {1: Decision.WAITING})
+    assert waiting(store) == [COFFEE]
+    assert settle(store, utc_now() + timedelta(days=13)) == 0
+    with pytest.raises(UsageError, match="change 1 is waiting"):
+        decide_changes(store, {}, {}, [1])
+    assert approve(store, 1) is not None
+    with pytest.raises(UsageError, match="change 1 is approved"):
+        decide_changes(store, {}, {}, [1])
+    with pytest.raises(NotFoundError):
+        decide_changes(store, {}, {}, [7])
+
+
+def test_what_was_accepted_is_doubtful_again_as_long_as_it_stands(store: Store) -> None:
+    doubted(store)
+    decide_changes(store, {1: Decision.ACCEPTED}, {})
+    decide_changes(store, {}, {}, [1])
+    assert decided(store) == [(1, "doubtful")]
+    decide_changes(store, {1: Decision.ACCEPTED}, {})
+    text = store.workspace.document.read_text(encoding="utf-8").replace(NEW_PORT, "The server is off")
+    store.workspace.document.write_text(text, encoding="utf-8")
+    with pytest.raises(ConflictError, match="no longer what they were"):
+        decide_changes(store, {}, {}, [1])
+    assert decided(store) == [(1, "accepted")]
 
 
 def test_nothing_is_decided_when_one_of_them_cannot_be(store: Store) -> None:

@@ -23,6 +23,7 @@ from tests.daemon.http.house import GatedHouse, HauntedHouse, OwnHouse
 from tests.daemon.http.running import Running, running
 from tests.support.session_talk import TALK, Say
 
+NOTE = "Grüße aus Köln: the ledger is SQLite 🍵"
 TRANSCRIPT = {"role": "user", "content": "the staging database is called heron"}
 # In an order in which each has something to do.
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -37,6 +38,16 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("decide", {"verdict": "approve"}),
     ("changes", {}),
     ("decide_changes", {"decline": []}),
+    ("lines", {"limit": 50}),
+    (
+        "change_lines",
+        {
+            "changes": [
+                {"action": "pin", "section": "Active Context", "expected": NOTE},
+                {"action": "add", "section": "The Bond", "text": "Ada drinks no coffee"},
+            ]
+        },
+    ),
     ("dream_status", {}),
     ("memory_state", {}),
     ("memory_why", {"text": "ledger"}),
@@ -104,8 +115,13 @@ def test_every_operation_answers_at_the_port(served: Running, name: str, tmp_pat
     assert "ledger" in replies["memory_state"]["text"]
     assert replies["memory_why"]["lines"]
     assert replies["diff"]["diff"] == ""
-    assert [version["number"] for version in replies["history"]["versions"]] == [1]
-    assert replies["restore"]["dream"]["number"] == 2
+    assert "Ada drinks no coffee" in [line["text"] for line in replies["change_lines"]["lines"]]
+    assert NOTE in [line["text"] for section in replies["lines"]["sections"] for line in section["lines"]]
+    assert [(version["number"], version["cause"]) for version in replies["history"]["versions"]] == [
+        (2, "edit"),
+        (1, "dream"),
+    ]
+    assert replies["restore"]["dream"]["number"] == 3
 
 
 def test_every_operation_answers_the_client_at_the_socket(served: Running, name: str, tmp_path: Path) -> None:

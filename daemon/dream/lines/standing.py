@@ -1,0 +1,221 @@
+"""Standing lines: MEMORY.md as it is in the file now, each line with what is known of it, by a few queries in all."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from daemon.dream.owner_edits import IMPORTANCE
+from daemon.dream.snapshot import Grounds, grounds_of
+from daemon.workspace.document import read_document
+from daemon.workspace.redaction import redacted
+from daemon.workspace.stores import Store
+from graphs.approval import AUTHOR as OWNER
+from graphs.approval import stands
+from state.bootstrap import budget_for
+from state.document.document import Block, Part, SectionName, parse
+from state.document.pointer import parse_pointer
+from state.document.seed import split_seed
+from state.dream import RESTORE, CurrentLine, Decision
+from state.stores.history.lineage import Author, match
+from state.text.words import normalise
+from state.trust import Trust, least_trust
+
+# More of a line is not shown: no dream writes a longer one. So much more is looked at, as a secret may stand there.
+SHOWN_CHARACTERS = 1_000
+_LOOKED_AT = 4
+SEED = "seed"
+_DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of MEMORY.md. `id` is empty as long as no version knows it; it was written by hand then.
+
+    `cut`: only its beginning is shown. `author`: a model, extractive, owner, restore, or seed for text from before
+    the first dream. `evidence` counts the crystals that it rests on. `superseded_by` is the text of what holds now,
+    where all of these are superseded. `doubtful` is the number of the open change that wrote it, `waiting` of one
+    that waits to change it. A pointer has its `keywords` and the id of its `crystal`.
+    """
+
+    id: str
+    text: str
+    cut: bool
+    author: str
+    trust: Trust
+    importance: float
+    pinned: bool
+    version: int | None = None
+    born_at: datetime | None = None
+    age_days: float | None = None
+    evidence: int = 0
+    superseded_by: str = ""
+    superseded_at: datetime | None = None
+    doubtful: int | None = None
+    waiting: int | None = None
+    keywords: str = ""
+    crystal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SectionLines:
+    """A heading with its lines, in the order of the file. `name` is empty for what stands outside of the seven.
+
+    `heading` is as it is written, empty for what stands above the first one.
+    """
+
+    name: str
+    heading: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StandingLines:
+    """MEMORY.md as it is in the file now. `version` is the last one, `budget` the characters that a reader takes.
+
+    `digest` is the SHA-256 of the file, empty without one. `more` counts the headings and lines after these.
+    `problems`: why this is not the file, if it is not.
+    """
+
+    version: int
+    characters: int
+    budget: int
+    digest: str
+    sections: tuple[SectionLines, ...]
+    more: int
+    problems: tuple[str, ...]
+
+
+def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_000) -> StandingLines:
+    """The headings and lines from this place on, at most so many of both together."""
+    content = store.disk.read_optional(store.workspace.document)
+    text, problems = read_document(store)
+    parts = parse(text).parts
+    blocks = [(part, block) for part in parts if part.name is not None for block in part.lines]
+    known = match(
+        store.lineage.current_lines(), [(part.name, block.text) for part, block in blocks if part.name is not None]
+    )
+    lines = {id(block): line for (_, block), line in zip(blocks, known, strict=True) if line is not None}
+    gutter = _Gutter.of(store, [line for line in known if line is not None], text, now)
+    places = [(part, block) for part in parts for block in _with_heading(part)]
+    chosen = places[start : start + limit]
+    return StandingLines(
+        version=store.lineage.last_version(),
+        characters=len(text),
+        budget=budget_for(store.config.dream.context_window),
+        digest=hashlib.sha256(content).hexdigest() if content is not None else "",
+        sections=tuple(
+            SectionLines(
+                part.name.value if part.name else "",
+                shown(store, part.heading.strip())[0],
+                tuple(
+                    gutter.line(part, block, lines.get(id(block)))
+                    for other, block in chosen
+                    if other is part and block is not None
+                ),
+            )
+            for part in _once(part for part, _ in chosen)
+        ),
+        more=max(0, len(places) - start - len(chosen)),
+        problems=problems,
+    )
+
+
+def shown(store: Store, text: str) -> tuple[str, bool]:
+    """A text as it is shown, without secrets, and whether it was cut."""
+    beginning = redacted(store, text[: _LOOKED_AT * SHOWN_CHARACTERS])
+    return beginning[:SHOWN_CHARACTERS], len(text) > SHOWN_CHARACTERS
+
+
+def _with_heading(part: Part) -> tuple[Block | None, ...]:
+    """The lines of a part; its heading, which stands above them, is None."""
+    return ((None,) if part.heading else ()) + part.lines
+
+
+def _once(parts: Iterator[Part]) -> list[Part]:
+    found: list[Part] = []
+    for part in parts:
+        if not found or found[-1] is not part:
+            found.append(part)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Gutter:
+    """What is known of the lines that stand, by their ids or their folded texts."""
+
+    store: Store
+    now: datetime
+    grounds: Grounds
+    authors: Mapping[str, Author]
+    handwritten: frozenset[str]
+    evidence: Mapping[str, tuple[str, ...]]
+    doubtful: Mapping[str, int]
+    waiting: Mapping[str, int]
+    pointers: Mapping[str, str]
+    old_text: frozenset[str]
+
+    @classmethod
+    def of(cls, store: Store, lines: Sequence[CurrentLine], text: str, now: datetime) -> "_Gutter":
+        open_changes = store.changes.open()
+        doubtful = {
+            normalise(one.change.operation.text): one.number
+            for one in open_changes
+            if one.decision is Decision.DOUBTFUL
+        }
+        found = (
+            (line, one.number)
+            for one in open_changes
+            if one.decision is Decision.WAITING
+            for old in one.change.lines
+            if (line := stands(old, lines)) is not None
+        )
+        waiting = {line.id: number for line, number in found}
+        seed = split_seed(text)
+        old = parse(seed[0]).parts if seed is not None else ()
+        return cls(
+            store,
+            now,
+            grounds_of(store, lines),
+            store.lineage.authors(),
+            frozenset(store.lineage.handwritten()),
+            store.lineage.evidence(),
+            doubtful,
+            waiting,
+            {one.keywords: one.crystal for one in store.lineage.pointers(current=True)},
+            frozenset(block.key for part in old for block in part.lines),
+        )
+
+    def line(self, part: Part, block: Block, known: CurrentLine | None) -> Line:
+        """The line of a part, as the ledger knows it, if it does."""
+        text, cut = shown(self.store, block.text)
+        if known is None:
+            above = part.name is None and block.key in self.old_text
+            line = Line("", text, cut, SEED if above else OWNER, Trust.OWNER, IMPORTANCE, block.pinned)
+        else:
+            line = self._known(Line(known.id, text, cut, "", known.trust, known.importance, block.pinned), known)
+        if part.name is SectionName.POINTERS and (parsed := parse_pointer(block.text)) is not None:
+            crystal = self.pointers.get(parsed[1], "")
+            line = replace(line, keywords=shown(self.store, parsed[1])[0], crystal=crystal)
+        if self.store.workspace.foreign:  # it says of itself what it likes
+            line = replace(line, trust=least_trust([line.trust, Trust.WEB]))
+        return replace(line, doubtful=self.doubtful.get(block.key) if part.name else None)
+
+    def _known(self, line: Line, known: CurrentLine) -> Line:
+        author, newer = self.authors.get(known.id), self.grounds.newer.get(known.id)
+        name = author.name if author else ""
+        if author is not None and author.cause == RESTORE:
+            name = RESTORE
+        elif known.id in self.handwritten or not name:
+            name = OWNER
+        return replace(
+            line,
+            author=name,
+            version=author.version if author else None,
+            born_at=known.born_at,
+            age_days=round(max(0.0, (self.now - known.born_at).total_seconds() / _DAY_SECONDS), 2),
+            evidence=len(self.evidence.get(known.id, ())),
+            superseded_by=shown(self.store, newer.text)[0] if newer else "",
+            superseded_at=self.grounds.since[known.id] if newer else None,
+            waiting=self.waiting.get(known.id),
+        )

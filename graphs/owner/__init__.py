@@ -1,0 +1,1 @@
+"""What the owner does to lines of MEMORY.md without an editor, as the dream that does it."""

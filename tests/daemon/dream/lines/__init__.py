@@ -1,0 +1,1 @@
+"""Lines of MEMORY.md one by one."""

@@ -1,0 +1,248 @@
+"""Lines that their owner changes without an editor: over real dreams, restores, and saves in the same moment."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.dream.lines.change import Changed, LineWish, change
+from daemon.dream.lines.standing import Line, standing_lines
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, Outcome, dream_now
+from daemon.workspace.stores import Store, utc_now
+from graphs.owner.lines import LineAction
+from state.document.document import SectionName, parse
+from state.document.operations import Fate
+from state.dream import Reason
+from state.errors import ConflictError, RejectedError
+from state.scratch import Note
+from state.trust import Trust
+from tests.support.committing import added
+from tests.support.working import SECRET, working
+
+TEA, PORT, WALL = (
+    "Ada prefers tea in the morning",
+    "The staging server listens on port 8080",
+    "The harbour wall is of granite",
+)
+COCOA, OTHER_PORT = "Ada prefers cocoa in the morning", "The staging server listens on port 9090"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with working(tmp_path / "agent") as store:
+        dreamt(store, TEA, PORT, WALL)
+        yield store
+
+
+def dreamt(store: Store, *notes: str) -> Outcome:
+    for note in notes:
+        store.segments.append(Note(note, utc_now(), 0.8))
+    return dream_now(store, Reason.MANUAL, Mode.AUTO)
+
+
+def document(store: Store) -> str:
+    return store.workspace.document.read_text(encoding="utf-8")
+
+
+def write(store: Store, text: str) -> None:
+    store.workspace.document.write_text(text, encoding="utf-8")
+
+
+def texts(store: Store) -> list[str]:
+    return [block.text for _, block in parse(document(store)).lines()]
+
+
+def lines(store: Store) -> dict[str, Line]:
+    every = standing_lines(store, utc_now()).sections
+    return {line.text: line for section in every for line in section.lines}
+
+
+def wish(store: Store, action: LineAction, old: str, text: str = "", **more: Any) -> LineWish:
+    return LineWish(action, lines(store)[old].id, expected=old, text=text, **more)
+
+
+def done(store: Store, *wishes: LineWish) -> Changed:
+    return change(store, wishes)
+
+
+def edit(store: Store, old: str, text: str, **more: Any) -> Changed:
+    return done(store, wish(store, LineAction.EDIT, old, text, **more))
+
+
+def tombstones(store: Store) -> list[str]:
+    return store.lineage.tombstones()
+
+
+def fields(refused: pytest.ExceptionInfo[Any]) -> Any:
+    return refused.value.details["fields"]
+
+
+def test_all_that_is_wanted_is_one_version_by_the_owner(store: Store) -> None:
+    version = done(
+        store,
+        wish(store, LineAction.EDIT, TEA, COCOA),
+        wish(store, LineAction.DELETE, PORT),
+        wish(store, LineAction.PIN, WALL),
+        LineWish(LineAction.ADD, section=SectionName.PHENOTYPE, text="Answers are short"),
+    ).dream
+    assert (version.number, version.cause, version.author) == (2, "edit", "owner")
+    assert version.reason == "1 edited, 1 deleted, 1 pinned, 1 added"
+    assert texts(store) == ["Answers are short", COCOA, WALL]
+    assert f"- {WALL} 📌\n" in document(store)
+    (run,) = store.ledger.runs(1)
+    assert (run.reason, run.outcome, run.version) == ("edit by the owner", "committed", 2)
+    found = lines(store)
+    assert {text: (one.author, one.trust, one.pinned, one.version) for text, one in found.items()} == {
+        "Answers are short": ("owner", Trust.OWNER, False, 2),
+        COCOA: ("owner", Trust.OWNER, False, 2),
+        WALL: ("extractive", Trust.AGENT, True, 1),
+    }
+    (gone,) = store.lineage.lives(TEA)
+    assert (gone.fate, gone.successor, gone.died_in) == (Fate.REVISED, found[COCOA].id, 2)
+    (deleted,) = store.lineage.lives(PORT)
+    assert (deleted.fate, deleted.died_in) == (Fate.DELETED, 2)
+    assert tombstones(store) == [PORT]
+
+
+def test_an_edit_is_what_the_same_edit_of_the_file_is(store: Store, tmp_path: Path) -> None:
+    edit(store, PORT, OTHER_PORT)
+    with working(tmp_path / "by hand") as other:
+        dreamt(other, TEA, PORT, WALL)
+        write(other, document(other).replace(PORT, OTHER_PORT))
+        dreamt(other, "Grace plays chess")
+
+        def known(one: Store) -> Sequence[object]:
+            (life,) = one.lineage.lives(OTHER_PORT)
+            evidence = [(crystal.text, crystal.origin) for crystal in one.crystals.get(life.evidence)]
+            (old,) = one.lineage.lives(PORT)
+            pairs = one.crystals.connection.execute("SELECT cause, trust FROM supersessions").fetchall()
+            return (
+                life.trust,
+                evidence,
+                old.fate,
+                tombstones(one),
+                life.id in one.lineage.handwritten(),
+                set(map(tuple, pairs)),
+            )
+
+        assert known(store) == known(other)
+
+
+def test_a_restore_brings_back_lines_pins_and_tombstones(store: Store) -> None:
+    done(store, wish(store, LineAction.DELETE, WALL), wish(store, LineAction.PIN, TEA))
+    before, kept = document(store), tombstones(store)
+    done(
+        store,
+        wish(store, LineAction.UNPIN, TEA),
+        wish(store, LineAction.WRONG, PORT, OTHER_PORT),
+        LineWish(LineAction.ADD, section=SectionName.CONTEXT, text=WALL, again=True),
+    )
+    assert tombstones(store) == [PORT]
+    restore(store, 2)
+    assert document(store) == before
+    assert tombstones(store) == kept == [WALL]
+    restore(store, 3)
+    assert tombstones(store) == [PORT]
+    assert f"{TEA} 📌" not in document(store)
+
+
+@pytest.mark.parametrize(
+    ("action", "text", "why"),
+    [
+        (LineAction.EDIT, COCOA, "pinned"),
+        (LineAction.DELETE, "", "pinned"),
+        (LineAction.WRONG, "", "pinned"),
+        (LineAction.PIN, "", "pinned already"),
+    ],
+)
+def test_a_pinned_line_is_unpinned_first(store: Store, action: LineAction, text: str, why: str) -> None:
+    done(store, wish(store, LineAction.PIN, TEA))
+    before = document(store)
+    with pytest.raises(RejectedError, match="pinned") as refused:
+        done(store, wish(store, LineAction.EDIT, PORT, OTHER_PORT), wish(store, action, TEA, text))
+    assert why in fields(refused)["changes.1"]
+    assert document(store) == before
+    assert store.lineage.last_version() == 2
+    done(store, wish(store, LineAction.UNPIN, TEA))
+    assert f"- {TEA}\n" in document(store)
+
+
+def test_what_was_deleted_is_written_again_only_if_that_is_meant(store: Store) -> None:
+    edit(store, PORT, OTHER_PORT)
+    with pytest.raises(RejectedError, match="the owner deleted this line"):
+        edit(store, OTHER_PORT, PORT)
+    edit(store, OTHER_PORT, PORT, again=True)
+    assert PORT in texts(store)
+    assert tombstones(store) == [OTHER_PORT]
+
+
+def test_a_line_stands_once(store: Store) -> None:
+    with pytest.raises(RejectedError, match="says so already"):
+        edit(store, TEA, PORT)
+    with pytest.raises(RejectedError, match="changed by an earlier"):
+        done(store, wish(store, LineAction.DELETE, TEA), wish(store, LineAction.PIN, TEA))
+
+
+def test_a_line_that_says_something_else_by_now_is_not_changed(store: Store) -> None:
+    wanted = wish(store, LineAction.DELETE, TEA)
+    digest = standing_lines(store, utc_now()).digest
+    write(store, document(store).replace(TEA, COCOA))
+    with pytest.raises(ConflictError, match="does not stand") as refused:
+        done(store, wish(store, LineAction.DELETE, PORT), wanted)
+    assert list(fields(refused)) == ["changes.1"]
+    with pytest.raises(ConflictError, match="says something else"):
+        done(store, LineWish(LineAction.DELETE, lines(store)[PORT].id, expected=WALL))
+    with pytest.raises(ConflictError, match="not what it was"):
+        change(store, [wish(store, LineAction.DELETE, PORT)], digest)
+    assert texts(store) == [COCOA, PORT, WALL]
+    assert store.lineage.last_version() == 1
+
+
+def test_a_line_that_no_version_knows_is_named_by_its_text(store: Store) -> None:
+    write(store, added(document(store), "Ada's sister is called Grace"))
+    assert lines(store)["Ada's sister is called Grace"].id == ""
+    wanted = LineWish(
+        LineAction.EDIT, section=SectionName.BOND, expected="Ada's sister is called Grace", text="Grace is her niece"
+    )
+    version = done(store, wanted).dream
+    assert texts(store) == ["Grace is her niece", TEA, PORT, WALL]
+    assert [(one.text, one.trust) for one in version.births] == [
+        ("Ada's sister is called Grace", Trust.OWNER),
+        ("Grace is her niece", Trust.OWNER),
+    ]
+
+
+def test_what_is_edited_elsewhere_in_the_file_is_kept_and_known(store: Store) -> None:
+    write(store, added(document(store), "Ada's sister is called Grace").replace(f"- {WALL}\n", ""))
+    edit(store, TEA, COCOA)
+    assert texts(store) == ["Ada's sister is called Grace", COCOA, PORT]
+    assert tombstones(store) == [WALL]
+    assert lines(store)["Ada's sister is called Grace"].author == "owner"
+
+
+def test_before_the_first_dream_there_is_the_file(tmp_path: Path) -> None:
+    with working(tmp_path / "new") as store:
+        write(store, "# Notes\n\n- Ada likes tea\n")
+        with pytest.raises(ConflictError, match="no dream has read"):
+            done(store, LineWish(LineAction.ADD, section=SectionName.BOND, text="Ada"))
+
+
+def test_what_waits_for_a_dream_is_as_new_afterwards(store: Store) -> None:
+    store.segments.append(Note("Grace plays chess", utc_now(), 0.8))
+    news = store.crystals.undreamt_count()
+    edit(store, TEA, COCOA)
+    assert store.crystals.undreamt_count() == news
+    assert [note.text for note in store.segments.pending_notes()] == ["Grace plays chess"]
+
+
+def test_a_secret_stands_as_it_would_by_hand(store: Store) -> None:
+    text = f"The token of the build is {SECRET}"
+    edit(store, PORT, text)
+    assert text in texts(store)
+    assert not [row for row in store.crystals.connection.execute("SELECT text FROM crystals") if SECRET in row[0]]
+    shown = next(one for one in lines(store) if "token" in one)
+    assert SECRET not in shown
+    done(store, wish(store, LineAction.DELETE, shown))
+    assert text not in texts(store)

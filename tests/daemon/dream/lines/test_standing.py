@@ -1,0 +1,191 @@
+"""MEMORY.md line by line, with what is known of each line, in as many queries as for one."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.dream.changes import open_changes
+from daemon.dream.lines.change import LineWish, change
+from daemon.dream.lines.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, dream_now
+from daemon.workspace.stores import Store, utc_now
+from graphs.owner.lines import LineAction
+from state.crystals.supersession import Cause, Supersession
+from state.document.document import SectionName
+from state.document.operations import Action, Operation
+from state.document.pointer import render_pointer
+from state.dream import PointerLine, Reason, StagedChange
+from state.scratch import Note
+from state.stores.crystals.supersessions import Supersessions
+from state.trust import Trust
+from tests.support.committing import added
+from tests.support.working import SECRET, working
+
+TEA = "Ada prefers tea in the morning"
+PORT, NEW_PORT = "The staging server listens on port 8080", "The staging server listens on port 9090"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with working(tmp_path / "agent") as store:
+        dreamt(store, TEA, PORT)
+        yield store
+
+
+def dreamt(store: Store, *notes: str) -> None:
+    for note in notes:
+        store.segments.append(Note(note, utc_now(), 0.8))
+    dream_now(store, Reason.MANUAL, Mode.AUTO)
+
+
+def document(store: Store) -> str:
+    return store.workspace.document.read_text(encoding="utf-8")
+
+
+def write(store: Store, text: str) -> None:
+    store.workspace.document.write_text(text, encoding="utf-8")
+
+
+def lines(store: Store, found: StandingLines | None = None) -> dict[str, Line]:
+    found = found or standing_lines(store, utc_now())
+    return {line.text: line for section in found.sections for line in section.lines}
+
+
+def test_each_line_says_who_wrote_it_and_when(store: Store) -> None:
+    write(store, added(document(store), "Ada's sister is called Grace"))
+    found = standing_lines(store, utc_now() + timedelta(days=2))
+    known = lines(store, found)
+    assert (found.version, found.budget, found.characters) == (1, 8_000, len(document(store)))
+    tea = known[TEA]
+    assert (tea.id, tea.version, tea.author, tea.trust, tea.evidence) == ("L1", 1, "extractive", Trust.AGENT, 1)
+    assert tea.age_days == 2.0
+    mine = known["Ada's sister is called Grace"]
+    assert (mine.id, mine.version, mine.author, mine.trust, mine.age_days) == ("", None, "owner", Trust.OWNER, None)
+    dreamt(store, "Grace plays chess")
+    assert lines(store)[mine.text].author == "owner"
+    restore(store, 1)
+    restore(store, 2)
+    assert lines(store)["Grace plays chess"].author == "restore"
+
+
+def test_the_file_is_shown_in_its_order_with_what_stands_outside(store: Store) -> None:
+    write(store, f"# Mine\n\nabove\n\n{document(store)}\n## Also mine\n\n- below 📌\n")
+    found = standing_lines(store, utc_now())
+    shown_lines = [(one.name, one.heading, [line.text for line in one.lines]) for one in found.sections if one.lines]
+    assert shown_lines == [
+        ("", "# Mine", ["above"]),
+        ("The Bond", "## The Bond", [TEA]),
+        ("Active Context", "## Active Context", [PORT]),
+        ("", "## Also mine", ["below"]),
+    ]
+    assert lines(store)["below"].pinned
+    assert len(found.sections) == 10  # the seven, the title, and the owner's two
+
+
+def test_text_from_before_the_first_dream_is_the_seed(tmp_path: Path) -> None:
+    with working(tmp_path / "old") as store:
+        write(store, "# Notes\n\n- Ada was born in Linz\n")
+        assert lines(store)["Ada was born in Linz"].author == "owner"
+        dreamt(store, TEA)
+        assert lines(store)["Ada was born in Linz"].author == "seed"
+
+
+def test_a_line_whose_ground_is_superseded_says_by_what_and_since_when(store: Store) -> None:
+    dreamt(store, "Ada drinks water at noon")
+    evidence = store.lineage.evidence()
+    keys = store.crystals.keys([evidence["L1"][0], evidence["L3"][0]])
+    older, newer = keys[evidence["L1"][0]], keys[evidence["L3"][0]]
+    now = utc_now()
+    Supersessions(store.crystals).record([Supersession(older, newer, 1.0, now, Trust.OWNER, Cause.OWNER)])
+    found = lines(store)
+    assert found[TEA].superseded_by == "Ada drinks water at noon"
+    assert found[TEA].superseded_at is not None
+    assert (found[PORT].superseded_by, found[PORT].superseded_at) == ("", None)
+
+
+def test_a_line_that_waits_to_be_changed_or_is_doubtful_says_which_change(store: Store) -> None:
+    write(store, document(store).replace(PORT, f"{PORT} for now"))
+    dreamt(store, "Grace plays chess")
+    dreamt(store, NEW_PORT)  # of a line by hand its owner is asked
+    ((one, _),) = open_changes(store)
+    assert lines(store)[f"{PORT} for now"].waiting == one.number
+    assert lines(store)[TEA].waiting is None
+    record = store.journal.record(1)
+    shown_in_doubt = StagedChange(
+        Operation(Action.ADD, SectionName.BOND, TEA), (), (), (), "no word of it", applied=True
+    )
+    store.changes.record(replace(record, staged=(shown_in_doubt,)))
+    found = lines(store)
+    assert {text for text, line in found.items() if line.doubtful} == {TEA}
+    assert found[TEA].doubtful != one.number
+
+
+def test_nobody_is_believed_in_a_foreign_workspace(store: Store) -> None:
+    store.workspace = replace(store.workspace, foreign=True)
+    assert {line.trust for line in lines(store).values()} == {Trust.WEB}
+
+
+def test_a_pointer_leads_to_its_crystal(store: Store) -> None:
+    (crystal,) = store.lineage.evidence()["L1"]
+    text = render_pointer("Tea", "tea morning")
+    record = store.journal.record(1)
+    store.lineage.record(replace(record, pointers=(PointerLine("Tea", "tea morning", crystal),)))
+    write(store, added(document(store), text, SectionName.POINTERS))
+    pointer = lines(store)[text]
+    assert (pointer.keywords, pointer.crystal) == ("tea morning", crystal)
+
+
+def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None:
+    write(store, added(document(store), f"the token is {SECRET}, {'word ' * 400}"))
+    (long,) = [line for line in lines(store).values() if "token" in line.text]
+    assert SECRET not in long.text
+    assert (len(long.text), long.cut) == (SHOWN_CHARACTERS, True)
+    change(store, [LineWish(LineAction.DELETE, section=SectionName.BOND, expected=long.text)])
+    assert "token" not in document(store)
+    assert not any("token" in text for text in lines(store))
+    assert shown(store, SECRET * 500)[0].count(SECRET) == 0
+
+
+def test_pages_together_are_the_whole(store: Store) -> None:
+    rows = "".join(f"- Shelf {number} holds boxes\n" for number in range(40))
+    write(store, document(store).replace(f"- {PORT}\n", rows + f"- {PORT}\n"))
+    whole = standing_lines(store, utc_now())
+    assert whole.more == 0
+    for limit in (1, 7, 50):
+        start, together, headings = 0, list[Line](), list[str]()
+        while True:
+            page = standing_lines(store, utc_now(), start, limit)
+            together += [line for section in page.sections for line in section.lines]
+            headings += [section.heading for section in page.sections]
+            start += limit
+            if not page.more:
+                break
+        expected = [line for section in whole.sections for line in section.lines]
+        assert [line.text for line in together] == [line.text for line in expected]
+        assert list(dict.fromkeys(headings)) == [section.heading for section in whole.sections]
+    assert standing_lines(store, utc_now(), 10**9, 10).sections == ()
+
+
+def test_the_queries_are_as_many_whatever_stands_there(store: Store) -> None:
+    def count() -> int:
+        asked: list[str] = []
+        store.crystals.connection.set_trace_callback(asked.append)
+        standing_lines(store, utc_now())
+        store.crystals.connection.set_trace_callback(None)
+        return len(asked)
+
+    few = count()
+    dreamt(store, *(f"Shelf {number} of the archive holds {number} boxes" for number in range(12)))
+    assert len(lines(store)) > 8
+    assert count() <= few + 2
+
+
+def test_a_file_that_is_gone_is_read_from_the_last_version(store: Store) -> None:
+    store.workspace.document.unlink()
+    found = standing_lines(store, utc_now())
+    assert (found.digest, len(found.problems)) == ("", 1)
+    assert list(lines(store)) == [TEA, PORT]

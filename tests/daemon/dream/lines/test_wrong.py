@@ -1,0 +1,179 @@
+"""A line that its owner calls wrong: no later dream writes it again, and a search does not give it as current."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.api.search import recall
+from daemon.config.settings import Config
+from daemon.dream.changes import decide_changes, open_changes
+from daemon.dream.lines.change import LineWish, change
+from daemon.dream.lines.standing import Line, standing_lines
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, dream_now
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding
+from graphs.owner.lines import NOT_TRUE, LineAction
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.document.document import parse
+from state.dream import Decision, Reason
+from state.injection.defang import unquoted
+from state.scratch import Note
+from state.stores.vectors.embedder import Unavailable
+from state.trust import Trust
+from tests.support.model_characters import inputs_of
+from tests.support.scripted_model import Reply, ScriptedModel
+
+WRONG, RIGHT = "Mirela lives in a flat on Harbour street", "Mirela lives in the yellow house on Kivi lane"
+FORMER, LATTER = "The staging server listens on port 8080", "The staging server listens on port 9090"
+CHESS = "Grace plays chess on Sundays"
+Opened = Callable[[Path], Any]
+
+
+@contextmanager
+def plain(root: Path) -> Iterator[Store]:
+    """Without a model, and without one of embeddings."""
+    with open_exclusive(
+        init_workspace(root), Config(), "a test", embedding=Embedding.given(Unavailable("not here"))
+    ) as store:
+        yield store
+
+
+@contextmanager
+def repeating(root: Path) -> Iterator[Store]:
+    """With a model that writes the wrong line whatever it is told, on whatever it is given."""
+
+    def insistent(request: dict[str, Any], _number: int) -> Reply:
+        inputs = inputs_of(request)
+        otherwise = [f"{WRONG}!", f"{FORMER}!"] if any(CHESS in text for *_, text in inputs) else []
+        operations = [
+            {"op": "add", "section": "The Bond", "text": text, "cites": [name]}
+            for name, *_ in inputs
+            for text in (WRONG, FORMER, *otherwise)
+        ]
+        return Reply(json.dumps({"operations": operations, "consumed": [name for name, *_ in inputs]}))
+
+    with ScriptedModel(insistent) as model:
+        config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": model.url}})
+        gone = Embedding.given(Unavailable("not here"))
+        with open_exclusive(init_workspace(root), config, "a test", embedding=gone) as store:
+            yield store
+            assert model.count
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+
+def dreamt(store: Store, *notes: str) -> None:
+    for note in notes:
+        store.segments.append(Note(note, utc_now(), 0.8))
+    dream_now(store, Reason.MANUAL, Mode.AUTO)
+
+
+def lines(store: Store) -> dict[str, Line]:
+    every = standing_lines(store, utc_now()).sections
+    return {line.text: line for section in every for line in section.lines}
+
+
+def changed(store: Store, action: LineAction, old: str, text: str = "") -> None:
+    change(store, [LineWish(action, lines(store)[old].id, expected=old, text=text)])
+
+
+def called_wrong(store: Store, text: str = "") -> None:
+    changed(store, LineAction.WRONG, WRONG, text)
+
+
+def found(store: Store) -> list[tuple[str, str]]:
+    hits = recall(store, "Where does Mirela live?", 8).hits
+    return [(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in hits]
+
+
+def said_again(store: Store, text: str) -> None:
+    """What the line rested on is input again; a page says it too, and then a note in the very words."""
+    old = [row["id"] for row in store.crystals.connection.execute("SELECT id FROM crystals WHERE text = ?", (text,))]
+    store.crystals.undream(old)
+    store.crystals.upsert([Crystal(f"{text}.", Origin.SESSION, utc_now(), Kind.FACT, 0.9, Trust.WEB)])
+    dreamt(store, CHESS)
+    dreamt(store, text)
+    assert store.segments.pending_notes() == ()
+
+
+@pytest.mark.parametrize("opened", [plain, repeating])
+@pytest.mark.parametrize(
+    ("action", "old", "text"),
+    [
+        (LineAction.WRONG, WRONG, ""),
+        (LineAction.WRONG, WRONG, RIGHT),
+        (LineAction.DELETE, WRONG, ""),
+        (LineAction.EDIT, FORMER, LATTER),
+    ],
+    ids=["wrong", "put right", "deleted", "edited"],
+)
+def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: LineAction, old: str, text: str) -> None:
+    with opened(tmp_path / "agent") as store:
+        dreamt(store, WRONG, FORMER)
+        changed(store, action, old, text)
+        said_again(store, old)
+        standing = lines(store)
+        assert not [line for line in standing if unquoted(line)[0].startswith(old)]
+        assert not text or (standing[text].author, standing[text].trust) == ("owner", Trust.OWNER)
+        waiting = {one.number: Decision.APPROVED for one, _ in open_changes(store)}
+        assert {one.refusal.guard for one in decide_changes(store, waiting, {}).refused} <= {"human veto"}
+        assert not [line for line in lines(store) if unquoted(line)[0].startswith(old)]
+
+
+def test_a_search_gives_what_is_right_instead(tmp_path: Path) -> None:
+    with plain(tmp_path / "agent") as store:
+        dreamt(store, WRONG, FORMER)
+        called_wrong(store, RIGHT)
+        assert found(store)[:2] == [(RIGHT, ""), (WRONG, RIGHT)]
+        restore(store, 1)
+        assert WRONG in lines(store)
+        assert (WRONG, "") in found(store)
+        assert (RIGHT, WRONG) in found(store)
+        dreamt(store, CHESS)
+        assert WRONG in lines(store)
+        restore(store, 2)
+        assert (WRONG, RIGHT) in found(store)
+
+
+def test_a_search_gives_the_denial_of_what_nothing_is_said_of_instead(tmp_path: Path) -> None:
+    denial = f"{NOT_TRUE}{WRONG}"
+    with plain(tmp_path / "agent") as store:
+        dreamt(store, WRONG, FORMER)
+        called_wrong(store)
+        assert WRONG not in lines(store)
+        assert denial not in lines(store)
+        assert found(store)[:2] == [(denial, ""), (WRONG, denial)]
+        restore(store, 1)
+        assert (denial, WRONG) in found(store)
+        assert (WRONG, "") in found(store)
+
+
+def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
+    tail = "She has worked at the observatory on the northern hill since spring, where she counts meteors with Ana"
+    said = f"{WRONG}. {tail}, {tail.lower()}, {tail.lower()}."
+    with plain(tmp_path / "agent") as store:
+        dreamt(store, said, FORMER)
+        (line,) = [one for one in lines(store).values() if one.text.startswith(WRONG)]
+        assert line.text == f"{WRONG}."
+        changed(store, LineAction.WRONG, line.text)
+        hits = dict(found(store))
+        assert (hits[said], hits[line.text]) == ("", f"{NOT_TRUE}{line.text}")
+
+
+def test_a_line_beside_it_on_the_same_note_stands(tmp_path: Path) -> None:
+    with plain(tmp_path / "agent") as store:
+        dreamt(store, WRONG, FORMER)
+        called_wrong(store)
+        dreamt(store, CHESS)
+        assert FORMER in lines(store)
+        assert lines(store)[FORMER].superseded_by == ""
+        assert [block.text for _, block in parse(store.workspace.document.read_text()).lines()].count(FORMER) == 1

@@ -1,0 +1,1 @@
+"""What the owner does to lines of MEMORY.md."""
