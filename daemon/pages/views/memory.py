@@ -1,0 +1,80 @@
+"""Memory: MEMORY.md as the agent reads it, line by line, with what is known of each; the owner's hand on it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import Field
+
+from daemon.api.operations.lines import ChangeLines, ChangeOfLine, Lines, change_lines, lines
+from daemon.api.operations.operation import Request
+from daemon.api.operations.versions import Restore, restore_version
+from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
+from graphs.owner.lines import LineAction
+from state.document.document import SectionName
+
+# So many headings and lines at once: a page of them has some 50 KB.
+_MOST = 100
+_SAID = {
+    LineAction.EDIT: "The line says it in your words",
+    LineAction.DELETE: "The line is gone, and is not written again",
+    LineAction.PIN: "The line is pinned: no dream changes it",
+    LineAction.UNPIN: "The line is not pinned any more",
+    LineAction.WRONG: "What was wrong holds no longer, and is not written again",
+    LineAction.ADD: "The line stands in MEMORY.md",
+}
+
+
+class Part(Request):
+    """Which part of the file."""
+
+    start: int = Field(default=0, ge=0, le=10**9)
+
+
+def _read(ask: Ask, query: Part) -> Replies:
+    return {"lines": ask(lines, Lines(start=query.start, limit=_MOST))}
+
+
+def _view(_: Replies, query: Part, __: datetime) -> Mapping[str, object]:
+    return {"sections": [name.value for name in SectionName], "next_start": query.start + _MOST}
+
+
+class ChangeForm(ChangeOfLine):
+    """One change of one line."""
+
+
+def _change(ask: Ask, form: ChangeForm) -> Done:
+    one = ChangeOfLine.model_validate(form.model_dump())
+    done = ask(change_lines, ChangeLines(changes=(one,)))
+    also = "; the file was saved in the same moment, and holds both" if done.merged else ""
+    return Done(
+        f"{_SAID[one.action]}. MEMORY.md is at version {done.version}{also}.",
+        f"{one.action.value} {one.line or 'a line'}",
+        done.version,
+        Undo("memory", "restore", {"version": done.version - 1}) if done.version > 1 else None,
+    )
+
+
+def restored(ask: Ask, form: Restore) -> Done:
+    """An earlier version again; the one that stood can be brought back the same way."""
+    done = ask(restore_version, form)
+    waits = f" {done.pending} notes wait again." if done.pending else ""
+    return Done(
+        f"MEMORY.md is as it was in version {form.version}; that is version {done.dream.number} now.{waits}",
+        f"version {form.version}",
+        done.dream.number,
+        Undo("memory", "restore", {"version": done.dream.number - 1}),
+    )
+
+
+PAGE = Page(
+    "memory",
+    "Memory",
+    _read,
+    Part,
+    view=_view,
+    live=True,
+    actions=(
+        Action("change", ChangeForm, _change, long=True),
+        Action("restore", Restore, restored, long=True),
+    ),
+)
