@@ -87,6 +87,7 @@ def test_a_dream_that_is_killed_in_any_node_is_finished_by_the_next_one(
         assert finished or place.call or (place.node, place.leaving) != ("commit", True), f"{place}: {resumed}"
         assert served.count - paid == 2, f"{place}: the reflection and the synthesis are asked for once each"
         assert lived.calls(workspace) == served.count
+        assert lived.rows(workspace, "SELECT sum(calls) FROM steps")[0][0] == served.count
         assert lived.outcomes(workspace)[-1 - finished] == "committed"
     assert "running" not in lived.outcomes(workspace)
 

@@ -48,13 +48,13 @@ class Steps:
     def add(self, dream: str, steps: Iterable[Finished]) -> bool:
         """Record steps after those that the dream has already; whether state.db took them.
 
-        One that is full or busy is no reason for a dream to fail: the caller may try again with the next step.
+        One that is full, busy or damaged is no reason for a dream to fail: the caller may try again later.
         """
         rows = [(dream, one.node, to_text(one.at), one.seconds, self._redaction.of(one.figures)) for one in steps]
         try:
             with transaction(self._connection):
                 self._connection.executemany(_ADD, rows)
-        except sqlite3.OperationalError:
+        except sqlite3.Error:
             return False
         return True
 

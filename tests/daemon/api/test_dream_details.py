@@ -1,0 +1,253 @@
+"""All that is known of a dream: what it did, asked and paid, what it changed and why; nothing that is forgotten."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.api.access import LocalAccess
+from daemon.api.dream_details import DreamDetails, Message
+from daemon.api.operations.ledger import Dreams, OneDream, WhichActs, acts, dream_details, dreams
+from daemon.config.settings import Config, ModelSection, RetentionSection
+from daemon.dream.answers import messages_of, settle_answers
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, dream_now
+from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding
+from graphs.ports import Answer, Request
+from state.codec import encode
+from state.dream import Reason
+from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageError
+from state.forgetting.matching import Cut
+from state.scratch import Note
+from state.stores.history.acts import Act
+from state.stores.history.ledger import Call
+from state.stores.history.steps import Finished
+from state.stores.vectors.embedder import Unavailable
+from tests.support.model_characters import good, inputs_of
+from tests.support.scripted_model import Script, ScriptedModel
+from tests.support.working import SECRET
+
+TEA, HERON = "Ada prefers tea over coffee in the morning", "The staging database is called heron"
+
+
+@contextmanager
+def opened(root: Path, script: Script = good, answers_days: int = 14) -> Iterator[Store]:
+    with ScriptedModel(script) as model:
+        config = Config(
+            model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url),
+            retention=RetentionSection(answers_days=answers_days),
+        )
+        with open_exclusive(init_workspace(root), config, "test") as store:
+            store.embedding = Embedding.given(Unavailable("left out of this test"))
+            yield store
+
+
+def noted(store: Store, *texts: str) -> None:
+    for text in texts:
+        store.segments.append(Note(text, utc_now(), 0.8))
+
+
+def dreamt(store: Store, *texts: str, mode: Mode = Mode.AUTO) -> str:
+    noted(store, *texts)
+    return dream_now(store, Reason.MANUAL, mode).dream.id
+
+
+def reading(store: Store) -> LocalAccess:
+    return LocalAccess(store.workspace, store.config, "test", _store=store)
+
+
+def asked(store: Store, dream: str = "", **fields: Any) -> DreamDetails:
+    return dream_details.run(reading(store), OneDream(dream=dream, **fields))
+
+
+def test_a_dream_shows_its_steps_its_prompt_its_answer_and_what_it_changed_and_why(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        dream = dreamt(store, TEA, f"The key of the gateway is {SECRET}")
+        found = asked(store, dream[:-4])
+        assert found == asked(store, version=1)
+        assert [step.node for step in found.steps] == [
+            "absorb", "gather", "reflect", "synthesize", "guard", "evict", "commit",
+        ]  # fmt: skip
+        assert [step.calls for step in found.steps] == [0, 0, 0, 1, 0, 0, 0]
+        (call,) = found.calls
+        assert found.run.tokens == call.tokens == found.steps[3].tokens > 0
+        system, user = call.request
+        assert (system.role, user.role) == ("system", "user")
+        assert TEA in user.content
+        assert json.loads(call.reply)["consumed"] == ["N1", "N2"]
+        assert SECRET not in repr(found)
+        tea = next(one for one in found.operations if one.new == TEA)
+        assert (tea.action, tea.section, tea.old) == ("add", "Active Context", ())
+        assert [(one.text, one.trust) for one in tea.cites] == [(TEA, "agent")]
+        assert f"+- {TEA}" in found.diff
+        assert "--- MEMORY.md (before dreamd)" in found.diff
+        assert (found.before, found.itself, found.more) == (None, 1, {})
+        assert (found.run.outcome, found.run.added, found.run.version) == ("committed", 2, 1)
+
+
+def test_an_old_line_is_shown_beside_the_new_one(tmp_path: Path) -> None:
+    def moved(request: dict[str, Any], number: int) -> str:
+        said = json.loads(good(request, number))
+        if number == 2:
+            said["operations"][0] |= {"op": "revise", "lines": ["L1"]}
+        return json.dumps(said)
+
+    with opened(tmp_path / "here", moved) as store:
+        dreamt(store, HERON)
+        found = asked(store, dreamt(store, "The staging database is called egret now, not heron"))
+        (revised,) = found.operations
+        assert (revised.action, revised.old) == ("revise", (HERON,))
+        assert (found.before, found.itself) == (1, 2)
+
+
+def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: Path) -> None:
+    with opened(tmp_path / "here", lambda *_: "This is no answer.") as store:
+        noted(store, TEA)
+        with pytest.raises(RejectedError):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        (run,) = dreams.run(reading(store), Dreams(outcome="rejected")).dreams
+        found = asked(store, run.id)
+        assert found.refusals
+        assert found.run == run
+        assert (run.calls, run.version) == (len(found.calls), None)
+        assert run.tokens == sum(call.tokens for call in found.calls) > 0
+        assert (found.diff, found.operations, found.itself) == ("", (), None)
+
+
+def test_a_proposal_shows_what_it_would_change(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        found = asked(store, dreamt(store, TEA, mode=Mode.PROPOSE))
+        assert [one.new for one in found.operations] == [TEA]
+        assert "+++ MEMORY.md (proposed)" in found.diff
+        assert (found.run.outcome, found.itself, found.steps[-1].node) == ("proposed", None, "propose")
+
+
+def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        dream = dreamt(store, TEA)
+        shutil.rmtree(store.workspace.history)
+        store.sweep(utc_now() + timedelta(days=15))
+        found = asked(store, dream)
+        assert (found.operations, found.diff, found.itself) == ((), "", None)
+        assert [(call.request, call.reply) for call in found.calls] == [((), "")]
+        assert found.run.calls == 1
+        store.crystals.connection.execute("DELETE FROM dreams")
+        assert asked(store, version=1).run.outcome == "committed"
+        restored = OneDream(version=7)
+        with pytest.raises(NotFoundError):
+            dream_details.run(reading(store), restored)
+
+
+def test_it_says_which_dream_it_wants_to_know(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        dreamt(store, TEA)
+        restore(store, 1)
+        for unclear in (OneDream(), OneDream(dream="2", version=1)):
+            with pytest.raises(UsageError):
+                dream_details.run(reading(store), unclear)
+        for unknown in ("2", "nobody"):  # the first begins both
+            with pytest.raises(NotFoundError):
+                asked(store, unknown)
+
+
+def test_runs_are_listed_page_by_page_each_once(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        for number in range(3):
+            dreamt(store, f"The parser of house {number} was painted by crew {number + 3}")
+        with pytest.raises(NothingToDoError):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        caller, cursor, seen = reading(store), "", list[str]()
+        for _ in range(4):
+            page = dreams.run(caller, Dreams(limit=1, cursor=cursor))
+            seen += [one.outcome for one in page.dreams]
+            cursor = page.next_cursor or ""
+        assert (seen, cursor) == (["skipped", "committed", "committed", "committed"], "")
+        committed = dreams.run(caller, Dreams(outcome="committed"))
+        assert [one.version for one in committed.dreams] == [3, 2, 1]
+        assert all(one.calls == 1 and one.tokens > 0 and one.characters > 0 for one in committed.dreams)
+        with pytest.raises(UsageError):
+            dreams.run(caller, Dreams(cursor="nobody"))
+
+
+def test_lists_are_bounded_and_say_how_many_more_there_are(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        found = asked(store, dreamt(store, TEA, HERON), limit=1)
+        assert found.more == {"steps": 6, "operations": 1}
+        assert (len(found.steps), len(found.operations)) == (1, 1)
+
+
+def test_what_is_forgotten_is_in_no_prompt_answer_or_step(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        (store.workspace.root / "transcripts").mkdir()
+        named = store.workspace.root / "transcripts" / "the staging database is called heron.md"
+        named.write_text("User: Bo likes coffee\n\nAssistant: noted\n", encoding="utf-8")
+        dream = dreamt(store, TEA, HERON)
+        named.unlink()
+        assert "heron" in asked(store, dream).steps[0].figures
+        assert "heron" in asked(store, dream).calls[0].request[1].content
+        assert forget(store, ForgetRequest(HERON, Cut.SENTENCES), utc_now()).clean
+        found = asked(store, dream)
+        assert "called heron" not in repr(found)
+        assert [message.role for message in found.calls[0].request] == ["system", "user"]
+        assert TEA in found.calls[0].request[1].content
+
+
+def test_what_a_model_says_of_what_is_forgotten_is_not_kept_of_a_dream_that_is_over(tmp_path: Path) -> None:
+    def knowing(request: dict[str, Any], _number: int) -> str:
+        names = [name for name, _, _ in inputs_of(request)]
+        add = {"op": "add", "section": "The Niche", "text": HERON, "cites": names[:1]}
+        return json.dumps({"operations": [add], "consumed": names})
+
+    with opened(tmp_path / "here", knowing) as store:
+        noted(store, HERON)
+        forget(store, ForgetRequest(HERON, Cut.SENTENCES), utc_now())
+        found = asked(store, dreamt(store, TEA))
+        assert found.calls[0].reply
+        assert HERON not in repr(found)
+        now, answer = utc_now(), Answer("{}", "m", 1, 1, 0.0, "stop", 1.0, estimated=False)
+        asking = messages_of(Request("Be brief.", f"N1: {json.dumps(HERON)}"))
+        store.ledger.begin("another", "manual", now)
+        store.ledger.record_call("another", Call("d", "m", encode(answer), True, 2, 0.0, asking), now)  # noqa: FBT003
+        store.steps.add("another", [Finished("ingest", now, 0.0, f"{HERON}.md: 2 turns")])
+        settle_answers(store, "another")
+        found = asked(store, "another")
+        assert found.calls[0].request[0] == Message("system", "Be brief.")
+        assert "called heron" not in repr(found)
+
+
+def test_where_no_answers_are_to_be_kept_none_is_once_the_dream_is_over(tmp_path: Path) -> None:
+    with opened(tmp_path / "here", answers_days=0) as store:
+        found = asked(store, dreamt(store, TEA))
+        assert [(call.request, call.reply) for call in found.calls] == [((), "")]
+        assert (found.run.calls, found.steps[3].calls) == (1, 1)
+        assert found.run.tokens > 0
+
+
+def test_a_foreign_workspace_is_read_as_a_page_of_the_web(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        store.acts.record(Act(utc_now(), "owner, in the window", "restore", "version 1", "done", 2))
+        dream = dreamt(store, TEA)
+        store.workspace = type(store.workspace)(store.workspace.root, foreign=True)
+        (operation,) = asked(store, dream).operations
+        assert [one.trust for one in operation.cites] == ["web"]
+        assert acts.run(reading(store), WhichActs()).acts == ()
+
+
+def test_acts_are_listed_page_by_page(tmp_path: Path) -> None:
+    at = datetime(2026, 3, 12, tzinfo=UTC)
+    with opened(tmp_path / "here") as store:
+        for number in range(3):
+            store.acts.record(Act(at, "owner, in the window", "decide", f"change {number}", "done", None))
+        caller = reading(store)
+        first = acts.run(caller, WhichActs(limit=2))
+        assert [one.about for one in first.acts] == ["change 2", "change 1"]
+        last = acts.run(caller, WhichActs(limit=2, cursor=first.next_cursor))
+        assert ([one.about for one in last.acts], last.next_cursor) == (["change 0"], None)
