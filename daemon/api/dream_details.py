@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from typing import TypeVar
 
 from daemon.api.operations.versions import unified_diff
@@ -21,6 +22,8 @@ from state.text.words import normalise
 from state.trust import Trust
 
 _COMMITTED, _SKIPPED = "committed", "skipped"
+_DREAM = "dream"  # as the cause of a version
+_HEADS = ("--- MEMORY.md", "+++ MEMORY.md", "@@")
 Listed = TypeVar("Listed")
 
 
@@ -238,12 +241,17 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
     rests = [evidence.get((one.section, normalise(one.text)), ()) for one in every]
     known = _cited(store, {crystal for crystals in rests for crystal in crystals})
     old = {death.id: death.text for death in record.deaths}
+    clean = _clean(store, record)
+
+    def shown(text: str) -> str:
+        return text if text in clean else redacted(store, text)
+
     return tuple(
         AppliedOperation(
             action=one.action.value,
             section=one.section.value,
-            old=tuple(redacted(store, text) for line in one.lines if (text := _line(store, line, old))),
-            new=redacted(store, one.text),
+            old=tuple(shown(text) for line in one.lines if (text := _line(store, line, old))),
+            new=shown(one.text),
             cites=tuple(known[crystal] for crystal in crystals),
         )
         for one, crystals in zip(every, rests, strict=True)
@@ -280,7 +288,26 @@ def _refused(store: Store, refusal: Refusal) -> RefusedOperation:
 def _diff(store: Store, record: Dream, number: int | None) -> str:
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
     new = "proposed" if number is None else f"version {number}"
-    return redacted(store, unified_diff(record.before, record.text, old, new))
+    rows = unified_diff(record.before, record.text, old, new).splitlines()
+    clean = _clean(store, record)
+    # In runs of lines, since a key has several.
+    runs = groupby(rows, lambda row: row.startswith(_HEADS) or row[1:].removeprefix("- ") in clean)
+    shown = [text if is_clean else redacted(store, text) for is_clean, run in runs if (text := "\n".join(run))]
+    return "\n".join(shown)
+
+
+def _clean(store: Store, record: Dream) -> frozenset[str]:
+    """The lines that certainly hold no secret: those that dreams wrote, of what was redacted before they had it.
+
+    What the owner may have written is not among them, nor is anything of a foreign workspace. To redact these once
+    more would take most of the time.
+    """
+    if store.workspace.foreign or record.cause != _DREAM:
+        return frozenset()
+    lives = (store.lineage.life(death.id) for death in record.deaths)
+    gone = {life.text for life in lives if life is not None and life.trust is not Trust.OWNER}
+    born = {birth.text for birth in record.births if birth.trust is not Trust.OWNER}
+    return frozenset(gone | born | {operation.text for operation in record.operations})
 
 
 def _call(kept: KeptCall) -> ModelCall:

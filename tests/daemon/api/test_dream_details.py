@@ -17,7 +17,8 @@ from daemon.config.settings import Config, ModelSection, RetentionSection
 from daemon.dream.answers import messages_of, settle_answers
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -106,6 +107,18 @@ def test_an_old_line_is_shown_beside_the_new_one(tmp_path: Path) -> None:
         (revised,) = found.operations
         assert (revised.action, revised.old) == ("revise", (HERON,))
         assert (found.before, found.itself) == (1, 2)
+
+
+def test_a_secret_that_the_owner_wrote_into_the_file_is_not_in_the_diff(tmp_path: Path) -> None:
+    with opened(tmp_path / "here") as store:
+        dreamt(store, TEA)
+        document = store.workspace.document
+        text = document.read_text(encoding="utf-8")
+        document.write_text(text.replace(f"- {TEA}", f"- {TEA}\n- The key is {SECRET}"), encoding="utf-8")
+        found = asked(store, dreamt(store, HERON))
+        assert "The key is" in found.diff
+        assert HERON in found.diff
+        assert SECRET not in repr(found)
 
 
 def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: Path) -> None:
