@@ -1,9 +1,10 @@
 """Standing lines: MEMORY.md as it is in the file now, each line with what is known of it, by a few queries in all."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 
 from daemon.dream.owner_edits import IMPORTANCE
 from daemon.dream.snapshot import Grounds, grounds_of
@@ -99,22 +100,21 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
     gutter = _Gutter.of(store, [line for line in known if line is not None], text, now)
     places = [(part, block) for part in parts for block in _with_heading(part)]
     chosen = places[start : start + limit]
+    sections = [
+        (
+            found[0][0],
+            tuple(gutter.line(part, block, lines.get(id(block))) for part, block in found if block is not None),
+        )
+        for found in _by_part(chosen)
+    ]
     return StandingLines(
         version=store.lineage.last_version(),
         characters=len(text),
         budget=budget_for(store.config.dream.context_window),
         digest=hashlib.sha256(content).hexdigest() if content is not None else "",
         sections=tuple(
-            SectionLines(
-                part.name.value if part.name else "",
-                shown(store, part.heading.strip())[0],
-                tuple(
-                    gutter.line(part, block, lines.get(id(block)))
-                    for other, block in chosen
-                    if other is part and block is not None
-                ),
-            )
-            for part in _once(part for part, _ in chosen)
+            SectionLines(part.name.value if part.name else "", shown(store, part.heading.strip())[0], found)
+            for part, found in sections
         ),
         more=max(0, len(places) - start - len(chosen)),
         problems=problems,
@@ -132,12 +132,8 @@ def _with_heading(part: Part) -> tuple[Block | None, ...]:
     return ((None,) if part.heading else ()) + part.lines
 
 
-def _once(parts: Iterator[Part]) -> list[Part]:
-    found: list[Part] = []
-    for part in parts:
-        if not found or found[-1] is not part:
-            found.append(part)
-    return found
+def _by_part(places: Sequence[tuple[Part, Block | None]]) -> list[list[tuple[Part, Block | None]]]:
+    return [list(found) for _, found in groupby(places, key=lambda place: id(place[0]))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,7 @@ def erased_record(dream: Dream, erasure: Erasure) -> Dream:
         lifted_tombstones=tuple(new for one in dream.lifted_tombstones if (new := line(one))),
         problems=tuple(new for one in dream.problems if (new := erasure.prose(one))),
         doubts=tuple(doubt for one in dream.doubts if (doubt := _doubt(one, erasure))),
+        corrections=tuple(one for one in dream.corrections if erasure.id(one.crystal)),
         # None of them leaves: a decision names one by its place.
         staged=tuple(erased_change(one, erasure) for one in dream.staged),
     )

@@ -17,12 +17,15 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
+from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName, parse
 from state.document.operations import Action, Fate
 from state.dream import Decision, Dream, Reason, StagedChange
 from state.errors import ConflictError, NotFoundError, UsageError
 from state.scratch import Note
+from state.stores.database.meta import Meta
 from state.stores.disk.workspace import Workspace
+from state.stores.history.journal import NOTES_LEFT
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.committing import added
@@ -302,6 +305,15 @@ def test_an_old_text_that_came_back_by_the_owner_is_not_changed_unasked(store: S
     dreamt(store, "The staging server listens on port 9191")
     assert OLD_PORT in lines(store)
     assert waiting(store) == ["The staging server listens on port 9191"]
+
+
+def test_what_waits_for_the_next_dream_is_as_new_after_an_approval(store: Store) -> None:
+    dreamt(store, COFFEE)
+    Meta(store.crystals.connection).put(NOTES_LEFT, "7")
+    store.crystals.upsert([Crystal("Grace plays chess", Origin.SESSION, utc_now(), importance=0.1)])
+    assert approve(store, 1) is not None
+    assert [crystal.text for crystal in store.crystals.undreamt()] == ["Grace plays chess"]
+    assert Meta(store.crystals.connection).get(NOTES_LEFT) == "7"
 
 
 def test_what_was_declined_or_accepted_is_open_again(store: Store) -> None:

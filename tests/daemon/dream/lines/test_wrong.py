@@ -1,8 +1,9 @@
 """A line that its owner calls wrong: no later dream writes it again, and a search does not give it as current."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from state.document.document import parse
 from state.dream import Decision, Reason
 from state.injection.defang import unquoted
 from state.scratch import Note
+from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
+from tests.support.forgettable import forgotten
 from tests.support.model_characters import inputs_of
 from tests.support.scripted_model import Reply, ScriptedModel
 
@@ -38,9 +41,8 @@ Opened = Callable[[Path], Any]
 @contextmanager
 def plain(root: Path) -> Iterator[Store]:
     """Without a model, and without one of embeddings."""
-    with open_exclusive(
-        init_workspace(root), Config(), "a test", embedding=Embedding.given(Unavailable("not here"))
-    ) as store:
+    workspace = Workspace(root) if (root / ".dreamd").exists() else init_workspace(root)
+    with open_exclusive(workspace, Config(), "a test", embedding=Embedding.given(Unavailable("not here"))) as store:
         yield store
 
 
@@ -177,3 +179,18 @@ def test_a_line_beside_it_on_the_same_note_stands(tmp_path: Path) -> None:
         assert FORMER in lines(store)
         assert lines(store)[FORMER].superseded_by == ""
         assert [block.text for _, block in parse(store.workspace.document.read_text()).lines()].count(FORMER) == 1
+
+
+def test_what_is_forgotten_is_denied_no_more(tmp_path: Path) -> None:
+    with plain(tmp_path / "agent") as store:
+        dreamt(store, WRONG, FORMER)
+        called_wrong(store)
+        workspace = store.workspace
+    forgotten(workspace, WRONG)
+    with closing(sqlite3.connect(workspace.database)) as connection:
+        assert not [row for row in connection.iterdump() if "Harbour street" in row]
+    for record in workspace.history.iterdir():
+        assert "Harbour street" not in record.read_text(encoding="utf-8")
+    with plain(workspace.root) as store:
+        assert store.journal.record(2).corrections == ()
+        dreamt(store, CHESS)
