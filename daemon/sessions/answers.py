@@ -206,7 +206,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A session in a list of sessions."""
+    """A session in a list of sessions. `last_active_at`: when something entered or left it last."""
 
     session_id: str
     policy: str
@@ -217,6 +217,9 @@ class SessionSummary:
     step: int
     utilisation: float
     status: str
+    max_items: int | None
+    max_tokens: int | None
+    last_active_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,8 @@ def close_session(store: Store, session_id: str, now: datetime) -> Closed:
 @call
 def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
     """The sessions that were ever opened, the latest first."""
-    summaries = map(_summary, sessions_of(store).all())
+    sessions = sessions_of(store)
+    summaries = (_summary(sessions, one) for one in sessions.all())
     return page(summaries, wanted, lambda one: one.session_id, lambda one: len(one.session_id))
 
 
@@ -114,7 +115,7 @@ def _archive_all(sessions: Sessions, session: Session, reason: str, now: datetim
     return len(items)
 
 
-def _summary(session: Session) -> SessionSummary:
+def _summary(sessions: Sessions, session: Session) -> SessionSummary:
     usage = policy(session).usage(session.held, session.tokens)
     return SessionSummary(
         session_id=session.id,
@@ -126,4 +127,7 @@ def _summary(session: Session) -> SessionSummary:
         step=session.step,
         utilisation=usage.utilisation,
         status=usage.status,
+        max_items=usage.max_items,
+        max_tokens=usage.max_tokens,
+        last_active_at=sessions.events.last_at(session) or session.opened_at,
     )

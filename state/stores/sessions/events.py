@@ -84,6 +84,13 @@ class SessionEvents:
         )
         return [_event(row) for row in rows]
 
+    def last_at(self, session: Session) -> datetime | None:
+        """When something happened in a session last."""
+        row = self._connection.execute(
+            "SELECT at FROM item_events WHERE session = ? ORDER BY key DESC LIMIT 1", (session.key,)
+        ).fetchone()
+        return from_text(row[0]) if row else None
+
     def of_item(self, session: Session, seq: int, limit: int = -1, after: int | None = None) -> list[Event]:
         """The life of one item, from its beginning, or after this event; so many (-1: all)."""
         rows = self._connection.execute(

@@ -312,6 +312,15 @@ def test_closing_hands_over_what_was_open_and_an_item_opens_it_again(store: Stor
         sessions.close_session(store, "never", AT)
 
 
+def test_the_list_says_what_fits_and_when_something_happened_last(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "bounded", {"max_items": 3, "max_tokens": 100})
+    (summary,) = sessions.session_list(store).items
+    assert (summary.max_items, summary.max_tokens, summary.last_active_at) == (3, 100, AT)
+    add(store, "one", now=AT + MINUTE)
+    (summary,) = sessions.session_list(store).items
+    assert (summary.count, summary.last_active_at) == (1, AT + MINUTE)
+
+
 def test_nothing_is_written_when_something_is_refused(store: Store) -> None:
     id_ = add(store, "there")
     before = written(store)
