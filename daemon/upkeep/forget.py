@@ -230,7 +230,13 @@ def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime)
     while embedder and store.crystals.vectors.embed_pending(embedder):
         pass
     store.file_vectors()
-    figures = {"crystals": len(erasure.renamed), "pointers": len(erasure.keywords), "places": len(traces)}
+    figures: dict[str, int | str] = {
+        "words": sum(len(target.words) for target in erasure.targets),
+        "cut": erasure.cut.value,
+        "crystals": len(erasure.renamed),
+        "pointers": len(erasure.keywords),
+        "places": len(traces),
+    }
     store.check()
     keep_receipt(connection, now, digest(connection, erasure.targets), figures)
     scrub(connection)

@@ -1,9 +1,11 @@
 """Redaction: texts and crystals without secrets and forgotten texts, as a workspace may remember them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal
+from state.secrets.policy import Redaction
 
 
 def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
@@ -15,3 +17,17 @@ def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
 def redacted(store: Store, text: str) -> str:
     """The text without its secrets."""
     return store.config.secrets.redaction.of(text)
+
+
+def shown_of(store: Store) -> Callable[[str], str]:
+    """How a text that is remembered is shown: without what is forgotten, and without its secrets.
+
+    A long list shows many texts, the same ones again and again: what was redacted is known for a while.
+    """
+    forgotten, redaction = store.crystals.forgotten.tombstones(), store.config.secrets.redaction
+    return lambda text: _redacted(redaction, forgotten.without(text))
+
+
+@lru_cache(maxsize=2_048)
+def _redacted(redaction: Redaction, text: str) -> str:
+    return redaction.of(text)

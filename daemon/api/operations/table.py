@@ -14,9 +14,11 @@ from daemon.api.operations import (
     versions,
 )
 from daemon.api.operations.operation import AnyOperation, operations_in
+from daemon.api.tables import crystals, signals
 
 _MODULES = (
-    notes, search, dreams, ledger, upkeep, setup, versions, changes, lines, session_items, session_memory,
+    notes, search, crystals, signals, dreams, ledger, upkeep, setup, versions, changes, lines, session_items,
+    session_memory,
 )  # fmt: skip
 
 OPERATIONS: dict[str, AnyOperation] = {

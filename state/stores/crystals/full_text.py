@@ -85,6 +85,20 @@ def nearest(
     return {int(row[0]): float(row[1]) for row in rows}
 
 
+def holding(text: str) -> str:
+    """FTS5's expression for the crystals whose text holds each of these words, the last of which may go on.
+
+    Empty when there is no word among them. A run of a script without spaces is held where all its pairs are.
+    """
+    found = []
+    pieces = [piece for piece in text.split() if _WHOLE_WORD.search(piece)]
+    for piece in pieces:
+        said = _quoted(piece) + (" *" if piece is pieces[-1] else "")
+        apart = " AND ".join(map(_quoted, pairs(piece).split()))
+        found.append(f"({said} OR ({apart}))" if apart else f"({said})")
+    return f"{{text pairs}} : ({' AND '.join(found)})" if found else ""
+
+
 def is_behind(connection: sqlite3.Connection) -> bool:
     """Whether the index holds another number of crystals than the table. Cheap enough for every opening."""
     indexed, rows = connection.execute(

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from state.signals.curiosity import Cause, Gap, question_key
@@ -23,25 +24,47 @@ _SETTLED = (
 )
 
 
+_LISTED = "SELECT value FROM json_each(?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Felt:
+    """An event as it is kept, with the levels right after it; `key` is its row."""
+
+    key: int
+    event: str
+    cause: str
+    after: Hormones
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGap:
+    """An open question as it is kept; of a contradiction `one` and `other` are the crystals (ids)."""
+
+    gap: Gap
+    one: str
+    other: str
+
+
 class Feelings:
-    """The hormones of one workspace."""
+    """The hormones of one workspace, which fall back to their `baselines`."""
 
     def __init__(self, connection: sqlite3.Connection, baselines: Baselines) -> None:
         self._connection = connection
-        self._baselines = baselines
+        self.baselines = baselines
 
     def levels(self, now: datetime) -> Hormones:
         """The hormone levels at this moment."""
         stored = self._stored()
-        return decayed(stored[0], now, self._baselines) if stored else resting(now, self._baselines)
+        return decayed(stored[0], now, self.baselines) if stored else resting(now, self.baselines)
 
     def feel(self, feelings: Sequence[Feeling], cause: str, now: datetime) -> tuple[Hormones, tuple[Hormone, ...]]:
         """Apply these events; returns the new levels and the hormones that have just risen above 0.7."""
         with transaction(self._connection):
             stored = self._stored()
             armed = stored[1] if stored else ALL_ARMED
-            before = decayed(stored[0], now, self._baselines) if stored else resting(now, self._baselines)
-            after = felt(before, feelings, now, self._baselines)
+            before = decayed(stored[0], now, self.baselines) if stored else resting(now, self.baselines)
+            after = felt(before, feelings, now, self.baselines)
             spiked, armed = spikes(before, after, armed)
             self._connection.execute(
                 "INSERT OR REPLACE INTO hormones VALUES (1, ?, ?, ?, ?, ?)",
@@ -52,6 +75,56 @@ class Feelings:
                 [(to_text(now), feeling.value, cause, *after.levels) for feeling in feelings],
             )
         return after, spiked
+
+    def levels_at(self, moments: Sequence[datetime]) -> list[Hormones]:
+        """The levels at each of these moments, which are in order: the last event until then, decayed.
+
+        Of two events the later written one is the last, as it is for `levels`: a transcript may tell late of one.
+        """
+        if not moments:
+            return []
+        times = [to_text(moment) for moment in moments]
+        before = self._connection.execute(
+            "SELECT key FROM feelings NOT INDEXED WHERE at <= ? ORDER BY key DESC LIMIT 1", (times[0],)
+        ).fetchone()
+        later = iter(
+            self._connection.execute(
+                "SELECT at, key FROM feelings WHERE at > ? AND at <= ? ORDER BY at", (times[0], times[-1])
+            ).fetchall()
+        )
+        last, following = int(before[0]) if before else 0, next(later, None)
+        lasts = []
+        for time in times:
+            while following is not None and following["at"] <= time:
+                last, following = max(last, int(following["key"])), next(later, None)
+            lasts.append(last)
+        events = {event.key: event for event in self._events(f"key IN ({_LISTED})", json.dumps(sorted(set(lasts))))}
+        begun = self._stored()
+        return [
+            decayed(events[key].after, moment, self.baselines)
+            if key in events
+            else decayed(begun[0], moment, self.baselines)
+            if begun and not events and begun[0].at <= moment
+            else resting(moment, self.baselines)
+            for key, moment in zip(lasts, moments, strict=True)
+        ]
+
+    def events(self, since: datetime, until: datetime, limit: int) -> tuple[list[Felt], int]:
+        """The events between these moments, the latest first, at most `limit`; and how many there are."""
+        span = (to_text(since), to_text(until))
+        count = self._connection.execute("SELECT count(*) FROM feelings WHERE at > ? AND at <= ?", span).fetchone()[0]
+        return self._events("at > ? AND at <= ? ORDER BY at DESC, key DESC LIMIT ?", *span, limit), int(count)
+
+    def _events(self, which: str, *values: object) -> list[Felt]:
+        return [
+            Felt(
+                row["key"],
+                row["event"],
+                row["cause"],
+                Hormones(row["dopamine"], row["cortisol"], row["oxytocin"], from_text(row["at"])),
+            )
+            for row in self._connection.execute(f"SELECT * FROM feelings WHERE {which}", values)
+        ]
 
     def sweep(self, before: datetime) -> int:
         """Delete the events before this moment; returns how many rows. In the caller's transaction."""
@@ -140,6 +213,11 @@ class Questions:
             ordered = "ORDER BY cause = 'miss', times DESC, last_at DESC, folded LIMIT -1 OFFSET ?"
             done += execute(f"DELETE FROM gaps WHERE folded IN (SELECT folded FROM gaps {ordered})", (most,)).rowcount
         return done
+
+    def all(self, cause: Cause | None = None) -> list[OpenGap]:
+        """Every open question, or those of this cause; `sweep` keeps them few."""
+        rows = self._connection.execute("SELECT * FROM gaps WHERE ?1 IS NULL OR cause = ?1", (cause,))
+        return [OpenGap(_gap(row), row["one"], row["other"]) for row in rows]
 
     def open(self, limit: int) -> list[Gap]:
         """The questions that were asked most, then the latest."""

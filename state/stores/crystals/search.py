@@ -160,7 +160,7 @@ class Searcher:
     ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None]:
         """The candidates that match best, by row, their signals, and the cosine of unrelated ones."""
         wanted = max(CANDIDATES, limit)
-        allowed = _condition(filters)
+        allowed = condition(filters)
         by_words = full_text.nearest(self._connection, words.sought, wanted, *allowed)
         by_meaning = [] if vector is None else self._nearest(vector, wanted, *allowed)
         about = surroundings(self._connection, {*by_words, *by_meaning}, *allowed)
@@ -340,7 +340,7 @@ def _word_matches(crystals: Crystals, words: _Words, keys: Iterable[int]) -> _Wo
     return _WordMatches(words.shares, rows)
 
 
-def _condition(filters: Filters) -> tuple[str, tuple[object, ...]]:
+def condition(filters: Filters) -> tuple[str, tuple[object, ...]]:
     """The filters as SQL over the table `crystals`, with its values; empty when there are none."""
     enough = [trust.value for trust in Trust if filters.trust is None or trust.rank >= filters.trust.rank]
     conditions = (

@@ -56,8 +56,20 @@ class Skills:
         """The most confident skills of the last pass; found now when there was no pass yet."""
         if self._meta.get(_FOUND) is None:
             return self._found()[:limit]
-        rows = self._connection.execute("SELECT * FROM skills ORDER BY place LIMIT ?", (limit,))
+        return self.listed(limit)
+
+    def listed(self, limit: int, place: int = 0) -> list[EmergingSkill]:
+        """The skills of the last pass from this place on, the most confident first."""
+        rows = self._connection.execute(
+            "SELECT * FROM skills WHERE place >= ? ORDER BY place LIMIT ?", (place, limit)
+        )
         return [EmergingSkill(row["pattern"], row["confidence"], row["occurrences"], row["sessions"]) for row in rows]
+
+    def count(self) -> int | None:
+        """How many skills the last pass found; None: there was no pass yet."""
+        if self._meta.get(_FOUND) is None:
+            return None
+        return int(self._connection.execute("SELECT count(*) FROM skills").fetchone()[0])
 
     def tasks(self) -> list[TaskPattern]:
         """The latest tasks, one per occurrence. A task without a session (a note) gets its day as session."""

@@ -5,6 +5,7 @@ an old value makes it current again. What the owner has taken back stays known, 
 """
 
 import json
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -190,6 +191,24 @@ class Supersessions:
             if before.text == death.text or alone or sureness(before.text) >= PERHAPS
         ]
 
+    def superseded(self) -> frozenset[int]:
+        """The rows whose value surely holds no longer."""
+        rows = self._connection.execute(
+            "SELECT key, coalesce(merged_into, key) FROM crystals WHERE key IN"
+            " (SELECT older FROM supersessions WHERE undone_at IS NULL UNION"
+            " SELECT newer FROM supersessions WHERE undone_at IS NULL)"
+        )
+        return frozenset(self.among({int(key) for row in rows for key in row}).current)
+
+    def taken_back(self, key: int) -> list[tuple[Supersession, datetime]]:
+        """The pairs of this row that the owner has taken back, and when, the latest first."""
+        rows = self._connection.execute(
+            "SELECT * FROM supersessions WHERE (older = ?1 OR newer = ?1) AND undone_at IS NOT NULL"
+            " ORDER BY undone_at DESC, older, newer LIMIT ?2",
+            (key, _MOST),
+        )
+        return [(_pair(row), from_text(row["undone_at"])) for row in rows]
+
     def among(self, keys: Iterable[int], until: datetime | None = None) -> Values:
         """What is known of these rows and of those that hang together with them, as it was before `until`."""
         pairs: dict[tuple[int, int], Supersession] = {}
@@ -213,6 +232,19 @@ class Supersessions:
         ordered = tuple(sorted(pairs.values(), key=lambda pair: (pair.at, pair.newer, pair.older)))
         sure = ((pair.older, pair.newer) for pair in ordered if pair.sureness >= UPDATE)
         return Values(ordered, current_values(sure, said))
+
+
+def _pair(row: sqlite3.Row) -> Supersession:
+    """A pair as it was written."""
+    return Supersession(
+        row["older"],
+        row["newer"],
+        row["sureness"],
+        from_text(row["at"]),
+        Trust(row["trust"]),
+        Cause(row["cause"]),
+        row["version"],
+    )
 
 
 def _says(line: str, text: str, *, alone: bool) -> bool:

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -76,7 +76,7 @@ def digest(connection: sqlite3.Connection, targets: Iterable[Target]) -> str:
     return hmac.digest(salt, f"receipt\0{words}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:16]
 
 
-def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figures: dict[str, int]) -> None:
+def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figures: Mapping[str, int | str]) -> None:
     """Store the receipt of a forgetting, with its figures."""
     with transaction(connection):
         known = [one for one in receipts(connection) if one["at"] != to_text(at)]

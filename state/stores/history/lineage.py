@@ -174,6 +174,31 @@ class Lineage:
         )
         return [(row["old"], row["new"]) for row in rows]
 
+    def resting_on(self, crystal: str, limit: int) -> tuple[list[LineLife], int]:
+        """The lines that cite this crystal or have become it, the current ones first; and how many there are."""
+        rows = self._connection.execute(
+            """SELECT *, count(*) OVER () AS together FROM lines WHERE id IN
+               (SELECT line FROM evidence WHERE crystal = ?1 UNION SELECT id FROM lines WHERE crystal = ?1)
+               ORDER BY died_in IS NOT NULL, died_in DESC, born_in DESC, id LIMIT ?2""",
+            (crystal, limit),
+        ).fetchall()
+        return [self._life(row) for row in rows], int(rows[0]["together"]) if rows else 0
+
+    def pointers_to(self, crystal: str, limit: int) -> tuple[list[tuple[PointerLine, bool]], int]:
+        """The pointers to this crystal and whether they still stand, those first; and how many there are."""
+        rows = self._connection.execute(
+            "SELECT *, count(*) OVER () AS together FROM pointers WHERE crystal = ?"
+            " ORDER BY standing DESC, made_in DESC, keywords LIMIT ?",
+            (crystal, limit),
+        ).fetchall()
+        return [(_pointer(row), bool(row["standing"])) for row in rows], int(rows[0]["together"]) if rows else 0
+
+    def deleted_lines(self, limit: int) -> tuple[list[tuple[str, datetime]], int]:
+        """The lines that the owner deleted and when, the latest first; and how many there are."""
+        rows = self._connection.execute("SELECT text, at FROM tombstones ORDER BY at DESC, text LIMIT ?", (limit,))
+        count = self._connection.execute("SELECT count(*) FROM tombstones").fetchone()[0]
+        return [(row["text"], from_text(row["at"])) for row in rows], int(count)
+
     def tombstones(self) -> list[str]:
         """Lines that the owner deleted, the latest last."""
         return [row["text"] for row in self._connection.execute("SELECT text FROM tombstones ORDER BY at, text")]

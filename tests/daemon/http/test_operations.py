@@ -52,6 +52,11 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("memory_state", {}),
     ("memory_why", {"text": "ledger"}),
     ("history", {"limit": 5}),
+    ("crystals", {"text": "ledg", "sort": "importance"}),
+    ("crystal", {"id": crystal_id(Origin.SCRATCH, "Grüße aus Köln: the ledger is SQLite 🍵")[:8]}),
+    ("gaps", {}),
+    ("skills", {}),
+    ("hormones", {"hours": 1, "samples": 3}),
     ("diff", {"file": True}),
     ("restore", {"version": 1}),
     ("dreams", {"limit": 2}),
@@ -67,6 +72,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("forget", {"text": "Grüße aus Köln", "confirm": True}),
     ("configuration", {"key": "dream"}),
     ("recipes", {}),
+    ("forgotten", {}),
     ("examine", {}),
     ("doctor", {}),
     ("repair", {}),
@@ -114,6 +120,9 @@ def test_every_operation_answers_at_the_port(served: Running, name: str, tmp_pat
     assert replies["decide"]["version"] == 1
     assert "ledger" in replies["memory_state"]["text"]
     assert replies["memory_why"]["lines"]
+    assert [one["id"] for one in replies["crystals"]["crystals"]] == [replies["crystal"]["id"]]
+    assert len(replies["hormones"]["curve"]) == 3
+    assert replies["forgotten"]["total"] == 1
     assert replies["diff"]["diff"] == ""
     assert "Ada drinks no coffee" in [line["text"] for line in replies["change_lines"]["lines"]]
     assert NOTE in [line["text"] for section in replies["lines"]["sections"] for line in section["lines"]]

@@ -1,0 +1,280 @@
+"""Operations on the signals as tables: open questions, emerging skills, hormones over time, what stays forgotten."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from operator import gt, itemgetter, lt
+from typing import Literal
+
+from pydantic import Field
+
+from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.operation import Request, operation
+from daemon.api.tables.cursor import MAX_CHARACTERS, place_in, written
+from daemon.workspace.redaction import shown_of
+from daemon.workspace.stores import Store, utc_now
+from state.signals.curiosity import Cause, question_key
+from state.signals.hormones import Hormones, mood, resting
+from state.stores.crystals.hormones import OpenGap
+from state.stores.crystals.skills import Skills
+from state.stores.database.connection import to_text
+from state.stores.erasing.forgotten_list import forgotten_count, forgotten_list
+
+MOST = 200
+MOST_EVENTS = 100
+_CUT = 300
+
+
+class InParts(Request):
+    """Which part of a list."""
+
+    limit: int = Field(default=50, ge=1, le=MOST)
+    cursor: str = Field(default="", max_length=MAX_CHARACTERS, description="next_cursor before")
+
+
+class GapsRequest(InParts):
+    """Which open questions, in which order."""
+
+    limit: int = Field(default=20, ge=1, le=MOST)
+    cause: Cause | None = None
+    sort: Literal["times", "first_at", "last_at"] = "last_at"
+    order: Literal["descending", "ascending"] = "descending"
+
+
+@dataclass(frozen=True, slots=True)
+class DisputedCrystal:
+    """One of the two crystals of a contradiction; without a text when it is gone."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GapRow:
+    """An open question, how often it was raised, and by what. Of a contradiction the two crystals."""
+
+    id: str
+    question: str
+    cause: str
+    times: int
+    first_at: datetime
+    last_at: datetime
+    crystals: tuple[DisputedCrystal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GapTable:
+    """A part of the open questions, of `total` in all. `next_cursor`: where the next part begins; None: the end."""
+
+    gaps: tuple[GapRow, ...]
+    total: int
+    next_cursor: str | None
+
+
+@operation("gaps", "/gaps", method="GET")
+def gaps(access: WorkspaceAccess, request: GapsRequest) -> GapTable:
+    """The open questions: what was asked and is not answered yet."""
+    order, descending = f"gaps by {request.sort} {request.order}", request.order == "descending"
+    after = place_in(request.cursor, order, str, str) if request.cursor else None
+    with access.read() as store:
+        found = store.questions.all(request.cause)
+        placed = sorted(((_place(one, request.sort), one) for one in found), key=itemgetter(0), reverse=descending)
+        beyond = lt if descending else gt
+        rest = [(place, one) for place, one in placed if after is None or beyond(place, after)]
+        part = rest[: request.limit]
+        next_cursor = written(order, *part[-1][0]) if len(rest) > len(part) else None
+        return GapTable(_gap_rows(store, [one for _, one in part]), len(found), next_cursor)
+
+
+def _place(one: OpenGap, sort: str) -> tuple[str, str]:
+    """Where a question stands: what it is sorted by, then a digest in place of its words."""
+    moments = {"first_at": one.gap.first_at, "last_at": one.gap.last_at}
+    return to_text(moments[sort]) if sort in moments else f"{one.gap.times:020d}", _digest(one)
+
+
+def _digest(one: OpenGap) -> str:
+    return hashlib.sha256(question_key(one.gap.question).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _gap_rows(store: Store, found: Sequence[OpenGap]) -> tuple[GapRow, ...]:
+    shown = shown_of(store)
+    disputed = [id_ for one in found for id_ in (one.one, one.other) if id_]
+    texts = {crystal.id: shown(crystal.text)[:_CUT] for crystal in store.crystals.get(dict.fromkeys(disputed))}
+    return tuple(
+        GapRow(
+            id=_digest(one),
+            question=shown(one.gap.question),
+            cause=one.gap.cause,
+            times=one.gap.times,
+            first_at=one.gap.first_at,
+            last_at=one.gap.last_at,
+            crystals=tuple(DisputedCrystal(id_, texts.get(id_, "")) for id_ in (one.one, one.other) if id_),
+        )
+        for one in found
+    )
+
+
+class SkillsRequest(InParts):
+    """Which part of the skills."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRow:
+    """A task that comes back: how sure, how often, and in how many sessions."""
+
+    pattern: str
+    confidence: float
+    occurrences: int
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkillTable:
+    """A part of the skills of the last pass, the most confident first; `total` is None before the first pass."""
+
+    skills: tuple[SkillRow, ...]
+    total: int | None
+    next_cursor: str | None
+
+
+@operation("skills", "/skills", method="GET")
+def skills(access: WorkspaceAccess, request: SkillsRequest) -> SkillTable:
+    """The emerging skills: tasks that came back in different sessions."""
+    (place,) = place_in(request.cursor, "skills", int) if request.cursor else (0,)
+    with access.read() as store:
+        known, shown = Skills(store.crystals.connection), shown_of(store)
+        found = known.listed(request.limit + 1, int(place))
+        part = found[: request.limit]
+        return SkillTable(
+            tuple(SkillRow(shown(one.pattern), one.confidence, one.occurrences, one.sessions) for one in part),
+            known.count(),
+            written("skills", int(place) + len(part)) if len(found) > len(part) else None,
+        )
+
+
+class HormonesRequest(Request):
+    """How far back, and at how many moments."""
+
+    hours: int = Field(default=24, ge=1, le=168)
+    samples: int = Field(default=96, ge=2, le=MOST, description="Moments of the curve, from then to now")
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The three levels at a moment, each in [0, 1]."""
+
+    at: datetime
+    dopamine: float
+    cortisol: float
+    oxytocin: float
+
+
+@dataclass(frozen=True, slots=True)
+class HormoneEvent:
+    """What was felt, why, and the levels right after it."""
+
+    event: str
+    cause: str
+    after: Levels
+
+
+@dataclass(frozen=True, slots=True)
+class HormoneCurve:
+    """The levels now, what they fall back to, and how they were; the events the latest first, `more` beside them."""
+
+    now: Levels
+    mood: str
+    baselines: Levels
+    curve: tuple[Levels, ...]
+    events: tuple[HormoneEvent, ...]
+    more: int
+
+
+@operation("hormones", "/hormones", method="GET")
+def hormones(access: WorkspaceAccess, request: HormonesRequest) -> HormoneCurve:
+    """The hormone levels now and over the last hours, with the events that raised them."""
+    now = utc_now()
+    span = timedelta(hours=request.hours)
+    last = request.samples - 1
+    moments = [now - span * (last - number) / last for number in range(request.samples)]
+    with access.read() as store:
+        shown = shown_of(store)
+        levels = store.feelings.levels(now)
+        events, count = store.feelings.events(now - span, now, MOST_EVENTS)
+        return HormoneCurve(
+            now=_levels(levels),
+            mood=mood(levels),
+            baselines=_levels(resting(now, store.feelings.baselines)),
+            curve=tuple(map(_levels, store.feelings.levels_at(moments))),
+            events=tuple(HormoneEvent(one.event, shown(one.cause), _levels(one.after)) for one in events),
+            more=count - len(events),
+        )
+
+
+def _levels(levels: Hormones) -> Levels:
+    return Levels(levels.at, *levels.levels)
+
+
+class ForgottenRequest(InParts):
+    """Which part of what stays forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenText:
+    """What is not learnt again, since when. `digest` tells whether two are the same, and nothing else.
+
+    `kind`: text (wherever it stands), or memory (purged by a session, and known again as a whole). Where the receipt
+    is not kept any more, `words` is None and `cut` (sentences, words) empty.
+    """
+
+    at: datetime
+    digest: str
+    kind: str
+    words: int | None
+    cut: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedLine:
+    """A line that the owner deleted from MEMORY.md; no dream writes it again."""
+
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenTable:
+    """A part of what stays forgotten, the latest first, of `total`; `withheld`: texts that were kept out so far.
+
+    `deleted_lines` come with the first part, of `deleted_total` in all. Those are not forgotten: they are known.
+    """
+
+    forgotten: tuple[ForgottenText, ...]
+    total: int
+    withheld: int
+    next_cursor: str | None
+    deleted_lines: tuple[DeletedLine, ...]
+    deleted_total: int
+
+
+@operation("forgotten", "/forgotten", method="GET")
+def forgotten(access: WorkspaceAccess, request: ForgottenRequest) -> ForgottenTable:
+    """What stays forgotten, without its words; and the lines that the owner deleted."""
+    after = place_in(request.cursor, "forgotten", str, str) if request.cursor else ()
+    with access.read() as store:
+        connection, shown = store.crystals.connection, shown_of(store)
+        found = forgotten_list(connection, request.limit + 1, after)
+        part = found[: request.limit]
+        lines, line_count = store.lineage.deleted_lines(0 if after else request.limit)
+        return ForgottenTable(
+            forgotten=tuple(
+                ForgottenText(one.at, one.digest, "memory" if one.whole else "text", one.words, one.cut)
+                for one in part
+            ),
+            total=forgotten_count(connection),
+            withheld=store.crystals.forgotten.withheld(),
+            next_cursor=written("forgotten", *part[-1].place) if len(found) > len(part) else None,
+            deleted_lines=tuple(DeletedLine(shown(text), at) for text, at in lines),
+            deleted_total=line_count,
+        )

@@ -1,0 +1,236 @@
+"""Listing: crystals as a table that is filtered, sorted and read part by part; and what stands about one of them.
+
+A part begins after the place of the last row (its sorted value, then its key), so that it costs the same wherever in
+the table it stands, and nothing is shown twice when crystals are added.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from state.crystals.crystal import Lifecycle
+from state.search.ranking import Filters
+from state.stores.crystals import full_text
+from state.stores.crystals.rows import Occurrence, source_in
+from state.stores.crystals.search import condition
+from state.stores.database.connection import from_text, optional_moment, to_text
+
+MOST_COUNTED = 10_000
+# One crystal may stand at several places of a session.
+_SEVERAL = 4
+_LISTED = "SELECT value FROM json_each(?)"
+# What is archived once the next pass has seen it is shown as archived now.
+_STAGE = "CASE WHEN lifecycle <> 'frozen' AND fades_at <= ? THEN 'archived' ELSE lifecycle END"
+_NEVER = "~"  # sorts after every moment
+_FADES_AT = f"CASE WHEN lifecycle = 'frozen' THEN '{_NEVER}' ELSE coalesce(fades_at, '{_NEVER}') END"
+
+
+ANY = Filters()
+
+
+class Sort(StrEnum):
+    """By what the table is sorted; equal rows stand in the order in which they were written."""
+
+    CREATED_AT = "created_at"
+    IMPORTANCE = "importance"
+    ACCESSES = "accesses"
+    FADES_AT = "fades_at"
+
+    @property
+    def kind(self) -> type:
+        """What its values are."""
+        return _KINDS.get(self, str)
+
+
+_KINDS = {Sort.IMPORTANCE: float, Sort.ACCESSES: int}
+_VALUES = {
+    Sort.CREATED_AT: "crystals.created_at",
+    Sort.IMPORTANCE: "crystals.importance",
+    Sort.ACCESSES: "crystals.accesses",
+    Sort.FADES_AT: _FADES_AT,
+}
+
+
+class Place(NamedTuple):
+    """Where a row stands in the sorted table."""
+
+    value: str | float
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which rows, and in which order.
+
+    `words` stand in the text, of the last one perhaps its beginning; of more than 10,000 such texts the latest are
+    meant. With `superseded`, the rows whose value holds no longer: only these when `is_superseded`, else all others.
+    """
+
+    filters: Filters = ANY
+    lifecycle: Lifecycle | None = None
+    words: str = ""
+    superseded: frozenset[int] | None = None
+    is_superseded: bool = True
+    sort: Sort = Sort.CREATED_AT
+    descending: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCrystal:
+    """A row of the table, and its place. `survivor` is the row of the crystal that stands for a hidden duplicate.
+
+    `fades_at` is None for what never fades.
+    """
+
+    place: Place
+    survivor: int | None
+    id: str
+    text: str
+    origin: str
+    kind: str
+    trust: str
+    importance: float
+    lifecycle: str
+    session: str
+    speaker: str
+    created_at: datetime
+    accesses: int
+    fades_at: datetime | None
+    dreamt_in: int | None
+
+    @property
+    def keys(self) -> tuple[int, int]:
+        """Its row, and the one that stands for it."""
+        return self.place.key, self.survivor or self.place.key
+
+
+class CrystalList:
+    """The table of the crystals of one workspace."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def part(self, chosen: Chosen, limit: int, now: datetime, after: Place | None = None) -> list[ListedCrystal]:
+        """The next rows, at most `limit`, after this place."""
+        where, values = _where(chosen, now)
+        value, way, beyond = _VALUES[chosen.sort], *(("DESC", "<") if chosen.descending else ("ASC", ">"))
+        if after is not None:
+            where += f" AND ({value}, crystals.key) {beyond} (?, ?)"
+            values += (*after,)
+        return self._listed(
+            f"SELECT *, {value} AS sorted, {_STAGE} AS stage FROM crystals WHERE {where}"
+            f" ORDER BY {value} {way}, crystals.key {way} LIMIT ?",
+            (to_text(now), *values, limit),
+        )
+
+    def rows(self, ids: Iterable[str], now: datetime) -> dict[str, ListedCrystal]:
+        """The rows of these crystals by their ids; unknown ids are left out."""
+        found = self._listed(
+            f"SELECT *, created_at AS sorted, {_STAGE} AS stage FROM crystals WHERE id IN ({_LISTED})",
+            (to_text(now), json.dumps(list(ids))),
+        )
+        return {row.id: row for row in found}
+
+    def ids(self, beginning: str, limit: int) -> list[str]:
+        """The ids that begin so, which are hexadecimal digits."""
+        rows = self._connection.execute(
+            "SELECT id FROM crystals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+            (beginning, f"{beginning}g", limit),
+        )
+        return [str(row[0]) for row in rows]
+
+    def count(self, chosen: Chosen, now: datetime) -> int:
+        """How many rows there are; counting stops above MOST_COUNTED."""
+        where, values = _where(chosen, now)
+        counting = f"SELECT count(*) FROM (SELECT 1 FROM crystals WHERE {where} LIMIT {MOST_COUNTED + 1})"
+        return int(self._connection.execute(counting, values).fetchone()[0])
+
+    def children(self, id_: str, limit: int) -> tuple[list[int], int]:
+        """The rows of the first crystals that were derived from this one, and how many there are."""
+        # An id stands in the list between quotes, as nothing else does.
+        return self._some("parents <> '[]' AND instr(parents, ?)", f'"{id_}"', limit)
+
+    def duplicates(self, key: int, limit: int) -> tuple[list[int], int]:
+        """The rows of the first hidden duplicates for which this row stands, and how many there are."""
+        return self._some("merged_into = ?", key, limit)
+
+    def occurrences(self, key: int, limit: int) -> tuple[list[Occurrence], int]:
+        """The first places where the text of this row was met, and how many there are."""
+        rows = self._connection.execute(
+            "SELECT *, count(*) OVER () AS together FROM occurrences WHERE crystal = ?"
+            " ORDER BY at, session, position, file, first_line LIMIT ?",
+            (key, limit),
+        ).fetchall()
+        found = [Occurrence(row["session"], row["position"], from_text(row["at"]), source_in(row)) for row in rows]
+        return found, int(rows[0]["together"]) if rows else 0
+
+    def beside(self, key: int, reach: int) -> tuple[list[int], list[int]]:
+        """The rows of the nearest crystals of its session before and after this row, at most `reach`, in order.
+
+        A long turn is several crystals at one position, in the order of their rows.
+        """
+        session, position = self._connection.execute(
+            "SELECT session, position FROM crystals WHERE key = ?", (key,)
+        ).fetchone()
+        found = []
+        for beyond, way in (("<", "DESC"), (">", "ASC")):
+            rows = self._connection.execute(
+                f"SELECT crystal FROM occurrences WHERE session = ? AND session <> '' AND crystal <> ?"
+                f" AND (position, crystal) {beyond} (?, ?) ORDER BY position {way}, crystal {way} LIMIT ?",
+                (session, key, position, key, _SEVERAL * reach),
+            )
+            found.append(list(dict.fromkeys(int(row[0]) for row in rows))[:reach])
+        return found[0][::-1], found[1]
+
+    def has_vector(self, key: int) -> bool:
+        """Whether it is found by meaning too."""
+        return self._connection.execute("SELECT 1 FROM vectors WHERE crystal = ?", (key,)).fetchone() is not None
+
+    def _some(self, which: str, value: object, limit: int) -> tuple[list[int], int]:
+        rows = self._connection.execute(
+            f"SELECT key, count(*) OVER () FROM crystals WHERE {which} ORDER BY key LIMIT ?", (value, limit)
+        ).fetchall()
+        return [int(row[0]) for row in rows], int(rows[0][1]) if rows else 0
+
+    def _listed(self, statement: str, values: tuple[object, ...]) -> list[ListedCrystal]:
+        return [
+            ListedCrystal(
+                place=Place(row["sorted"], row["key"]),
+                survivor=row["merged_into"],
+                id=row["id"],
+                text=row["text"],
+                origin=row["origin"],
+                kind=row["kind"],
+                trust=row["trust"],
+                importance=row["importance"],
+                lifecycle=row["stage"],
+                session=row["session"],
+                speaker=row["speaker"],
+                created_at=from_text(row["created_at"]),
+                accesses=row["accesses"],
+                fades_at=None if row["lifecycle"] == "frozen" else optional_moment(row["fades_at"]),
+                dreamt_in=row["dreamt_in"],
+            )
+            for row in self._connection.execute(statement, values)
+        ]
+
+
+def _where(chosen: Chosen, now: datetime) -> tuple[str, tuple[object, ...]]:
+    """The choice as SQL over the table `crystals`, with its values."""
+    plain, given = condition(chosen.filters)
+    wanted: list[tuple[str, tuple[object, ...]]] = [(plain or "TRUE", given)]
+    if chosen.lifecycle is not None:
+        wanted.append((f"{_STAGE} = ?", (to_text(now), chosen.lifecycle.value)))
+    if chosen.superseded is not None:
+        negated = "" if chosen.is_superseded else "NOT "
+        survivor = f"coalesce(crystals.merged_into, crystals.key) {negated}IN ({_LISTED})"
+        wanted.append((survivor, (json.dumps(sorted(chosen.superseded)),)))
+    if chosen.words:
+        holding = full_text.holding(chosen.words)
+        found = "crystals.key IN (SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?)"
+        wanted.append((found, (holding, MOST_COUNTED + 1)) if holding else ("FALSE", ()))
+    return " AND ".join(sql for sql, _ in wanted), tuple(value for _, values in wanted for value in values)
