@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 from daemon.cli.parsing import names_folder, plain_arguments, workspace_of
 from daemon.config.layers import context_window, redaction
 from daemon.observability.printable import safe
-from state.bootstrap import Bootstrap, bootstrap
-from state.errors import UsageError
+from state.bootstrap import Bootstrap, bootstrap, budget_for
+from state.errors import DreamdError, UsageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
+from state.stores.history.bootstraps import leave_receipt
 from state.stores.history.segments import Segments
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ DEFAULT_WINDOW = 200_000
 # Of what a hook answers, Claude Code gives the model a preview alone when it is longer than 10,000 characters.
 HOOK_CHARACTERS = 9_500
 _FORMATS = ("md", "json", "hook")
+_LONGEST_MESSAGE = 1 << 16
 
 
 # What an agent's hook answers where the memory is somebody else's: nothing of it, and no name from it.
@@ -63,7 +66,7 @@ def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
 
 
 def run(arguments: "argparse.Namespace") -> int:
-    """Print it. Nothing is written, no lock is taken, and a missing MEMORY.md is an empty one.
+    """Print it, and leave a receipt. Nothing waits, no lock of the workspace is taken; a missing MEMORY.md is empty.
 
     What somebody else made is no agent's memory. Raises ForeignError then, but for a hook, which says so in one line.
     """
@@ -82,9 +85,37 @@ def run(arguments: "argparse.Namespace") -> int:
     memory, shown_of = _memory(workspace), _unforgotten(workspace)
     ready = bootstrap(memory, newest.notes, window, most, secrets, shown_of, more=newest.more)
     sys.stdout.write(_formatted(ready, arguments.format))
+    budget = budget_for(window) if most is None else min(budget_for(window), most)
+    _leave_receipt(workspace, ready, budget, hook=arguments.format == "hook")
     if not ready.text:
         sys.stderr.write(f"{workspace.root} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n")
     return 0
+
+
+def _leave_receipt(workspace: Workspace, ready: Bootstrap, budget: int, *, hook: bool) -> None:
+    """Note what was given; an agent that has been given it is not to fail for that."""
+    sys.stdout.flush()
+    session = _session_of_hook() if hook else ""
+    try:
+        leave_receipt(workspace, ready, budget, datetime.now(UTC), "hook" if hook else "command line", session)
+    except DreamdError as error:
+        sys.stderr.write(f"notice: that this was given is not noted: {error}\n")
+
+
+def _session_of_hook() -> str:
+    """The session in what the agent gave its hook on stdin; "" when nothing is there, which is not waited for."""
+    import json
+    import select
+
+    try:
+        stdin = sys.stdin.fileno()
+        if os.isatty(stdin) or not select.select([stdin], [], [], 0)[0]:
+            return ""
+        message = json.loads(os.read(stdin, _LONGEST_MESSAGE))
+    except (OSError, ValueError, AttributeError, RecursionError):  # it is closed, or says something else
+        return ""
+    session = message.get("session_id") if isinstance(message, dict) else None
+    return session if isinstance(session, str) else ""
 
 
 def _unforgotten(workspace: Workspace) -> Callable[[str], str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from daemon.api.daemon import DaemonStatus
     from daemon.workspace.database_facts import LastDream
     from daemon.workspace.status import Spending, Status
+    from state.stores.history.bootstraps import BootstrapReceipt
 
 # A stopped daemon would not answer in thirty seconds either.
 _STATUS_SECONDS = 2.0
@@ -105,6 +106,7 @@ def _show(value: "Status") -> None:
         ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
         ("last dream", _dream(value.last_dream, value.at)),
         ("next dream", _next(value)),
+        ("bootstrap", _given(value.last_bootstrap, value.at)),
         ("notes", count + waits),
         ("crystals", f"{sum(value.crystals.values()):,}" + (f" ({kinds})" if kinds else "") + waiting),
         ("spent today", _spent(value.spending)),
@@ -143,6 +145,16 @@ def _dream(last: "LastDream | None", now: datetime) -> str:
     parts += [f"{last.tokens:,} tokens, ${last.usd:.4f}"] if last.tokens else []
     parts += [last.detail] if last.detail else []
     return ", ".join(parts)
+
+
+def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
+    """What an agent was last given at session start."""
+    if last is None:
+        return "no agent has read it yet ('dreamd init' shows how to connect one)"
+    left = f"{'more than ' if last.more else ''}{last.left_out} left out" if last.left_out or last.more else ""
+    cut = f"MEMORY.md cut to {last.budget:,}" if last.truncated else ""
+    parts = [f"{ago(last.at, now)}, {last.how}: version {last.version}", f"{last.characters:,} characters"]
+    return ", ".join(filter(None, [*parts, counted(last.notes, "note"), left, cut]))
 
 
 def _next(value: "Status") -> str:

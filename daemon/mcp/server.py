@@ -176,7 +176,7 @@ async def _report(context: Context, reported: MemoryObjectReceiveStream[Step]) -
 
 
 async def _read(page: Page, runner: _Runner) -> str:
-    request = page.operation.request()
+    request = page.operation.request(**dict(page.fixed))
 
     def work() -> str:
         return str(runner.call(page.operation, request, lambda _: None, lambda _: None).text)
@@ -195,7 +195,7 @@ def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
     except ValidationError as error:
         problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
         raise FieldsError(problems) from None  # the error holds what was sent
-    return request
+    return request.model_copy(update=dict(tool.fixed)) if tool.fixed else request
 
 
 def _error(error: Exception) -> dict[str, Any]:

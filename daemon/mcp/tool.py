@@ -25,7 +25,8 @@ class Tool:
 
     `brief` shortens the operation's reply to a `reply` (None: as it is), `hides` names fields of it that are left out
     ("memories.seq": of each memory), and `text` renders it for clients without structured content (None: as JSON).
-    `hidden` fields of the request are not the agent's to set: an owner who reviews dreams must not be bypassed.
+    `hidden` fields of the request are not the agent's to set: an owner who reviews dreams must not be bypassed; some
+    of them are `fixed`.
     `reads`: changes nothing that an agent could notice. `repeatable`: twice has the effect of once. `destroys`: what
     it removes cannot be restored.
     """
@@ -37,6 +38,7 @@ class Tool:
     text: Callable[[Any], str] | None = None
     hides: frozenset[str] = frozenset()
     hidden: tuple[str, ...] = ()
+    fixed: tuple[tuple[str, object], ...] = ()
     reads: bool = False
     repeatable: bool = False
     destroys: bool = False

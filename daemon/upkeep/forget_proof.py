@@ -80,6 +80,8 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
 
 def _unexplained(store: Store, path: Path, erasure: Erasure, patterns: Patterns) -> int:
     """How often the targets occur in a file, dreamd's own words left out."""
+    if files.has_receipts_alone(store.disk, path):
+        return 0
     content = store.disk.read_bytes(path)
     if (count := _in_document_or_log(store, path, content, erasure)) is not None:
         return count
@@ -144,6 +146,8 @@ def changed_in(store: Store, path: Path, content: bytes, erasure: Erasure) -> in
     """In how many places forgetting would change this file."""
     if (count := _in_document_or_log(store, path, content, erasure)) is not None:
         return count
+    if files.has_receipts_alone(store.disk, path):
+        return 0
     record = files.record_in(store.disk, path) if path in files.records(store.workspace) else None
     if record is not None:
         return int(erased_record(record, erasure) != record)

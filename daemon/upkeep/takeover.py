@@ -25,6 +25,7 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.files import database_files, empty_folder
+from state.stores.history.bootstraps import path_of
 from state.stores.history.lineage import Lineage
 from state.stores.history.segments import Segments
 
@@ -117,6 +118,8 @@ def take_over_workspace(workspace: Workspace, disk: Disk | None = None) -> Works
             if folder.is_dir():
                 empty_folder(disk, folder)
         disk.remove(own.state / "vouched")  # a list of an earlier dreamd's, which now lies with the user
+        if not path_of(own).is_dir() or path_of(own).is_symlink():
+            disk.remove(path_of(own))  # what other agents were given
         disk.remove(own.identity)  # a number that somebody else has chosen, and may choose again, tells nothing
         return adopt(own)
 

@@ -15,6 +15,7 @@ from state.scratch import HEADER, PendingCount
 from state.stores.disk.disk import Disk
 from state.stores.disk.stamp import Stamp, StampedValue
 from state.stores.disk.workspace import Workspace
+from state.stores.history.bootstraps import BootstrapReceipt, path_of, receipts
 from state.stores.history.pending_count import PendingCounter
 
 # All is read so often in any case: a write through a descriptor that was open before a segment was retired shows in
@@ -40,6 +41,8 @@ class WorkspaceFiles:
         self._facts = StampedValue[DatabaseFacts]()
         self._characters = StampedValue[int]()
         self._schema = StampedValue[bool]()
+        self._receipts = [str(path_of(workspace))]
+        self._given = StampedValue[BootstrapReceipt | None]()
 
     def facts(self, now: datetime) -> DatabaseFacts:
         """What state.db holds. Raises StorageError when it cannot be read or is of a newer dreamd."""
@@ -64,6 +67,10 @@ class WorkspaceFiles:
     def characters(self, now: datetime) -> int:
         """The length of MEMORY.md. Raises StorageError when it cannot be read."""
         return self._characters.get(_turn_of(now), self._texts, lambda: len(self._document()))
+
+    def last_bootstrap(self, now: datetime) -> BootstrapReceipt | None:
+        """What an agent was last given at session start. Raises StorageError when that cannot be read."""
+        return self._given.get(_turn_of(now), self._receipts, lambda: next(receipts(self._workspace), None))
 
     def has_schema(self, now: datetime) -> bool:
         """Whether MEMORY.md has its sections, which the first dream gives it. Raises as `characters`."""

@@ -22,6 +22,7 @@ from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED
+from state.stores.history.bootstraps import BootstrapReceipt
 from state.stores.history.changes import OpenChanges
 from state.stores.history.daily_spend import daily_spend
 
@@ -108,7 +109,7 @@ class Status:
     """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept. `service`: None without daemon.
 
     `withheld` counts the texts that were not learnt because they hold what was forgotten, `changes` what the owner is
-    to look at.
+    to look at; `last_bootstrap` says what an agent was last given at session start.
     """
 
     workspace: str
@@ -128,6 +129,7 @@ class Status:
     service: ServiceStatus | None = None
     withheld: int = 0
     changes: OpenChanges = field(default_factory=OpenChanges)
+    last_bootstrap: BootstrapReceipt | None = None
 
 
 def status(
@@ -143,6 +145,7 @@ def status(
     pending, characters, unreadable = _read(files, now)
     owner = present_holder(workspace)
     spent_by_all, uncounted = _spent_by_all(now)
+    given, unknown = _last_bootstrap(files, now)
     return Status(
         workspace=str(workspace.root),
         at=now,
@@ -161,11 +164,13 @@ def status(
             *(service.problems if service else ()),
             *unreadable,
             *uncounted,
+            *unknown,
             *_problems(workspace, facts, pending, owner, forgetting=_is_forgetting(owner, service)),
         ),
         service=service,
         withheld=facts.withheld,
         changes=facts.changes,
+        last_bootstrap=given,
     )
 
 
@@ -215,6 +220,14 @@ def _read(files: WorkspaceFiles, now: datetime) -> tuple[Pending, int, tuple[Pro
     except DreamdError as error:
         problems.append(Problem.of(error))
     return pending, characters, tuple(problems)
+
+
+def _last_bootstrap(files: WorkspaceFiles, now: datetime) -> tuple[BootstrapReceipt | None, tuple[Problem, ...]]:
+    """What an agent was last given, and a problem when that cannot be read."""
+    try:
+        return files.last_bootstrap(now), ()
+    except DreamdError as error:
+        return None, (Problem.of(error),)
 
 
 def _has_interrupted_commit(workspace: Workspace) -> bool:

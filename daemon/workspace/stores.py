@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
 from daemon.workspace.vector_index import EXACT_SEARCH_UP_TO, Embedding, Indexing
-from state.errors import BusyError, NotFoundError, StorageError
+from state.errors import BusyError, DreamdError, NotFoundError, StorageError
 from state.signals.hormones import Baselines
 from state.stores.backup.manifest import remove_unmoved
 from state.stores.crystals import full_text
@@ -25,6 +25,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.acts import Acts
+from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
 from state.stores.history.journal import Journal
 from state.stores.history.ledger import Ledger
@@ -159,7 +160,14 @@ class Store:
             self.notice(f"the vector file was not written ({error}); the next dream tries again")
 
     def sweep(self, now: datetime) -> int:
-        """Delete rows of the ledger older than `retention` allows, once a day; returns how many."""
+        """Delete rows of the ledger older than `retention` allows, once a day; returns how many.
+
+        Of the receipts of bootstraps the last ones stay.
+        """
+        try:
+            keep_last(self.workspace, self.disk)
+        except DreamdError as error:
+            self.notice(f"the receipts of bootstraps were not shortened ({error})")
         keep, connection = self.config.retention, self.crystals.connection
         meta = Meta(connection)
         swept = meta.get(_SWEPT)

@@ -23,6 +23,7 @@ FILES = (
     ".dreamd/lock.takeover",
     ".dreamd/fence",
     ".dreamd/forgotten.json",
+    ".dreamd/bootstraps.jsonl",
     ".dreamd/state.db",
     ".dreamd/state.db-wal",
     ".dreamd/state.db-journal",

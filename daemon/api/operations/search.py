@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -15,12 +16,13 @@ from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
-from state.bootstrap import bootstrap
+from state.bootstrap import bootstrap, budget_for
 from state.crystals.crystal import Kind, Origin
-from state.errors import BusyError, ForeignError
+from state.errors import BusyError, DreamdError, ForeignError
 from state.search.ranking import Filters, Findings, Hit
 from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.disk import Disk
+from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receipt, receipts
 from state.stores.history.segments import Segments
 from state.trust import Trust
 
@@ -183,6 +185,9 @@ class BootstrapRequest(Request):
     context_window: int | None = Field(
         default=None, ge=1, description="Tokens of the reading model; else dream.context_window of the configuration"
     )
+    receipt: Literal["HTTP", "MCP", "none"] = Field(
+        default="HTTP", description="How an agent gets it, for the receipt; none: no agent gets it"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,33 @@ def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> Boot
     ready = bootstrap(
         _document(access), newest.notes, window, redaction=redaction, shown_of=shown_of, more=newest.more
     )
+    if request.receipt != "none":
+        try:
+            leave_receipt(access.workspace, ready, budget_for(window), utc_now(), request.receipt)
+        except DreamdError as error:  # the agent gets its memory all the same
+            access.notices.append(f"that this was given is not noted: {error}")
     return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated, ready.more)
+
+
+class BootstrapsRequest(Request):
+    """How many."""
+
+    limit: int = Field(default=20, ge=1, le=KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstraps:
+    """The last times that an agent was given the memory, the newest first. `more`: so many older ones are known."""
+
+    receipts: tuple[BootstrapReceipt, ...]
+    more: int
+
+
+@operation("bootstraps", "/bootstraps", method="GET")
+def last_bootstraps(access: WorkspaceAccess, request: BootstrapsRequest) -> Bootstraps:
+    """What agents were last given at session start, and when; none of its words."""
+    every = tuple(receipts(access.workspace))
+    return Bootstraps(every[: request.limit], len(every[request.limit :]))
 
 
 def _document(access: WorkspaceAccess) -> str:

@@ -28,6 +28,7 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns
 from state.stores.erasing.plan import Erasure, erased_document, erased_record
+from state.stores.history.bootstraps import holds_receipts_alone, path_of
 from state.stores.history.log_file import changed_rows, write_all
 
 # A copy that was put aside is one whatever its first bytes say now.
@@ -177,6 +178,11 @@ def record_in(disk: Disk, path: Path) -> Dream | None:
         return None
 
 
+def has_receipts_alone(disk: Disk, path: Path) -> bool:
+    """Whether this is the file of receipts of bootstraps, with dreamd's own words alone."""
+    return path == path_of(Workspace(disk.root)) and holds_receipts_alone(disk.read_optional(path) or b"")
+
+
 def erase_record(disk: Disk, path: Path, erasure: Erasure) -> tuple[bool, Committed | None]:
     """Erase the targets from a record; whether that changed it, and its text now. One that cannot be read is left."""
     old = record_in(disk, path)
@@ -199,6 +205,7 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     known = {*database_files(workspace)}
     known |= {workspace.lock, workspace.fence, *logs(workspace)}
     known |= {path for path in records(workspace) if record_in(disk, path) is not None}
+    known |= {path for path in (path_of(workspace),) if has_receipts_alone(disk, path)}
     folders = (workspace.crystals, workspace.checkpoints)
     found = [
         path

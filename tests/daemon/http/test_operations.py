@@ -30,6 +30,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("working_memory_note", {"note": "Grüße aus Köln: the ledger is SQLite 🍵", "importance": 0.9}),
     ("memory_search", {"query": "which ledger", "limit": 3, "explain": True}),
     ("memory_bootstrap", {"context_window": 50_000}),
+    ("bootstraps", {"limit": 5}),
     ("feel", {"event": "reward", "because": "the tests pass"}),
     ("mood", {}),
     ("ingest", {"paths": ["…"]}),

@@ -28,6 +28,7 @@ from state.errors import (
     UsageError,
 )
 from state.stores.disk.workspace import Workspace
+from state.stores.history.bootstraps import receipts
 from tests.daemon.mcp.agents import MODES, PORT, TEA, asking, in_process, notes, refused, run, shown, told
 
 TOOLS = (
@@ -82,7 +83,7 @@ def test_the_tools_are_listed_with_lean_schemas(here: Workspace, mode: str) -> N
                 assert tool.annotations
                 assert tool.input_schema["type"] == "object"
                 asked = set(OPERATIONS[tool.name].request.model_fields)
-                assert asked - {"mode", "explain"} == set(tool.input_schema["properties"])
+                assert asked - {"mode", "explain", "receipt"} == set(tool.input_schema["properties"])
                 assert "$ref" not in json.dumps([tool.input_schema, tool.output_schema])
             reading = {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint}
             assert reading == {"memory_search", "memory_bootstrap", "memory_why", "dream_status"}
@@ -186,6 +187,7 @@ def test_the_resources_are_the_memory_as_markdown(here: Workspace) -> None:
             assert TEA in await shown(client, "memory_bootstrap")  # it still answers
 
     run(body)
+    assert [one.how for one in receipts(here)] == ["MCP", "MCP"]
 
 
 def test_a_resource_that_cannot_be_read_says_why(here: Workspace) -> None:
