@@ -158,6 +158,8 @@ def _is_shared(fd: int) -> bool:
 
 def _tail(path: Path) -> bytes:
     """The end of the file, as much as so many receipts can be and a row that is cut off; empty without a file."""
+    if path.is_symlink():
+        raise StorageError(f"{path} is a symbolic link, which is not followed", f"remove it: rm '{path}'")
     try:
         with storage_errors(path), opened(path) as file:
             size = os.fstat(file.fileno()).st_size

@@ -199,6 +199,9 @@ def test_what_stands_in_its_place_is_refused_in_words(workspace: Workspace, kind
     else:
         with pytest.raises(StorageError):
             leave(workspace)
+    if kind in ("link", "fifo", "folder"):
+        with pytest.raises(StorageError):
+            tuple(receipts(workspace))
     assert outside.read_bytes() == b""
 
 
