@@ -1,5 +1,6 @@
 """What the daemon must not keep to itself or forget: what was paid, what failed, and that a session has ended."""
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from daemon.api.daemon import WorkspaceInfo
 from daemon.api.operations.dreams import DreamNow, dream_now
 from daemon.api.operations.notes import Ingest, ingest
-from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection
+from daemon.api.operations.operation import Nothing
+from daemon.api.operations.setup import ConfigurationRequest, configuration
+from daemon.api.operations.upkeep import doctor
+from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection, load
 from daemon.dream.run import Mode
 from daemon.models.worker import ModelWorker
 from daemon.service.daemon import Daemon
@@ -234,3 +238,19 @@ def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(house: H
                 assert ingest.run(access, Ingest(paths=(str(talk),))).turns == 1
         thread.join(PATIENCE_SECONDS)
         keeper.dreaming = ""
+
+
+def test_the_configuration_in_force_names_its_file_also_after_a_reload(house: House, tmp_path: Path) -> None:
+    name, _ = house.workspace()
+    house.service.start()
+    file = tmp_path / "mine.yaml"
+    file.write_text("dream: {min_chunks: 77}\nembeddings: {download: false}\n")
+    house.config = load(file, {"HOME": "/nonexistent"})
+    house.service.reload()
+    with house.service.open(name, lambda _: None) as access:
+        (one,) = configuration.run(access, ConfigurationRequest(key="dream.min_chunks")).entries
+        found = {one.about: one for one in doctor.run(access, Nothing()).findings}
+    assert (one.value, one.origin) == ("77", str(file))
+    assert found["config"].what == f"valid ({file} and DREAMD_… variables)"
+    assert found["service"].what == f"the daemon runs (process {os.getpid()}) and keeps this workspace"
+    assert "state.db" in found
