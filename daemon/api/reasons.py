@@ -11,6 +11,8 @@ from state.stores.crystals.neighbours import said_around
 
 NEIGHBOURS = 2
 NEIGHBOUR_CHARACTERS = 300
+# What is redacted may become shorter.
+_LOOKED_AT = 4 * NEIGHBOUR_CHARACTERS
 # A factor that is nearer to 1 than this has moved nothing.
 _MOVED = 0.0005
 
@@ -101,7 +103,7 @@ def _neighbours(store: Store, key: int | None, until: datetime | None) -> tuple[
     for place, other in [*enumerate(before, -len(before)), *enumerate(after, 1)]:
         crystal = crystals[other]
         if until is None or crystal.created_at < until:
-            text = redacted(store, crystal.text)
+            text = redacted(store, crystal.text[:_LOOKED_AT])
             shown = text if len(text) <= NEIGHBOUR_CHARACTERS else f"{text[: NEIGHBOUR_CHARACTERS - 1]}…"
             found.append(Neighbour(place, crystal.id, shown, crystal.speaker))
     return tuple(found)
