@@ -63,7 +63,7 @@ format: install
 	$(BIN)/ruff check --fix .
 
 BENCHMARKS := retrieval pointers dream_overhead search_latency cold_start redaction note_latency sessions idle_daemon \
-    many_workspaces day injection detectors bad_models truth
+    many_workspaces day injection detectors bad_models truth pages
 
 bench: install
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done

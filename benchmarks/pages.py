@@ -1,0 +1,129 @@
+"""How long the window's pages take on a large workspace, and how much a browser is sent.
+
+    python -m benchmarks.pages [--crystals 10000] [--dreams 1000] [--requests 40] [--folder FOLDER]
+
+A real daemon (`dreamd serve`) keeps one workspace with so many crystals (`benchmarks.workload`) and as many dreams,
+each committed without a model over a note of its own. One browser that is logged in asks for every page of the table
+in turn, over one connection that is kept; the time is that of its requests, from sending to the last byte. Goal:
+p95 under 100 ms, a first page under 60 KB. --folder keeps the workspace for the next time; to make it takes minutes.
+"""
+
+import argparse
+import http.client
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+from benchmarks.serving import daemon, environment, home, machine, percentile
+from benchmarks.workload import Workload
+from daemon.api.access import LocalAccess
+from daemon.config.registry import name_of
+from daemon.config.settings import Config
+from daemon.dream.run import Mode, dream_now
+from daemon.pages.views.table import PAGES
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import utc_now
+from daemon.workspace.vector_index import Embedding
+from state.dream import Reason
+from state.errors import DreamdError
+from state.scratch import Note
+from state.stores.disk.workspace import Workspace
+from state.stores.vectors.embedder import Unavailable
+
+SEED = 11
+SLOWEST_MS, LARGEST = 100.0, 60 * 1024
+PORT = 7397
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--crystals", type=int, default=10_000)
+    parser.add_argument("--dreams", type=int, default=1_000)
+    parser.add_argument("--requests", type=int, default=40)
+    parser.add_argument("--folder", type=Path)
+    arguments = parser.parse_args()
+    with home(None) as place:
+        os.environ |= environment(place)
+        workspace = init_workspace((arguments.folder or place) / "memory")
+        fill(workspace, arguments.crystals, arguments.dreams)
+        with daemon(place, [workspace], DREAMD_HTTP__PORT=str(PORT)) as running:
+            running.settle()
+            url = urlsplit(running.client.post("/v1/login", {"workspace": name_of(workspace.root)})["url"])
+            print(f"{arguments.crystals:,} crystals, {arguments.dreams:,} dreams; {machine()}")
+            print(f"{'page':<34} {'p50 ms':>7} {'p95 ms':>7} {'bytes':>8}")
+            show(url.port or PORT, url.path, name_of(workspace.root), arguments.requests)
+
+
+def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
+    """Bring the workspace to this size."""
+    access = LocalAccess(workspace, Config(), "a benchmark", embedding=Embedding.given(Unavailable("not asked")))
+    with access, access.write() as store:
+        workload = Workload(SEED)
+        for number in range(store.lineage.last_version(), dreams):
+            store.segments.append(
+                Note(f"The server number {number} of Ada listens on port {number + 1024}", utc_now())
+            )
+            try:
+                dream_now(store, Reason.MANUAL, Mode.AUTO)
+            except DreamdError as error:
+                print(f"dream {number}: {error}")
+        have = store.crystals.count()
+        if have < crystals:
+            store.crystals.upsert(one for one, _ in workload.crystals(have, crystals - have))
+
+
+def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) -> Iterator[str]:
+    """Every page, with something that is there where it wants one."""
+
+    def value(page: str) -> str:
+        import json
+
+        connection.request("GET", f"/w/{name}/{page}.json", headers={"Cookie": cookie})
+        return json.dumps(json.loads(connection.getresponse().read()))
+
+    import re
+
+    def first(page: str, key: str) -> str:
+        found = re.search(rf'"{key}": "([^"]+)"', value(page))
+        return found[1] if found else ""
+
+    wanted = {
+        "line": {"id": first("memory", "id")},
+        "dream": {"dream": first("dreams", "id")},
+        "crystal": {"id": first("crystals", "id")},
+        "search": {"query": "which port does the server listen on"},
+        "session": {"session_id": first("sessions", "session_id")},
+    }
+    for page in PAGES:
+        fields = {key: one for key, one in wanted.get(page, {}).items() if one}
+        if page not in wanted or fields:
+            yield f"/w/{name}/{page}" + (f"?{urlencode(fields)}" if fields else "")
+    yield "/"
+
+
+def show(port: int, login: str, name: str, requests: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", login)
+    answer = connection.getresponse()
+    answer.read()
+    cookie = str(answer.headers["Set-Cookie"]).partition(";")[0]
+    for path in list(addresses(connection, cookie, name)):
+        times, size = list[float](), 0
+        for _ in range(requests):
+            began = time.perf_counter()
+            connection.request("GET", path, headers={"Cookie": cookie, "Accept": "text/html"})
+            answer = connection.getresponse()
+            size = len(answer.read())
+            times.append(1000 * (time.perf_counter() - began))
+            if answer.status != 200:
+                raise SystemExit(f"{path}: {answer.status}")
+        slow, large = percentile(times, 95), size
+        missed = " MISSED" if slow > SLOWEST_MS or large > LARGEST else ""
+        shown = path.removeprefix(f"/w/{name}").partition("?")[0]
+        print(f"{shown:<34} {percentile(times, 50):>7.1f} {slow:>7.1f} {size:>8,}{missed}")
+
+
+if __name__ == "__main__":
+    main()
