@@ -26,6 +26,7 @@ from state.stores.disk import workspace as workspaces
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
+from state.stores.history.acts import Act
 from state.stores.history.segments import Segments
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 
@@ -110,6 +111,7 @@ def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_
     with open_exclusive(mine, Config(), "a test") as store:
         store.ledger.begin("20260101T000000000000Z", "manual", utc_now())
         _answer(store)
+        store.acts.record(Act(utc_now(), "owner, in the window", "restore", "version 1", "done", 2))
     (mine.state / "vouched").write_text("/etc/passwd\n", encoding="utf-8")
     (mine.checkpoints / "dreams.db").write_bytes(b"whatever")
     copy = cloned(mine, tmp_path / "copy")
@@ -123,6 +125,8 @@ def test_taking_over_keeps_what_is_remembered_and_leaves_out_what_would_act(tmp_
     with open_exclusive(own, Config(), "a test") as store:
         assert store.ledger.unfinished() is None
         assert store.ledger.replay("20260101T000000000000Z", "d") is None
+        assert [call.request for call in store.ledger.calls("20260101T000000000000Z", 9)] == [""]
+        assert store.acts.latest(9) == []
         assert [hit.crystal.text for hit in search(store, "tea").hits] == [FACT]
         assert store.journal.text(1) == own.document.read_text(encoding="utf-8")
 
@@ -164,8 +168,9 @@ def test_a_new_database_that_came_with_the_workspace_is_not_taken_for_one_of_an_
 def _answer(store: Any) -> None:
     connection = store.crystals.connection
     connection.execute(
-        "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        ("20260101T000000000000Z", "d", utc_now().isoformat(), "m", 1, "{}", 1, 0.0),
+        "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd, request)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        ("20260101T000000000000Z", "d", utc_now().isoformat(), "m", 1, "{}", 1, 0.0, "[]"),
     )
 
 
