@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, init_workspace
 from tests.support.committing import FURTHER, OLD_NOTES, dreamt, lines, opened
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
+from tests.support.forked import Forked
+from tests.support.long_variants import is_whole
 
 PORT, TEA, LEDGER = OLD_NOTES
 MINE = "Ada prefers cocoa in the morning"
@@ -103,6 +106,46 @@ def test_a_loss_of_power_leaves_the_old_lines_or_the_new_ones(ready: Workspace, 
 
     every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
     assert min(ends.values()) > share(5)
+
+
+def test_a_kill_before_any_statement_of_state_db_leaves_the_old_lines_or_the_new_ones(
+    ready: Workspace, tmp_path: Path
+) -> None:
+    count = tmp_path / "count"
+    assert killed_at(copied(ready, tmp_path / "whole"), -1, count) == 0
+    statements = int(count.read_text())
+    kills = statements if is_whole() else 6
+    ends = {True: 0, False: 0}
+    for at in range(kills):
+        workspace = copied(ready, tmp_path / f"kill {at}")
+        assert killed_at(workspace, (at + 1) * statements // kills - 1, count) == -signal.SIGKILL
+        ends[assert_old_or_new(workspace)] += 1
+    assert all(ends.values())
+
+
+def killed_at(workspace: Workspace, statement: int, count: Path) -> int:
+    """How a process ended that changes lines, and is killed before this statement."""
+    before = (f"{__name__}:change_and_die", [str(workspace.root), statement, str(count)])
+    with Forked[bytes](["status"], before=before, cwd=workspace.root) as process:
+        return process.wait()
+
+
+def change_and_die(root: str, statement: int, count: str) -> None:
+    """In the process that is to die; it leaves in `count` how many statements there were, if it lives."""
+    done = 0
+
+    def one_more(_: str) -> None:
+        nonlocal done
+        if done == statement:
+            os.kill(os.getpid(), signal.SIGKILL)
+        done += 1
+
+    with opened(Workspace(Path(root))) as store:
+        store.crystals.connection.set_trace_callback(one_more)
+        changed(store)
+        store.crystals.connection.set_trace_callback(None)
+    Path(count).write_text(str(done))
+    os._exit(0)
 
 
 def copied(ready: Workspace, target: Path) -> Workspace:
