@@ -57,7 +57,7 @@ class ChangeLines(Request):
 
 @dataclass(frozen=True, slots=True)
 class ChangedLine:
-    """What a change wrote: the line's new id and text; both are empty where it wrote none."""
+    """What a change wrote: the line's new id and text; both are empty where it wrote none, or gave way to a save."""
 
     id: str
     text: str
@@ -83,8 +83,8 @@ def change_lines(access: WorkspaceAccess, request: ChangeLines) -> LinesChanged:
         done = change(store, [LineWish(**one.given) for one in request.changes], request.digest)
         births = {one.text: one.id for one in done.dream.births}
         written = tuple(
-            ChangedLine(births.get(text, ""), shown(store, text)[0]) if text is not None else ChangedLine("", "")
-            for text in map(done.texts.get, range(len(request.changes)))
+            ChangedLine(births[text], shown(store, text)[0]) if text in births else ChangedLine("", "")
+            for text in (done.texts.get(place, "") for place in range(len(request.changes)))
         )
     access.mark_changed()
     return LinesChanged(done.dream.number, written, done.dream.merged is not None)

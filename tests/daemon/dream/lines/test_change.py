@@ -17,6 +17,7 @@ from state.document.operations import Fate
 from state.dream import Reason
 from state.errors import ConflictError, RejectedError
 from state.scratch import Note
+from state.stores.disk.syscalls import System
 from state.trust import Trust
 from tests.support.committing import added
 from tests.support.working import SECRET, working
@@ -220,6 +221,37 @@ def test_what_is_edited_elsewhere_in_the_file_is_kept_and_known(store: Store) ->
     assert texts(store) == ["Ada's sister is called Grace", COCOA, PORT]
     assert tombstones(store) == [WALL]
     assert lines(store)["Ada's sister is called Grace"].author == "owner"
+
+
+def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed_a_line(store: Store) -> None:
+    class Saving(System):
+        """The owner saves in an editor between the reading of the file and its swap."""
+
+        saved = False
+
+        def exchange(self, one: Path, other: Path, /) -> None:
+            if not self.saved:
+                self.saved = True
+                write(store, added(document(store), "Grace is her sister").replace(TEA, "Ada drinks water"))
+            super().exchange(one, other)
+
+    store.disk.system = Saving()
+    changed = done(
+        store,
+        wish(store, LineAction.WRONG, TEA, COCOA),
+        wish(store, LineAction.DELETE, PORT),
+        wish(store, LineAction.PIN, WALL),
+    )
+    assert changed.dream.merged is not None
+    assert texts(store) == ["Grace is her sister", "Ada drinks water", WALL]
+    assert f"{WALL} 📌" in document(store)
+    assert not store.crystals.connection.execute("SELECT 1 FROM supersessions").fetchall()
+    outcome = dreamt(store, "The kettle of house 9 was repaired")
+    assert (outcome.refused, outcome.changes) == ((), 0)
+    assert {"Grace is her sister", "Ada drinks water", WALL, "The kettle of house 9 was repaired"} == set(
+        texts(store)
+    )
+    assert lines(store)["Ada drinks water"].author == "owner"
 
 
 def test_before_the_first_dream_there_is_the_file(tmp_path: Path) -> None:
