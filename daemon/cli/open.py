@@ -6,6 +6,7 @@ printed. Pages are served by the daemon, at its port; without a daemon, --once s
 
 import argparse
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import named_folder, takes_folder, workspace_of
@@ -73,6 +74,7 @@ def _show(url: str, arguments: argparse.Namespace) -> int:
         show_json({"url": url})
     elif arguments.only_print or not _has_screen() or not webbrowser.open(url):
         out(url)
+        sys.stdout.flush()  # who serves on meanwhile does not end yet
         say("it works once, and for a minute")
     else:
         say("opened in your browser")
@@ -81,8 +83,6 @@ def _show(url: str, arguments: argparse.Namespace) -> int:
 
 def _has_screen() -> bool:
     """Whether a browser that is started here can show anything; a text browser would take the terminal."""
-    import sys
-
     return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 

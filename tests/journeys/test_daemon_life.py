@@ -248,10 +248,7 @@ def test_systemd_is_told_how_the_daemon_is(home: Home) -> None:
 
 def test_nobody_else_gets_in(home: Home) -> None:
     workspace = home.workspace()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    home.configure(http={"port": port})
+    port = home.with_port()
     before = os.umask(0)  # the daemon does not rely on it
     try:
         daemon = home.start()

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -111,6 +112,14 @@ class Home:
         for name, keys in sections.items():
             self.sections.setdefault(name, {}).update(keys)
         self.config.write_text(yaml.safe_dump(self.sections), encoding="utf-8")
+
+    def with_port(self) -> int:
+        """The next daemon listens at this port too, which is free now."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+        self.configure(http={"port": port})
+        return port
 
     def asks(self, model: ScriptedModel) -> None:
         """Dreams ask this model, which has the price of a real one."""

@@ -13,7 +13,7 @@ from graphs.owner.lines import LineAction
 from state.document.document import SectionName
 
 # So many headings and lines at once: a page of them has some 50 KB.
-_MOST = 100
+_MOST = 80
 _SAID = {
     LineAction.EDIT: "The line says it in your words",
     LineAction.DELETE: "The line is gone, and is not written again",

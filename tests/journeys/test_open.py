@@ -1,0 +1,99 @@
+"""`dreamd open`: a link that logs in once, at the workspace that is meant; without a daemon it says what to do."""
+
+import http.client
+import json
+import os
+import signal
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import pytest
+
+from daemon.config.registry import name_of
+from tests.support.serving import Home, until
+
+NO_SCREEN = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
+
+
+def visited(url: str) -> tuple[int, str, str]:
+    """Status, where it leads, and the cookie."""
+    parts = urlsplit(url)
+    with closing(http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)) as connection:
+        connection.request("GET", parts.path, headers={"Accept": "text/html"})
+        answer = connection.getresponse()
+        return answer.status, answer.headers["Location"] or "", answer.headers["Set-Cookie"] or ""
+
+
+def shown(url: str, path: str, cookie: str) -> str:
+    """The page at this path."""
+    parts = urlsplit(url)
+    with closing(http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)) as connection:
+        connection.request("GET", path, headers={"Cookie": cookie.partition(";")[0], "Accept": "text/html"})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        return answer.read().decode()
+
+
+def test_it_opens_the_workspace_that_is_meant_and_the_daemon_keeps_it_from_then_on(home: Home) -> None:
+    known, new, port = home.workspace(), home.workspace("new", known=False), home.with_port()
+    with home.serving() as daemon:
+        for workspace in (known, new):
+            ended = home.dreamd("open", workspace.root, "--print", **NO_SCREEN)
+            assert (ended.status, ended.err) == (0, "it works once, and for a minute\n")
+            url = ended.out.strip()
+            assert url.startswith(f"http://127.0.0.1:{port}/login/")
+            status, where, cookie = visited(url)
+            assert (status, where) == (303, f"/w/{name_of(workspace.root)}/now")
+            assert visited(url)[0] == 410
+            assert str(workspace.root) in shown(url, where, cookie)
+        assert daemon.kept(new)["problem"] is None
+        again = json.loads(home.dreamd("open", "--json", **NO_SCREEN).out)["url"]  # outside of any workspace
+        assert visited(again)[1] == "/"
+        assert url.rpartition("/")[2] not in daemon.log
+
+
+def test_the_browser_of_the_person_is_started_with_the_link(home: Home) -> None:
+    workspace, seen = home.workspace(), home.folder / "seen"
+    browser = home.folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    browser.chmod(0o700)
+    home.with_port()
+    with home.serving():
+        ended = home.dreamd("open", workspace.root, BROWSER=f"{browser} %s")
+        assert ended.err == "opened in your browser\n"
+        assert ended.out == ""  # the link stands nowhere but in the browser
+        until(seen.exists)
+        assert visited(seen.read_text().strip())[0] == 303
+
+
+def test_without_a_daemon_it_says_how_to_have_one(home: Home) -> None:
+    workspace = home.workspace()
+    ended = home.dreamd("open", workspace.root)
+    assert ended.status == 5
+    for word in ("no daemon runs", "install-service", "dreamd serve", "--once"):
+        assert word in ended.err
+
+
+def test_a_daemon_without_a_port_says_what_to_set(home: Home) -> None:
+    workspace = home.workspace()
+    home.configure(http={"port": 0})
+    with home.serving():
+        ended = home.dreamd("open", workspace.root)
+        assert ended.status == 1
+        assert "http.port" in ended.err
+    assert home.dreamd("open", workspace.root, "--once").status == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT], ids=["Ctrl-C"])
+def test_once_is_a_daemon_until_it_is_interrupted(home: Home, number: signal.Signals) -> None:
+    workspace = home.workspace()
+    home.with_port()
+    with home.beginning("open", workspace.root, "--once", **NO_SCREEN) as opening:
+        assert opening.stdout is not None
+        url = opening.stdout.readline().strip()
+        status, where, cookie = visited(url)
+        assert (status, where) == (303, f"/w/{name_of(workspace.root)}/now")
+        assert str(workspace.root) in shown(url, where, cookie)
+        os.kill(opening.pid, number)
+        assert opening.wait(60) == 0
+    assert not home.socket.exists()
