@@ -26,7 +26,8 @@ SAFE_HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
-    b"referrer-policy": b"no-referrer",
+    # With no-referrer a browser would send a plain form of ours without its origin.
+    b"referrer-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
 # A client that sends more than this is not waited for.

@@ -132,7 +132,7 @@ def test_every_page_forbids_frames_scripts_of_others_and_storage(browser: Browse
         assert "unsafe" not in policy
         assert answer.headers["X-Frame-Options"] == "DENY"
         assert answer.headers["Cache-Control"] == "no-store"
-        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["Referrer-Policy"] == "same-origin"
         assert "Access-Control-Allow-Origin" not in answer.headers
 
 
