@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlsplit
 
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
@@ -17,7 +18,7 @@ from daemon.pages.render import Place, as_json, error_page, fleet_page, login_pa
 from daemon.pages.static_files import static_files
 from daemon.pages.views.table import FIRST, PAGES
 from daemon.workspace.stores import utc_now
-from state.errors import NotFoundError
+from state.errors import DreamdError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -163,10 +164,10 @@ class _Handlers:
             with self._api.open(name, lambda _: None) as access:
                 ask = Ask(access, utc_now())
                 done = act(ask, found.name, action, form, session)
-                if done.show or not _is_fragment(request):
+                # Without a script the browser is sent to the page, unless what came of it is to be seen only now.
+                if done.show or not (_is_fragment(request) or done.replies):
                     return done, ""
-                shown = Ask(access, utc_now())
-                return done, page_html(found, request_of(found.query, []), shown, place, done, fragment=True)
+                return done, _page_after(request, found, Ask(access, utc_now()), place, done)
 
         answer = await self._workers.run(made, name, long=action.long)
         return _acted(request, found, answer, place)
@@ -191,6 +192,31 @@ def _shown(handler: Handler) -> Handler:
         return response
 
     return answer
+
+
+def _page_after(request: "Request", found: AnyPage, ask: Ask, place: Place, done: Done) -> str:
+    """The page where the browser is, as it is after the act; with its own replies, or from elsewhere, the act's."""
+    fragment = _is_fragment(request)
+    page, fields = _seen(request, place.workspace)
+    if page is not None and (page is found or not done.replies):
+        address = f"{place.root}{page.name}?{urlencode(fields)}" if fields else f"{place.root}{page.name}"
+        try:
+            seen = replace(place, address=address)
+            return page_html(page, request_of(page.query, fields), ask, seen, done, fragment=fragment)
+        except DreamdError:  # what it showed went with the act
+            pass
+    return page_html(found, request_of(found.query, []), ask, place, done, fragment=fragment)
+
+
+def _seen(request: "Request", workspace: str) -> "tuple[AnyPage | None, list[tuple[str, str]]]":
+    """The page of this workspace at which htmx says that the browser is, with the fields of its address."""
+    try:
+        url = urlsplit(request.headers.get("hx-current-url", ""))
+        fields = fields_of(url.query.encode("ascii"))
+    except (ValueError, UsageError):
+        return None, []
+    root, _, name = url.path.rpartition("/")
+    return PAGES.get(name) if root == f"/w/{workspace}" else None, fields
 
 
 def _acted(request: "Request", page: AnyPage, answer: tuple[Done, str], place: Place) -> "Response":
