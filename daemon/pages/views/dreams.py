@@ -1,0 +1,71 @@
+"""Dreams: every run with why it ran, how it ended, what it changed and cost; and what people did in this window."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from daemon.api.dream_details import DreamRun
+from daemon.api.operations.dreams import DreamNow, dream_now
+from daemon.api.operations.ledger import Dreams, WhichActs, acts, dreams
+from daemon.api.operations.operation import Nothing, Request
+from daemon.api.operations.versions import Restore, restore_version
+from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
+
+_SHOWN, _ACTS_SHOWN = 40, 15
+# A curve of fewer says nothing.
+_CURVE = 3
+OUTCOMES = ("committed", "proposed", "skipped", "rejected", "failed", "running")
+
+
+class WhichDreams(Request):
+    """Which runs, and from which act on."""
+
+    outcome: Literal["", "committed", "proposed", "skipped", "rejected", "failed", "running"] = ""
+    cursor: str = Field(default="", max_length=100)
+    acts: int | None = Field(default=None, ge=1, le=2**53)
+
+
+def _read(ask: Ask, query: WhichDreams) -> Replies:
+    return {
+        "dreams": ask(dreams, Dreams(limit=_SHOWN, cursor=query.cursor, outcome=query.outcome)),
+        "acts": ask(acts, WhichActs(limit=_ACTS_SHOWN, cursor=query.acts)),
+    }
+
+
+def _view(replies: Replies, _: WhichDreams, __: datetime) -> Mapping[str, object]:
+    ran = [run for run in reversed(replies["dreams"].dreams) if run.outcome != "skipped"]
+    return {"outcomes": OUTCOMES, "curves": _curves(ran) if len(ran) >= _CURVE else ()}
+
+
+def _curves(ran: list[DreamRun]) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """What those that ran cost, the oldest first; what nothing was spent of is left out."""
+    curves = (("tokens", tuple(float(run.tokens) for run in ran)), ("seconds", tuple(run.seconds for run in ran)))
+    return tuple((name, values) for name, values in curves if any(values))
+
+
+def _dream(ask: Ask, _: Nothing) -> Done:
+    done = ask(dream_now, DreamNow(wait=False))
+    if done.outcome is None:
+        return Done("A dream was asked for: it shows here as it runs.")
+    number = done.outcome.dream.number
+    return Done(f"It dreamt: MEMORY.md is at version {number}.", version=number)
+
+
+def _restore(ask: Ask, form: Restore) -> Done:
+    number = ask(restore_version, form).dream.number
+    undo = Undo("dreams", "restore", {"version": number - 1}) if number > 1 else None
+    said = f"MEMORY.md is as it was in version {form.version}, and that is version {number} now."
+    return Done(said, f"version {form.version}", number, undo)
+
+
+PAGE = Page(
+    "dreams",
+    "Dreams",
+    _read,
+    WhichDreams,
+    _view,
+    live=True,
+    actions=(Action("dream", Nothing, _dream, long=True), Action("restore", Restore, _restore, long=True)),
+)
