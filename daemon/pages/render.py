@@ -15,8 +15,12 @@ from daemon.pages.views.table import NAVIGATION
 from state.codec import encode
 
 if TYPE_CHECKING:
-    from daemon.api.daemon import DaemonStatus
+    from daemon.api.daemon import DaemonStatus, WorkspaceInfo
     from daemon.http.errors import ErrorResponse
+    from daemon.workspace.status import Status
+
+# A row has half a kilobyte.
+MOST_WORKSPACES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +55,28 @@ def page_html(
     return rendered(f"{page.name}.html", values, fragment=fragment)
 
 
-def fleet_page(status: "DaemonStatus", place: Place, now: datetime, *, fragment: bool) -> str:
-    """Every workspace in one table."""
+def fleet_page(status: "DaemonStatus", place: Place, now: datetime, start: int, *, fragment: bool) -> str:
+    """The workspaces from this place on in one table; those with a problem, or with something to review, first."""
     by_root = {one.workspace: one for one in status.workspaces}
-    rows = [(info, by_root.get(info.root)) for info in status.daemon.workspaces]
-    values = {**_frame(place, now, "Workspaces"), "daemon": status.daemon, "rows": rows}
+    rows = sorted(
+        ((info, by_root.get(info.root)) for info in status.daemon.workspaces), key=lambda row: _wants_nobody(*row)
+    )
+    shown = rows[start : start + MOST_WORKSPACES]
+    values = {
+        **_frame(place, now, "Workspaces"),
+        "daemon": status.daemon,
+        "rows": shown,
+        "start": start,
+        "more": max(0, len(rows) - start - len(shown)),
+        "next_start": start + len(shown),
+    }
     return rendered("fleet.html", values, fragment=fragment)
+
+
+def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
+    if info.problem is not None or status is None:
+        return info.problem is None
+    return not (status.problems or status.proposals or status.changes.waiting or status.changes.doubtful)
 
 
 def login_page(*, used: bool = False) -> str:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
+from pydantic import Field
+
+from daemon.api.operations.operation import Request as OperationRequest
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
 from daemon.http.logins import Logins, Session, cookie
@@ -43,6 +46,12 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _A_YEAR = "private, max-age=31536000, immutable"
+
+
+class FromPlace(OperationRequest):
+    """From which place of the list on."""
+
+    start: int = Field(default=0, ge=0, le=10**9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +135,12 @@ class _Handlers:
 
     async def home(self, request: "Request") -> "Response":
         """Every workspace in one table."""
-        place = Place("", "", _csrf(request))
+        place = Place("", _address(request), _csrf(request))
+        start = request_of(FromPlace, fields_of(request.scope["query_string"])).start
         status = await self._workers.run(self._api.status)
         if request.url.path.endswith(".json"):
             return _json(as_json({"status": status}))
-        return _html(fleet_page(status, place, utc_now(), fragment=_is_fragment(request)))
+        return _html(fleet_page(status, place, utc_now(), start, fragment=_is_fragment(request)))
 
     async def page(self, request: "Request") -> "Response":
         """A page of a workspace, a part of it, or its replies as JSON."""

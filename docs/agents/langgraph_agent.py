@@ -9,7 +9,7 @@
 Needs langgraph, mcp and openai. OPENAI_API_KEY, OPENAI_BASE_URL (for any compatible server) and AGENT_MODEL say which
 model answers; DREAMD says where the program is, if it is not on the PATH.
 """
-# ruff: noqa: INP001, T201, TID251 - an example: it prints, and reads its own environment
+# ruff: noqa: T201 - an example: it prints, and reads its own environment
 
 import asyncio
 import json

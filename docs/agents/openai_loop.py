@@ -6,7 +6,7 @@
 Needs openai (httpx comes with it) and a running `dreamd serve`. OPENAI_API_KEY, OPENAI_BASE_URL (for any compatible
 server) and AGENT_MODEL say which model answers.
 """
-# ruff: noqa: INP001, T201, TID251 - an example: it prints, and reads its own environment
+# ruff: noqa: T201 - an example: it prints, and reads its own environment
 
 import os
 import sys
