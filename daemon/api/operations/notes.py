@@ -170,32 +170,37 @@ class Supersede(Request):
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The texts of both crystals; `undone`: both hold."""
+    """The texts of both crystals; `undone`: both hold. `turned`: it was the other way around before."""
 
     older: str
     newer: str
     undone: bool
+    turned: bool
 
 
 @operation("supersede", "/supersessions", remote=False)
 def supersede(access: WorkspaceAccess, request: Supersede) -> Superseded:
     """Say, as the owner of the workspace, that one crystal holds no longer because of another one, or take it back.
 
-    Raises NotFoundError for an id that no crystal or more than one has, UsageError for one crystal twice, and
-    NothingToDoError when there is nothing to
-    take back.
+    That they contradict each other is no open question any more. Raises NotFoundError for an id that no crystal or
+    more than one has, UsageError for one crystal twice, and NothingToDoError when there is nothing to take back.
     """
     with access.write() as store:
         older, newer = (store.crystals.found(id_) for id_ in (request.older, request.newer))
         keys = store.crystals.keys([older.id, newer.id])
-        if keys[older.id] == keys[newer.id]:
+        before, after, now = keys[older.id], keys[newer.id], utc_now()
+        if before == after:
             raise UsageError("both ids are of one crystal", "give those of two")
         supersessions = Supersessions(store.crystals)
         with transaction(store.crystals.connection):
             store.check()
+            pairs = {(pair.older, pair.newer) for pair in supersessions.among([before, after]).pairs}
+            # What was said of them before would make a circle with this.
+            was_known = supersessions.undo(before, after, now)
             if not request.undo:
-                pair = Supersession(keys[older.id], keys[newer.id], 1.0, utc_now(), Trust.OWNER, Cause.OWNER)
-                supersessions.record([pair])
-            elif not supersessions.undo(keys[older.id], keys[newer.id], utc_now()):
+                supersessions.record([Supersession(before, after, 1.0, now, Trust.OWNER, Cause.OWNER)])
+                store.questions.settle_dispute(older.id, newer.id)
+            elif not was_known:
                 raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
-    return Superseded(redacted(store, older.text), redacted(store, newer.text), request.undo)
+        texts = redacted(store, older.text), redacted(store, newer.text)
+    return Superseded(*texts, undone=request.undo, turned=not request.undo and (after, before) in pairs)

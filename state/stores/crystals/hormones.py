@@ -193,6 +193,11 @@ class Questions:
         """Delete the question: it was answered."""
         self._connection.execute("DELETE FROM gaps WHERE folded = ?", (question_key(question),))
 
+    def settle_dispute(self, one: str, other: str) -> None:
+        """Delete the contradiction of these two crystals, if it is open. In the caller's transaction."""
+        statement = "DELETE FROM gaps WHERE (one, other) IN (VALUES (?, ?), (?, ?))"
+        self._connection.execute(statement, (one, other, other, one))
+
     def settle_disputes(self) -> int:
         """Delete the contradictions that are resolved; returns how many.
 

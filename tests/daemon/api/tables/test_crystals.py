@@ -300,6 +300,25 @@ def test_a_crystal_tells_all_that_it_has_to_do_with(store: Store) -> None:
     assert hidden.id == turns[3].id
 
 
+def test_the_owner_s_last_word_on_two_crystals_counts_and_closes_their_question(tmp_path: Path) -> None:
+    older, newer = (Crystal(f"the port is {at}", Origin.SCRATCH, NOW - timedelta(days=9 - at)) for at in (1, 2))
+    supersede = OPERATIONS["supersede"]
+    with opened(init_workspace(tmp_path)) as access:
+        with access.write() as store:
+            store.crystals.upsert([older, newer])
+            for one, other in ((older, newer), (newer, older)):
+                store.questions.dispute(f"Which holds: {one.text}, or {other.text}?", one.id, other.id, NOW)
+        turned = [
+            supersede.run(access, supersede.request(older=one.id, newer=other.id)).turned
+            for one, other in ((older, newer), (newer, older), (older, newer), (older, newer), (newer, older))
+        ]
+        assert turned == [False, True, True, False, True]
+        # The newer one was said last, but the owner's last word is that the older one holds.
+        assert [tell(access, one.id).superseded for one in (older, newer)] == [False, True]
+        with access.read() as store:
+            assert store.questions.all() == []
+
+
 def test_long_lists_say_how_much_they_leave_out(store: Store) -> None:
     often = [Crystal("yes", Origin.SESSION, NOW, session="s", position=at) for at in range(130)]
     store.crystals.upsert(
