@@ -7,20 +7,31 @@ from markupsafe import Markup
 _WIDTH, _HEIGHT = 120.0, 24.0
 
 
-def curve(values: Sequence[float], name: str, lowest: float = 0.0, highest: float = 1.0) -> Markup:
-    """A curve of these values, the oldest at the left; `name` is one of our own, for the style and for readers."""
+def curve(
+    values: Sequence[float], name: str, lowest: float = 0.0, highest: float = 1.0, baseline: float | None = None
+) -> Markup:
+    """A curve of these values, the oldest at the left; `name` is one of our own, for the style and for readers.
+
+    `baseline` is a level line behind it.
+    """
     if not values:
         return Markup("")
     span = max(highest - lowest, 1e-9)
     step = _WIDTH / max(1, len(values) - 1)
-    points = " ".join(
-        f"{place * step:.1f},{_HEIGHT - 1 - (_HEIGHT - 2) * min(1.0, max(0.0, (value - lowest) / span)):.1f}"
-        for place, value in enumerate(values)
-    )
+
+    def height(value: float) -> str:
+        return f"{_HEIGHT - 1 - (_HEIGHT - 2) * min(1.0, max(0.0, (value - lowest) / span)):.1f}"
+
+    points = " ".join(f"{place * step:.1f},{height(value)}" for place, value in enumerate(values))
+    behind = Markup("")
+    if baseline is not None:
+        behind = Markup('<line class="baseline" x1="0" x2="{}" y1="{}" y2="{}"/>').format(
+            f"{_WIDTH:.0f}", height(baseline), height(baseline)
+        )
     return Markup(
         '<svg class="curve {name}" viewBox="0 0 {width:.0f} {height:.0f}" preserveAspectRatio="none" role="img"'
-        ' aria-label="{name}: from {first:.2f} to {last:.2f}"><polyline points="{points}"/></svg>'
-    ).format(name=name, width=_WIDTH, height=_HEIGHT, first=values[0], last=values[-1], points=points)
+        ' aria-label="{name}: from {first:.2f} to {last:.2f}">{behind}<polyline points="{points}"/></svg>'
+    ).format(name=name, width=_WIDTH, height=_HEIGHT, first=values[0], last=values[-1], behind=behind, points=points)
 
 
 def bar(shares: Sequence[tuple[str, float]], name: str) -> Markup:

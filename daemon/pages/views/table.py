@@ -1,11 +1,36 @@
 """The table of pages, and which of them stand in the navigation, in the order of their worth."""
 
 from daemon.pages.page import AnyPage
-from daemon.pages.views import dream, dreams, frame, given, line, memory, now, review, settings
+from daemon.pages.views import (
+    crystal,
+    crystals,
+    dream,
+    dreams,
+    frame,
+    gaps,
+    given,
+    hormones,
+    line,
+    memory,
+    now,
+    review,
+    settings,
+    skills,
+)
 
 FIRST = "now"
-_SHOWN: tuple[AnyPage, ...] = (review.PAGE, now.PAGE, memory.PAGE, dreams.PAGE, settings.PAGE)
-_OTHERS: tuple[AnyPage, ...] = (frame.PAGE, line.PAGE, dream.PAGE, given.PAGE)
+_SHOWN: tuple[AnyPage, ...] = (
+    review.PAGE,
+    now.PAGE,
+    memory.PAGE,
+    dreams.PAGE,
+    crystals.PAGE,
+    gaps.PAGE,
+    skills.PAGE,
+    hormones.PAGE,
+    settings.PAGE,
+)
+_OTHERS: tuple[AnyPage, ...] = (frame.PAGE, line.PAGE, dream.PAGE, crystal.PAGE, given.PAGE)
 
 PAGES: dict[str, AnyPage] = {page.name: page for page in (*_SHOWN, *_OTHERS)}
 NAVIGATION = tuple((page.name, page.title) for page in _SHOWN)

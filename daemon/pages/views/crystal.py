@@ -1,0 +1,40 @@
+"""Crystal: all that is known of one: who said it and where, whether it holds, what rests on it; beside, or alone."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from daemon.api.tables.crystal_details import CrystalDetails, OtherValue
+from daemon.api.tables.crystals import CrystalRequest, crystal
+from daemon.pages.page import Ask, Page, Replies
+from daemon.pages.views import crystals
+
+# So many of each list are shown; all that the operation tells of stand at the page's .json.
+_MOST = 12
+_LISTS = ("occurrences", "parents", "children", "merged_from", "lines", "pointers")
+
+
+def _read(ask: Ask, query: CrystalRequest) -> Replies:
+    return {"crystal": ask(crystal, query)}
+
+
+def _view(replies: Replies, _: CrystalRequest, __: datetime) -> Mapping[str, object]:
+    one: CrystalDetails = replies["crystal"]
+    lists = {name: getattr(one, name) for name in _LISTS}
+    return {
+        "one": one,
+        "shown": {name: rows[:_MOST] for name, rows in lists.items()},
+        "hidden": {name: max(0, len(rows) - _MOST) + one.more.get(name, 0) for name, rows in lists.items()},
+        "values": (
+            ("Superseded by", _standing(one.superseded_by)),
+            ("Supersedes", _standing(one.supersedes)),
+        ),
+        "undone": [value.crystal for value in (*one.superseded_by, *one.supersedes) if value.undone_at][:_MOST],
+    }
+
+
+def _standing(values: tuple[OtherValue, ...]) -> list[OtherValue]:
+    """Those that the owner did not take back, the sure ones first."""
+    return sorted((one for one in values if one.undone_at is None), key=lambda one: not one.sure)[:_MOST]
+
+
+PAGE = Page("crystal", "Crystal", _read, CrystalRequest, view=_view, actions=crystals.PAGE.actions)

@@ -1,0 +1,82 @@
+"""Crystals: the long-term memory as a table that is filtered and sorted; and which of two holds now."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from daemon.api.operations.notes import Supersede, supersede
+from daemon.api.operations.operation import Request
+from daemon.api.tables.crystals import CrystalsRequest, crystals
+from daemon.api.tables.cursor import MAX_CHARACTERS
+from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
+from state.crystals.crystal import Kind, Lifecycle, Origin
+from state.stores.crystals.listing import Sort
+from state.trust import Trust
+
+# A row has some 1 KB.
+_MOST = 40
+
+Day = Annotated[date, Field(ge=date(1900, 1, 1), le=date(9998, 12, 31))]
+
+
+class CrystalsQuery(Request):
+    """Which crystals, in which order, and which part of them. A day is one of UTC."""
+
+    text: str = Field(default="", max_length=200)
+    origin: Origin | None = None
+    kind: Kind | None = None
+    trust: Trust | None = None
+    lifecycle: Lifecycle | None = None
+    superseded: Literal["yes", "no", "any"] = "any"
+    session: str | None = Field(default=None, max_length=1_000)
+    speaker: str | None = Field(default=None, max_length=1_000)
+    since: Day | None = None
+    until: Day | None = None
+    sort: Sort = Sort.CREATED_AT
+    order: Literal["descending", "ascending"] = "descending"
+    cursor: str = Field(default="", max_length=MAX_CHARACTERS)
+
+
+def _read(ask: Ask, query: CrystalsQuery) -> Replies:
+    asked = query.model_dump(exclude={"since", "until"})
+    request = CrystalsRequest(**asked, since=_begin(query.since), until=_begin(query.until), limit=_MOST)
+    return {"crystals": ask(crystals, request)}
+
+
+def _begin(day: date | None) -> datetime | None:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
+
+
+def _view(_: Replies, query: CrystalsQuery, __: datetime) -> Mapping[str, object]:
+    order = {"sort", "order", "cursor"}
+    fields = query.model_dump(mode="json", exclude_defaults=True)
+    return {
+        "ordered": {name: value for name, value in fields.items() if name in order - {"cursor"}},
+        "filtered": bool(fields.keys() - order),
+        "narrowed": bool(fields.keys() - order - {"text"}),
+        "choices": {"origin": list(Origin), "kind": list(Kind), "trust": list(Trust), "lifecycle": list(Lifecycle)},
+    }
+
+
+def _supersede(ask: Ask, form: Supersede) -> Done:
+    done = ask(supersede, form)
+    about = f"{form.older[:12]} and {form.newer[:12]}"
+    if form.undo:
+        again = {"older": form.older, "newer": form.newer}
+        return Done("Both hold.", f"both hold: {about}", undo=Undo("crystals", "supersede", again))
+    back = {"older": form.newer, "newer": form.older} if done.turned else {**form.model_dump(), "undo": "true"}
+    older, newer = form.older[:12], form.newer[:12]
+    said = f"{newer} holds now, {older} does not. The next dream sees to the lines that rest on it."
+    return Done(said, f"superseded: {older} by {newer}", undo=Undo("crystals", "supersede", back))
+
+
+PAGE = Page(
+    "crystals",
+    "Crystals",
+    _read,
+    CrystalsQuery,
+    view=_view,
+    actions=(Action("supersede", Supersede, _supersede),),
+)

@@ -1,0 +1,28 @@
+"""Gaps: what was asked and is not answered yet; of a contradiction, which of the two holds."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from daemon.api.tables.signals import GapsRequest, gaps
+from daemon.pages.page import Ask, Page, Replies
+from state.signals.curiosity import Cause
+
+# Why a question is open, for people.
+_CAUSES: Mapping[Cause, str] = {
+    Cause.MISS: "a search found nothing good",
+    Cause.QUESTION: "a note asks it",
+    Cause.CONTRADICTION: "two crystals contradict each other",
+    Cause.EXPLICIT: "it was raised as a question",
+}
+
+
+def _read(ask: Ask, query: GapsRequest) -> Replies:
+    return {"gaps": ask(gaps, query)}
+
+
+def _view(_: Replies, query: GapsRequest, __: datetime) -> Mapping[str, object]:
+    ordered = query.model_dump(mode="json", exclude_defaults=True, include={"sort", "order"})
+    return {"causes": _CAUSES, "ordered": ordered}
+
+
+PAGE = Page("gaps", "Gaps", _read, GapsRequest, view=_view, live=True)
