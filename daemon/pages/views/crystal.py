@@ -1,9 +1,9 @@
 """Crystal: all that is known of one: who said it and where, whether it holds, what rests on it; beside, or alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from daemon.api.tables.crystal_details import CrystalDetails, OtherValue
+from daemon.api.tables.crystal_details import CrystalDetails, CrystalName, OtherValue
 from daemon.api.tables.crystals import CrystalRequest, crystal
 from daemon.pages.page import Ask, Page, Replies
 from daemon.pages.views import crystals
@@ -28,11 +28,17 @@ def _view(replies: Replies, _: CrystalRequest, __: datetime) -> Mapping[str, obj
             ("Superseded by", _standing(one.superseded_by)),
             ("Supersedes", _standing(one.supersedes)),
         ),
-        "undone": [value.crystal for value in (*one.superseded_by, *one.supersedes) if value.undone_at][:_MOST],
+        "undone": _undone((*one.superseded_by, *one.supersedes)),
     }
 
 
-def _standing(values: tuple[OtherValue, ...]) -> list[OtherValue]:
+def _undone(values: Sequence[OtherValue]) -> list[CrystalName]:
+    """The crystals of which the owner said that they hold as well, and said nothing else since."""
+    standing = {one.crystal.id for one in values if one.undone_at is None}
+    return list({one.crystal.id: one.crystal for one in values if one.crystal.id not in standing}.values())[:_MOST]
+
+
+def _standing(values: Sequence[OtherValue]) -> list[OtherValue]:
     """Those that the owner did not take back, the sure ones first."""
     return sorted((one for one in values if one.undone_at is None), key=lambda one: not one.sure)[:_MOST]
 

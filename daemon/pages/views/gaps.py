@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from pydantic import Field
+
 from daemon.api.tables.signals import GapsRequest, gaps
 from daemon.pages.page import Ask, Page, Replies
 from state.signals.curiosity import Cause
@@ -16,13 +18,19 @@ _CAUSES: Mapping[Cause, str] = {
 }
 
 
-def _read(ask: Ask, query: GapsRequest) -> Replies:
+class GapsQuery(GapsRequest):
+    """As the operation is asked; a row with two crystals has some 3 KB."""
+
+    limit: int = Field(default=20, ge=1, le=20)
+
+
+def _read(ask: Ask, query: GapsQuery) -> Replies:
     return {"gaps": ask(gaps, query)}
 
 
-def _view(_: Replies, query: GapsRequest, __: datetime) -> Mapping[str, object]:
+def _view(_: Replies, query: GapsQuery, __: datetime) -> Mapping[str, object]:
     ordered = query.model_dump(mode="json", exclude_defaults=True, include={"sort", "order"})
     return {"causes": _CAUSES, "ordered": ordered}
 
 
-PAGE = Page("gaps", "Gaps", _read, GapsRequest, view=_view, live=True)
+PAGE = Page("gaps", "Gaps", _read, GapsQuery, view=_view, live=True)

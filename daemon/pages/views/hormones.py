@@ -8,7 +8,9 @@ from daemon.api.operations.operation import Request
 from daemon.api.tables.signals import HormoneCurve, HormonesRequest, hormones
 from daemon.pages.page import Ask, Page, Replies
 
-HOURS = (6, 24, 72, 168)
+_HOURS = (6, 24, 72, 168)
+# So many events are shown; all that the operation tells of stand at the page's .json.
+_MOST = 60
 _NAMES = ("dopamine", "cortisol", "oxytocin")
 
 
@@ -25,7 +27,9 @@ def _read(ask: Ask, query: HormonesQuery) -> Replies:
 def _view(replies: Replies, query: HormonesQuery, now: datetime) -> Mapping[str, object]:
     told: HormoneCurve = replies["hormones"]
     return {
-        "hours": HOURS,
+        "hours": _HOURS,
+        "events": told.events[:_MOST],
+        "more": told.more + len(told.events[_MOST:]),
         "begin": now - timedelta(hours=int(query.hours)),
         "levels": [
             (name, getattr(told.now, name), getattr(told.baselines, name), [getattr(at, name) for at in told.curve])

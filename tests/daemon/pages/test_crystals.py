@@ -149,6 +149,7 @@ def test_the_owner_says_which_holds_and_takes_it_back(
     answer = browser.act(f"{root}/crystals/supersede", turned, headers)
     assert answer.status == (200 if headers else 303)
     assert [crystal(browser, root, one)["superseded"] for one in (OLD, NEW)] == [False, True]
+    assert "Both hold, as you said" not in text_of(browser.get(f"{root}/crystal?id={OLD.id}"))
     if headers:
         assert f"{OLD.id[:12]} holds now" in text_of(answer)
         (undo,) = [form for form in fields_of(answer, f"{root}/crystals/supersede") if "older" in form][:1]

@@ -55,7 +55,10 @@ def test_the_owner_says_which_of_a_contradiction_holds(browser: Browser, root: s
     assert f'{root}/crystal?id={NEVER.id}"' in page.body.decode()
     forms = fields_of(page, f"{root}/crystals/supersede")
     assert [(form["older"], form["newer"]) for form in forms] == [(NEVER.id, FRIDAYS.id), (FRIDAYS.id, NEVER.id)]
-    assert browser.act(f"{root}/crystals/supersede", forms[0], HTMX).status == 200
+    here = {**HTMX, "HX-Current-URL": f"{browser.origin}{root}/gaps?cause=contradiction"}
+    said = text_of(browser.act(f"{root}/crystals/supersede", forms[0], here))
+    assert f"{FRIDAYS.id[:12]} holds now" in said
+    assert "No question is open for this reason" in said
     assert browser.get(f"{root}/crystal.json?id={NEVER.id}").json["crystal"]["superseded"]
     assert "Which holds" not in text_of(browser.get(f"{root}/gaps"))
 
