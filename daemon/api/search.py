@@ -1,4 +1,4 @@
-"""Search of the long-term memory: absorbs pending notes first and counts what was found, or only reads."""
+"""Search of the long-term memory: of its owner, who also gets the newest notes, or of somebody who only reads."""
 
 from daemon.dream.consolidation import compare
 from daemon.ingest.notes import absorb_notes
@@ -15,20 +15,13 @@ _COUNTED_SHARE = 0.5
 
 
 def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
-    """The search of the workspace's owner: finds the newest notes, and records what was found and gap_of_search.
+    """The search of the workspace's owner: what `look` finds, and a record of what was found and gap_of_search.
 
-    Pending notes become crystals first. Each hit that matches at least half as well as the best
-    counts as an access, and the query is kept for a while, to be asked again at each dream; a query that nothing
-    answers becomes an open question; the keywords of a pointer count as a use of that pointer.
+    Each hit that matches at least half as well as the best counts as an access, and the query is kept for a while, to
+    be asked again at each dream; a query that nothing answers becomes an open question; the keywords of a pointer
+    count as a use of that pointer.
     """
-    now = utc_now()
-    absorb_notes(store, now)
-    embedder = store.embedder()
-    if embedder is not None:
-        # The newest first, and one batch only: the rest of a large ingestion is found by its words.
-        store.crystals.vectors.embed_pending(embedder, EMBED_BATCH)
-        compare(store, now, most=_COMPARED)
-    findings = search(store, query, limit, filters)
+    findings, now = look(store, query, limit, filters), utc_now()
     keywords = " ".join(query.split()).strip("`")
     store.lineage.use_pointer(keywords)
     if findings.good:
@@ -39,6 +32,21 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
     elif filters == _NO_FILTERS and (gap := gap_of_search(redacted(store, keywords))) is not None:
         store.questions.raise_(gap, Cause.MISS, now)
     return findings
+
+
+def look(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
+    """The search of the owner who looks through a window: nobody used what it finds, so nothing is recorded.
+
+    Pending notes become crystals first.
+    """
+    now = utc_now()
+    absorb_notes(store, now)
+    embedder = store.embedder()
+    if embedder is not None:
+        # The newest first, and one batch only: the rest of a large ingestion is found by its words.
+        store.crystals.vectors.embed_pending(embedder, EMBED_BATCH)
+        compare(store, now, most=_COMPARED)
+    return search(store, query, limit, filters)
 
 
 def search(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:

@@ -65,7 +65,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             "pointer's keywords.",
             text=findings_text,
             hides=_LESS_OF_HITS,
-            hidden=("explain",),
+            hidden=("explain", "look"),
             reads=True,
             repeatable=True,
         ),

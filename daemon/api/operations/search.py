@@ -11,7 +11,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.api.provenance import LineHistory, why
 from daemon.api.reasons import SearchSignals, signals_of
-from daemon.api.search import recall, search
+from daemon.api.search import look, recall, search
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
@@ -44,6 +44,7 @@ class Search(Request):
     trust: Trust | None = Field(default=None, description="At least")
     archived: bool = Field(default=False, description="Also what left sessions and was not kept")
     explain: bool = Field(default=False, description="With the reasons why each result stands where it does")
+    look: bool = Field(default=False, description="Record nothing of it: a person looks, no agent uses what is found")
 
     @property
     def filters(self) -> Filters:
@@ -115,7 +116,8 @@ def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
         with access.write() as store:
-            findings = recall(store, request.query, request.limit, request.filters)
+            find = look if request.look else recall
+            findings = find(store, request.query, request.limit, request.filters)
             left = _archived(access, store, request, findings)
             reasons = _reasons(store, request, findings)
     except (BusyError, ForeignError) as why:
