@@ -27,12 +27,14 @@ from daemon.sessions.lifecycle import close_session as close_session
 from daemon.sessions.lifecycle import session_events as session_events
 from daemon.sessions.lifecycle import session_list as session_list
 from daemon.sessions.lifecycle import session_open as session_open
+from daemon.sessions.lifecycle import session_summary as session_summary
 from daemon.sessions.maintenance import maintain as maintain
 from daemon.sessions.maintenance import next_due as next_due
 from daemon.sessions.maintenance import sweep as sweep
 from daemon.sessions.promotion import bulk_promote as bulk_promote
 from daemon.sessions.promotion import deliver as deliver
 from daemon.sessions.promotion import promote as promote
+from daemon.sessions.read import archive as archive
 from daemon.sessions.read import export as export
 from daemon.sessions.read import get as get
 from daemon.sessions.read import list_expired as list_expired

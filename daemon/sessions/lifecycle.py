@@ -83,6 +83,13 @@ def session_list(store: Store, wanted: Wanted = ALL) -> Page[SessionSummary]:
 
 
 @call
+def session_summary(store: Store, session_id: str) -> SessionSummary:
+    """One session, as the list has it. Raises NotFoundError when it was never opened."""
+    sessions = sessions_of(store)
+    return _summary(sessions, _require_session(sessions, session_id))
+
+
+@call
 def session_events(
     store: Store, session_id: str, limit: int = 100, after: int | None = None, memory_id: str | None = None
 ) -> tuple[Event, ...]:

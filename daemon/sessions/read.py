@@ -1,6 +1,7 @@
 """Read: gets, lists, searches and previews the items of a session; only `get` counts as an access."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 
@@ -98,6 +99,19 @@ def list_memories(
 def export(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
     """The whole set, and what left it as a long-term record."""
     return _listed(store, session_id, lambda _: True, wanted)
+
+
+@call
+def archive(store: Store, session_id: str, wanted: Wanted = ALL) -> Memories:
+    """What left the set and can be restored, the latest to come first."""
+    sessions = sessions_of(store)
+    with sessions.steady():
+        session = find_session(sessions, session_id)
+        if session is None:
+            return Memories((), 0, session_id)
+        with closing(sessions.archive.search("", session)) as items:
+            part = page_of(items, wanted)
+        return memories_of(session_id, part, sessions.relations.of(session, part.items))
 
 
 @call
