@@ -34,9 +34,9 @@ def curve(
     ).format(name=name, width=_WIDTH, height=_HEIGHT, first=values[0], last=values[-1], behind=behind, points=points)
 
 
-def bar(shares: Sequence[tuple[str, float]], name: str) -> Markup:
-    """A bar of parts, each with its name and size; a part of no size is left out."""
-    whole = sum(max(0.0, size) for _, size in shares)
+def bar(shares: Sequence[tuple[str, float]], name: str, most: float = 0.0) -> Markup:
+    """A bar of parts, each with its name and size; a part of no size is left out. `most`: what would fill it."""
+    whole = max(most, sum(max(0.0, size) for _, size in shares))
     if whole <= 0:
         return Markup("")
     parts, left = list[Markup](), 0.0
@@ -51,7 +51,8 @@ def bar(shares: Sequence[tuple[str, float]], name: str) -> Markup:
             )
         left += width
     return Markup(
-        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{name}">{parts}</svg>'
+        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{name}">'
+        '<rect class="rest" width="100" height="8"/>{parts}</svg>'
     ).format(name=name, parts=Markup("").join(parts))
 
 

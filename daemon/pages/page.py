@@ -40,14 +40,15 @@ class Undo:
 class Done:
     """What came of an act: in words for the person; for the ledger `about` what, without words of the memory.
 
-    `version` is the one that it made, if any. `replies` are shown on the page beside its own. `show` is the address
-    of another page to go to, below the workspace's.
+    `version` is the one that it made, if any. Who comes from elsewhere sees the page for this `query`. `replies` are
+    shown on the page beside its own. `show` is the address of another page to go to, below the workspace's.
     """
 
     said: str
     about: str = ""
     version: int | None = None
     undo: Undo | None = None
+    query: Mapping[str, object] = field(default_factory=dict)
     replies: Replies = field(default_factory=dict)
     show: str = ""
 

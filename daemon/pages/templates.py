@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from daemon.pages.drawings import bar, curve, level
 from state.text.word_diff import word_diff
@@ -57,6 +57,7 @@ def environment() -> "Environment":
     made.filters |= {
         "ago": ago, "age": age, "moment": moment, "short": short, "prose": prose, "number": number, "usd": usd,
         "percent": percent, "counted": counted, "seconds": seconds, "path": path_part, "query": query, "mark": mark,
+        "exact": exact,
     }  # fmt: skip
     made.globals |= {"curve": curve, "bar": bar, "level": level, "word_diff": word_diff}
     made.globals["ui"] = made.get_template("parts.html").module
@@ -75,6 +76,11 @@ def _finalized(value: object) -> object:
     if isinstance(value, Markup):
         return value
     return visible(value) if isinstance(value, str) else value
+
+
+def exact(value: object) -> Markup:
+    """What a form sends back: as it is, without the signs that `visible` puts in. For fields that nobody reads."""
+    return escape(value)
 
 
 def short(text: str, most: int = SHORT) -> str:

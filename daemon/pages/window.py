@@ -19,6 +19,7 @@ from daemon.pages.forms import CSRF, fields_of, request_of
 from daemon.pages.page import AnyPage, Ask, Done
 from daemon.pages.render import Place, as_json, error_page, fleet_page, login_page, page_html
 from daemon.pages.static_files import static_files
+from daemon.pages.templates import query as encoded_query
 from daemon.pages.views.table import FIRST, PAGES
 from daemon.workspace.stores import utc_now
 from state.errors import DreamdError, NotFoundError, UsageError
@@ -215,7 +216,9 @@ def _page_after(request: "Request", found: AnyPage, ask: Ask, place: Place, done
             return page_html(page, request_of(page.query, fields), ask, seen, done, fragment=fragment)
         except DreamdError:  # what it showed went with the act
             pass
-    return page_html(found, request_of(found.query, []), ask, place, done, fragment=fragment)
+    query = encoded_query(done.query)
+    after = replace(place, address=f"{place.root}{found.name}?{query}") if query else place
+    return page_html(found, request_of(found.query, fields_of(query.encode())), ask, after, done, fragment=fragment)
 
 
 def _seen(request: "Request", workspace: str) -> "tuple[AnyPage | None, list[tuple[str, str]]]":
@@ -231,7 +234,8 @@ def _seen(request: "Request", workspace: str) -> "tuple[AnyPage | None, list[tup
 
 def _acted(request: "Request", page: AnyPage, answer: tuple[Done, str], place: Place) -> "Response":
     done, text = answer
-    where = f"/w/{place.workspace}/{done.show}" if done.show else f"/w/{place.workspace}/{page.name}"
+    query = encoded_query(done.query)
+    where = place.root + (done.show or (f"{page.name}?{query}" if query else page.name))
     if text:
         return _html(text)
     if _is_fragment(request):

@@ -28,6 +28,12 @@
     return true;
   }
 
+  function find() {
+    const field = document.querySelector("input[type=search]");
+    if (field) field.focus();
+    else document.querySelector('nav a[href$="/search"]')?.click();
+  }
+
   document.addEventListener("focusin", (event) => {
     const at = items().indexOf(event.target.closest("[data-item]"));
     if (at >= 0) place = at;
@@ -47,7 +53,7 @@
     if (event.key === "?") dialog?.showModal();
     else if (event.key === "j") go(at < 0 ? 0 : at + 1);
     else if (event.key === "k") go(at < 0 ? 0 : at - 1);
-    else if (event.key === "/") document.querySelector("input[type=search]")?.focus();
+    else if (event.key === "/") find();
     else if (event.key === "Enter" && document.activeElement?.matches("[data-item]")) press("Enter");
     else if (!/^[a-z]$/.test(event.key) || !press(event.key)) return;
     event.preventDefault();

@@ -6,6 +6,7 @@ from daemon.pages.views import (
     crystals,
     dream,
     dreams,
+    forget,
     frame,
     gaps,
     given,
@@ -14,6 +15,8 @@ from daemon.pages.views import (
     memory,
     now,
     review,
+    search,
+    sessions,
     settings,
     skills,
 )
@@ -24,13 +27,16 @@ _SHOWN: tuple[AnyPage, ...] = (
     now.PAGE,
     memory.PAGE,
     dreams.PAGE,
+    search.PAGE,
     crystals.PAGE,
+    sessions.PAGE,
     gaps.PAGE,
     skills.PAGE,
     hormones.PAGE,
+    forget.PAGE,
     settings.PAGE,
 )
-_OTHERS: tuple[AnyPage, ...] = (frame.PAGE, line.PAGE, dream.PAGE, crystal.PAGE, given.PAGE)
+_OTHERS: tuple[AnyPage, ...] = (frame.PAGE, line.PAGE, dream.PAGE, crystal.PAGE, given.PAGE, sessions.SESSION)
 
 PAGES: dict[str, AnyPage] = {page.name: page for page in (*_SHOWN, *_OTHERS)}
 NAVIGATION = tuple((page.name, page.title) for page in _SHOWN)

@@ -97,6 +97,19 @@ def test_a_line_that_was_written_since_the_last_dream_can_be_looked_at(
     assert (gone.status, "does not stand in MEMORY.md any more" in text_of(gone)) == (404, True)
 
 
+def test_a_line_with_signs_that_steer_is_known_by_what_the_form_sends(
+    browser: Browser, root: Path, name: str
+) -> None:
+    new = "Ada has\u200b a \u202ecat"
+    text = document(root)
+    (root / "MEMORY.md").write_text(text.replace(f"- {TEA}", f"- {TEA}\n- {new}"), encoding="utf-8")
+    page = browser.get(f"/w/{name}/line?mark={mark(new)}")
+    (delete,) = [one for one in fields_of(page, f"/w/{name}/memory/change") if one.get("action") == "delete"]
+    assert delete["expected"] == new
+    assert browser.act(f"/w/{name}/memory/change", delete, HTMX).status == 200
+    assert "cat" not in document(root)
+
+
 def test_an_edit_is_a_version_and_can_be_taken_back(browser: Browser, root: Path, name: str) -> None:
     words = "Ada prefers cocoa"
     done = change(browser, name, "edit", TEA, text=words)
