@@ -43,10 +43,10 @@ def visible(text: str) -> str:
 @cache
 def environment() -> "Environment":
     """The environment of every template; made once."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("daemon.pages", "views"),
+        loader=ChoiceLoader([PackageLoader("daemon.pages", room) for room in ("views", "views/tables")]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalized,

@@ -1,25 +1,8 @@
 """The table of pages, and which of them stand in the navigation, in the order of their worth."""
 
 from daemon.pages.page import AnyPage
-from daemon.pages.views import (
-    crystal,
-    crystals,
-    dream,
-    dreams,
-    forget,
-    frame,
-    gaps,
-    given,
-    hormones,
-    line,
-    memory,
-    now,
-    review,
-    search,
-    sessions,
-    settings,
-    skills,
-)
+from daemon.pages.views import dream, dreams, forget, frame, given, line, memory, now, review, search, settings
+from daemon.pages.views.tables import crystal, crystals, gaps, hormones, sessions, skills
 
 FIRST = "now"
 _SHOWN: tuple[AnyPage, ...] = (

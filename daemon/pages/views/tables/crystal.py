@@ -6,7 +6,7 @@ from datetime import datetime
 from daemon.api.tables.crystal_details import CrystalDetails, CrystalName, OtherValue
 from daemon.api.tables.crystals import CrystalRequest, crystal
 from daemon.pages.page import Ask, Page, Replies
-from daemon.pages.views import crystals
+from daemon.pages.views.tables import crystals
 
 # So many of each list are shown; all that the operation tells of stand at the page's .json.
 _MOST = 12
