@@ -221,15 +221,18 @@ class Supersessions:
             waiting = set()
             for row in self._connection.execute(_PAIRS, {"keys": listed, "before": before}):
                 trust, cause = Trust(row["trust"]), Cause(row["cause"])
-                ends = [(row["older_at"], int(row["older"])), (row["newer_at"], int(row["newer"]))]
-                said |= {key: moment for moment, key in ends}
-                if ends[0][0] > ends[1][0] and cause is not Cause.OWNER:
-                    ends.reverse()  # the older one was said once more
-                (_, older), (at, newer) = ends
+                said_of = [(row["older_at"], int(row["older"])), (row["newer_at"], int(row["newer"]))]
+                said |= {key: moment for moment, key in said_of}
+                if said_of[0][0] > said_of[1][0] and cause is not Cause.OWNER:
+                    said_of.reverse()  # the older one was said once more
+                (_, older), (at, newer) = said_of
                 pair = Supersession(older, newer, row["sureness"], from_text(at), trust, cause, row["version"])
                 pairs[older, newer] = max(pair, pairs.get((older, newer), pair), key=lambda one: one.sureness)
                 waiting |= {older, newer} - seen
-        ordered = tuple(sorted(pairs.values(), key=lambda pair: (pair.at, pair.newer, pair.older)))
+        # Of two crystals the owner's word counts, whatever a comparison finds of them later.
+        owners = {(pair.newer, pair.older) for pair in pairs.values() if pair.cause is Cause.OWNER}
+        left = (pair for ends, pair in pairs.items() if pair.cause is Cause.OWNER or ends not in owners)
+        ordered = tuple(sorted(left, key=lambda pair: (pair.at, pair.newer, pair.older)))
         sure = ((pair.older, pair.newer) for pair in ordered if pair.sureness >= UPDATE)
         return Values(ordered, current_values(sure, said))
 

@@ -170,3 +170,14 @@ def test_what_a_filter_leaves_out_is_not_brought_in(crystals: Crystals) -> None:
 @pytest.mark.usefixtures("known")
 def test_who_asks_for_a_text_in_its_own_words_gets_that_one_first(crystals: Crystals) -> None:
     assert search(crystals, PORTS[0])[0][0] == PORTS[0]
+
+
+def test_the_owner_s_word_on_two_crystals_outlasts_what_is_found_of_them_later(
+    known: Supersessions, crystals: Crystals
+) -> None:
+    with transaction(crystals.connection):
+        known.record([pair(3, 2, cause=Cause.OWNER, trust=Trust.OWNER)])  # an edit is taken back: 2 holds again
+    for _ in range(2):
+        assert known.among([3]).current == {1: 2, 3: 2}
+        with transaction(crystals.connection):
+            known.record([pair(2, 3, sureness=1.0)])  # and the newer text is compared with it afterwards
