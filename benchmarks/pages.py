@@ -11,6 +11,7 @@ p95 under 100 ms, a first page under 60 KB. --folder keeps the workspace for the
 import argparse
 import http.client
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,9 +22,10 @@ from benchmarks.workload import Workload
 from daemon.api.access import LocalAccess
 from daemon.config.registry import name_of
 from daemon.config.settings import Config
+from daemon.dream.consolidation import compare
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views.table import PAGES
-from daemon.workspace.adoption import init_workspace
+from daemon.workspace.adoption import adopt, init_workspace
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
@@ -46,7 +48,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with home(None) as place:
         os.environ |= environment(place)
-        workspace = init_workspace((arguments.folder or place) / "memory")
+        root = (arguments.folder or place) / "memory"
+        workspace = adopt(Workspace(root)) if root.exists() else init_workspace(root)
         fill(workspace, arguments.crystals, arguments.dreams)
         with daemon(place, [workspace], DREAMD_HTTP__PORT=str(PORT)) as running:
             running.settle()
@@ -72,21 +75,17 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
         have = store.crystals.count()
         if have < crystals:
             store.crystals.upsert(one for one, _ in workload.crystals(have, crystals - have))
+    with LocalAccess(workspace, Config(), "a benchmark") as access, access.write() as store:
+        store.embed()
+        compare(store, utc_now())
 
 
 def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) -> Iterator[str]:
     """Every page, with something that is there where it wants one."""
 
-    def value(page: str) -> str:
-        import json
-
-        connection.request("GET", f"/w/{name}/{page}.json", headers={"Cookie": cookie})
-        return json.dumps(json.loads(connection.getresponse().read()))
-
-    import re
-
     def first(page: str, key: str) -> str:
-        found = re.search(rf'"{key}": "([^"]+)"', value(page))
+        connection.request("GET", f"/w/{name}/{page}.json", headers={"Cookie": cookie})
+        found = re.search(rf'"{key}": ?"([^"]+)"', connection.getresponse().read().decode())
         return found[1] if found else ""
 
     wanted = {

@@ -10,6 +10,8 @@ from state.signals.curiosity import Cause, gap_of_search
 _NO_FILTERS = Filters()
 # So many of the newest crystals are compared with the others before a search, so that it knows what they supersede.
 _COMPARED = 16
+# Of more crystals than one batch so many are embedded before a search: a tenth of a second.
+_NEWEST = 16
 # Hits below this share of the best score stand there only to fill the limit.
 _COUNTED_SHARE = 0.5
 
@@ -43,8 +45,9 @@ def look(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTER
     absorb_notes(store, now)
     embedder = store.embedder()
     if embedder is not None:
-        # The newest first, and one batch only: the rest of a large ingestion is found by its words.
-        store.crystals.vectors.embed_pending(embedder, EMBED_BATCH)
+        # Of a large ingestion the newest only: nobody waits for the rest, which is found by its words until then.
+        is_much = store.crystals.vectors.waiting()[0] > EMBED_BATCH
+        store.crystals.vectors.embed_pending(embedder, _NEWEST if is_much else EMBED_BATCH)
         compare(store, now, most=_COMPARED)
     return search(store, query, limit, filters)
 
