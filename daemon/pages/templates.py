@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 # Of a text in a table so much is shown, and of one on a page of its own.
-SHORT, LONG = 300, 20_000
+SHORT, LONG = 300, 12_000
 _STEERING = (
     *(code for code in range(0x20) if chr(code) not in "\n\t"),
     *range(0x7F, 0xA0), 0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF,
@@ -80,7 +80,12 @@ def _finalized(value: object) -> object:
 
 def exact(value: object) -> Markup:
     """What a form sends back: as it is, without the signs that `visible` puts in. For fields that nobody reads."""
-    return escape(value)
+    return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
+
+
+def weight(text: str) -> int:
+    """The bytes that a text has on a page."""
+    return len(escape(text).encode("utf-8", "replace"))
 
 
 def short(text: str, most: int = SHORT) -> str:
@@ -117,8 +122,8 @@ def age(span: float) -> str:
     """Some seconds, as the largest unit that there is one of."""
     for size, unit in ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "min")):
         if span >= size:
-            return f"{span / size:.0f} {unit}"
-    return f"{max(0.0, span):.0f} s"
+            return f"{int(span / size)} {unit}"
+    return f"{int(max(0.0, span))} s"
 
 
 def moment(at: datetime | None) -> str:
@@ -158,11 +163,13 @@ def mark(text: str) -> str:
 
 def path_part(text: str) -> str:
     """A text as one part of a path."""
-    return quote(text, safe="")
+    return quote(text, safe="", errors="replace")
 
 
 def query(values: Mapping[str, object]) -> str:
     """Fields as a query, the empty ones left out."""
     return urlencode(
-        {name: value for name, value in values.items() if value not in (None, "", False, ())}, doseq=True
+        {name: value for name, value in values.items() if value not in (None, "", False, ())},
+        doseq=True,
+        errors="replace",
     )

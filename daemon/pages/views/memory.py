@@ -1,6 +1,7 @@
 """Memory: MEMORY.md as the agent reads it, line by line, with what is known of each; the owner's hand on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from pydantic import Field
@@ -8,12 +9,15 @@ from pydantic import Field
 from daemon.api.operations.lines import ChangeLines, ChangeOfLine, Lines, change_lines, lines
 from daemon.api.operations.operation import Request
 from daemon.api.operations.versions import Restore, restore_version
+from daemon.dream.lines.standing import Line, SectionLines, StandingLines
 from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
+from daemon.pages.templates import short, weight
 from graphs.owner.lines import LineAction
 from state.document.document import SectionName
 
-# So many headings and lines at once: a page of them has some 50 KB.
-_MOST = 80
+# So many headings and lines at once, or fewer where they are long; what a line has on the page beside its words, and
+# a pointer beside that.
+_MOST, _MOST_BYTES, _LINE_BYTES, _POINTER_BYTES = 80, 46_000, 800, 500
 _SAID = {
     LineAction.EDIT: "The line says it in your words",
     LineAction.DELETE: "The line is gone, and is not written again",
@@ -34,8 +38,41 @@ def _read(ask: Ask, query: Part) -> Replies:
     return {"lines": ask(lines, Lines(start=query.start, limit=_MOST))}
 
 
-def _view(_: Replies, query: Part, __: datetime) -> Mapping[str, object]:
-    return {"sections": [name.value for name in SectionName], "next_start": query.start + _MOST}
+def _view(replies: Replies, query: Part, _: datetime) -> Mapping[str, object]:
+    found: StandingLines = replies["lines"]
+    shown = _fitting(found.sections)
+    left_out = sum(_places(one) for one in found.sections) - sum(_places(one) for one in shown)
+    # Where the part begins within a section, its heading is shown and is none of these places.
+    asked = _MOST if found.more else sum(_places(one) for one in found.sections) - (query.start > 0)
+    return {
+        "shown": shown,
+        "more": found.more + left_out,
+        "next_start": query.start + max(1, asked - left_out),
+        "sections": [name.value for name in SectionName],
+    }
+
+
+def _fitting(sections: Sequence[SectionLines]) -> list[SectionLines]:
+    """The beginning of them, as much as fits onto a page; one line at least."""
+    left, found = _MOST_BYTES, list[SectionLines]()
+    for section in sections:
+        lines = list[Line]()
+        for line in section.lines:
+            left -= (
+                _LINE_BYTES
+                + _POINTER_BYTES * bool(line.crystal)
+                + weight(line.text)
+                + weight(short(line.superseded_by))
+            )
+            if left < 0 and (found or lines):
+                return [*found, replace(section, lines=tuple(lines))] if lines else found
+            lines.append(line)
+        found.append(replace(section, lines=tuple(lines)))
+    return found
+
+
+def _places(section: SectionLines) -> int:
+    return len(section.lines) + bool(section.heading)
 
 
 class ChangeForm(ChangeOfLine):

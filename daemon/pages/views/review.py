@@ -13,7 +13,12 @@ from daemon.api.operations.operation import Nothing, Request
 from daemon.api.operations.versions import Decide, Proposals, Restore, proposals, restore_version, unified_diff
 from daemon.api.operations.versions import decide as decide_proposal
 from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
+from daemon.pages.templates import weight
 from state.dream import Decision
+
+# So much at once, and what a change has on the page beside its words. The others come when these are decided, and
+# nobody decides on what is not shown.
+_MOST_BYTES, _CHANGE_BYTES, _DIFF_CHARACTERS = 48_000, 3_300, 20_000
 
 
 def _read(ask: Ask, _: Nothing) -> Replies:
@@ -21,15 +26,29 @@ def _read(ask: Ask, _: Nothing) -> Replies:
 
 
 def _view(replies: Replies, _: Nothing, __: datetime) -> Mapping[str, object]:
-    every: Sequence[ChangeToReview] = replies["changes"].changes
+    changes: Sequence[ChangeToReview] = replies["changes"].changes
+    diffs = {
+        dream.id: unified_diff(dream.before, dream.text, "now", f"version {dream.number}")
+        for dream in replies["proposals"].dreams
+    }
+    every = _fitting(changes, _MOST_BYTES - sum(weight(diff[:_DIFF_CHARACTERS]) for diff in diffs.values()))
     return {
+        "more": len(changes) - len(every),
         "waiting": _sections(every, Decision.WAITING),
         "doubtful": _sections(every, Decision.DOUBTFUL),
-        "diffs": {
-            dream.id: unified_diff(dream.before, dream.text, "now", f"version {dream.number}")
-            for dream in replies["proposals"].dreams
-        },
+        "diffs": diffs,
+        "most": _DIFF_CHARACTERS,
     }
+
+
+def _fitting(changes: Sequence[ChangeToReview], left: int) -> Sequence[ChangeToReview]:
+    """The first of them, as many as fit onto a page; one at least."""
+    for place, one in enumerate(changes):
+        texts = (one.new, one.new, one.why, *one.old, *(piece.text for piece in one.evidence))
+        left -= _CHANGE_BYTES + sum(map(weight, texts))
+        if left < 0:
+            return changes[: max(1, place)]
+    return changes
 
 
 def _sections(every: Sequence[ChangeToReview], decision: Decision) -> list[tuple[str, list[ChangeToReview]]]:

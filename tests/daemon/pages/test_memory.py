@@ -1,5 +1,6 @@
 """MEMORY.md line by line: what is known of each, where it comes from, and each act of the owner's on one of them."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -152,6 +153,20 @@ def test_a_line_that_has_changed_meanwhile_is_not_overwritten(browser: Browser, 
     assert answer.headers["HX-Retarget"] == "#said"
     assert document(root) == before
     assert acts(browser, name)[0][2] != "done"
+
+
+def test_a_long_file_is_shown_in_parts_each_line_once(browser: Browser, root: Path, name: str) -> None:
+    lines = [f"Line {number:03} is long{' because of <its> words' * (number % 9)}" for number in range(250)]
+    sections = "".join(f"\n## {n}\n\n" + "".join(f"- {one}\n" for one in lines[n::7]) for n in range(7))
+    (root / "MEMORY.md").write_text(f"# Notes\n{sections}", encoding="utf-8")
+    shown, path = list[str](), f"/w/{name}/memory"
+    while path:
+        answer = browser.get(path)
+        assert len(answer.body) < 60_000
+        shown += re.findall(r"Line \d{3} ", text_of(answer))
+        more = re.search(r'class="more"><a href="([^"]+)">(\d+) more', answer.body.decode())
+        path = more[1] if more else ""
+    assert len(shown) == len(set(shown)) == len(lines)
 
 
 def test_an_empty_memory_says_what_fills_it(browser: Browser, served: Running, tmp_path: Path) -> None:

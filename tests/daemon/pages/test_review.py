@@ -1,6 +1,9 @@
 """The page of what waits: shown side by side, decided one by one, by section or all, with other words, taken back."""
 
+import re
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -84,6 +87,24 @@ def test_old_and_new_stand_side_by_side_with_who_said_it_and_why_it_waits(
 def test_an_empty_page_says_why_it_is_empty(browser: Browser, served: Running, tmp_path: Path) -> None:
     name = served.house.make(tmp_path / "empty")
     assert "Nothing waits for you." in text_of(browser.get(f"/w/{name}/review"))
+
+
+def test_so_many_are_shown_as_fit_and_the_others_come_when_these_are_decided(
+    browser: Browser, name: str, waits: Path
+) -> None:
+    with closing(sqlite3.connect(waits / ".dreamd" / "state.db")) as connection, connection:
+        connection.executemany(
+            "INSERT INTO changes (dream, place, at, record, decision)"
+            " SELECT dream, ?, at, record, decision FROM changes ORDER BY number LIMIT 1",
+            [(place,) for place in range(100, 150)],
+        )
+    first = browser.get(f"/w/{name}/review")
+    assert len(first.body) < 60_000
+    shown = first.body.count(b"<article")
+    assert shown > 5
+    assert f"{52 - shown} more changes come when these are decided" in text_of(first)
+    (every,) = re.findall(r"Reject all (\d+)", text_of(first))
+    assert int(every) == shown
 
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
