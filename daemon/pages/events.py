@@ -45,7 +45,7 @@ class Streams:
 
         if self._open >= MOST_STREAMS:
             raise OverloadedError(f"{MOST_STREAMS} pages are listening already", "close some of them")
-        now = self._pulse(workspace)
+        now = self.pulse(workspace)
         before = seen if _ID.fullmatch(seen) else now
         return StreamingResponse(self._events(workspace, before), media_type=_KIND)
 
@@ -55,7 +55,7 @@ class Streams:
             yield b"retry: 1000\nid: %b\n\n" % before.encode()
             quiet = 0.0
             while not self._stopping.is_set():
-                now = self._pulse(workspace)
+                now = self.pulse(workspace)
                 if now != before:
                     before, quiet = now, 0.0
                     yield b"event: changed\nid: %b\ndata: 1\n\n" % now.encode()
@@ -72,5 +72,6 @@ class Streams:
         finally:
             self._open -= 1
 
-    def _pulse(self, workspace: str) -> str:
+    def pulse(self, workspace: str) -> str:
+        """The id of the last event. Raises UnknownWorkspaceError."""
         return sha256(self._api.pulse(workspace).encode()).hexdigest()[:16]

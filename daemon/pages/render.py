@@ -25,11 +25,15 @@ MOST_WORKSPACES = 50
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which workspace a page is of (empty: none), its address, and what its forms show that they are ours."""
+    """Which workspace a page is of (empty: none), its address, and what its forms show that they are ours.
+
+    `pulse` is the id of the last event before it was made: of what comes after that, it is told.
+    """
 
     workspace: str
     address: str
     csrf: str
+    pulse: str = ""
 
     @property
     def root(self) -> str:

@@ -131,12 +131,13 @@ class _Handlers:
 
     async def events(self, request: "Request") -> "Response":
         """Tell the browser when something changed, as long as it listens."""
-        seen = request.headers.get("last-event-id", "")
+        # The browser's own, once it has heard something; before that the page's.
+        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
         return self._streams.response(str(request.path_params.get("workspace", "")), seen)
 
     async def home(self, request: "Request") -> "Response":
         """Every workspace in one table."""
-        place = Place("", _address(request), _csrf(request))
+        place = Place("", _address(request), _csrf(request), self._streams.pulse(""))
         start = request_of(FromPlace, fields_of(request.scope["query_string"])).start
         status = await self._workers.run(self._api.status)
         if request.url.path.endswith(".json"):
@@ -147,10 +148,10 @@ class _Handlers:
         """A page of a workspace, a part of it, or its replies as JSON."""
         name, found, wants_json = _named_page(request)
         query = request_of(found.query, fields_of(request.scope["query_string"]))
-        place = Place(name, _address(request), _csrf(request))
 
         def made() -> str:
             with self._api.open(name, lambda _: None) as access:
+                place = Place(name, _address(request), _csrf(request), self._streams.pulse(name))
                 ask = Ask(access, utc_now())
                 if wants_json:
                     return as_json(found.read(ask, query))

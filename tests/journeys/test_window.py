@@ -2,12 +2,13 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
@@ -31,10 +32,17 @@ def window(home: Home, workspace: Workspace) -> Iterator[Seen]:
     with browser_page() as seen:
         ended = home.dreamd("open", workspace.root, "--print", **NO_SCREEN)
         assert ended.status == 0, ended
+        # However late a script comes, the page hears of what changes.
+        seen.page.route("**/hx-sse.min.js", late)
         seen.page.goto(ended.out.strip())
         assert "/login/" not in seen.page.url
         yield seen
         assert_quiet(seen)
+
+
+def late(route: Route) -> None:
+    time.sleep(0.2)
+    route.continue_()
 
 
 def stays(page: Page) -> None:

@@ -135,6 +135,21 @@ def test_who_listens_again_is_told_at_once_what_changed_meanwhile(
         assert stream.is_quiet()
 
 
+@pytest.mark.parametrize("first", ["/", "/w/{}/now"])
+def test_a_page_is_told_what_changed_before_it_listened(
+    served: Running, browser: Browser, name: str, first: str
+) -> None:
+    found = re.search(r'hx-sse:connect="([^"]+)"', browser.get(first.format(name)).body.decode())
+    assert found
+    change(served, name)
+    with listening(browser, found[1]) as stream:
+        assert stream.id_of(_FIRST) == found[1].partition("=")[2]
+        seen = stream.id_of(_EVENT)
+    with listening(browser, found[1], seen) as stream:  # what the browser has heard counts then
+        assert stream.id_of(_FIRST) == seen
+        assert stream.is_quiet()
+
+
 def test_an_id_that_was_made_up_is_none(browser: Browser, name: str) -> None:
     with ExitStack() as every:
         for seen in ("0" * 15, "z" * 16, "0" * 16 + "\tx", "x" * 5_000, "changed"):
