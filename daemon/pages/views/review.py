@@ -18,7 +18,7 @@ from state.dream import Decision
 
 # So much at once, and what a change has on the page beside its words. The others come when these are decided, and
 # nobody decides on what is not shown.
-_MOST_BYTES, _CHANGE_BYTES, _DIFF_CHARACTERS = 48_000, 3_300, 20_000
+_MOST_BYTES, _CHANGE_BYTES, _DIFF_CHARACTERS = 44_000, 3_300, 20_000
 
 
 def _read(ask: Ask, _: Nothing) -> Replies:
