@@ -74,6 +74,12 @@ def tabbed_to(page: Page, text: str) -> None:
     raise AssertionError(f"the tabulator does not come to {text}")
 
 
+def went_to(page: Page, name: str) -> None:
+    """Another page by its link. Before its scripts are there, what is clicked leads to a page of its own."""
+    page.get_by_role("link", name=name, exact=True).click()
+    page.wait_for_url(f"**/{name.lower()}")
+
+
 def said(page: Page, text: str) -> None:
     """Wait until an act has said this."""
     page.locator("#said", has_text=text).wait_for()
@@ -144,7 +150,7 @@ def test_a_wrong_line_is_put_right_and_the_next_dream_respects_it(home: Home) ->
             assert lived.lines(workspace).count(WRONG) == 1
             with window(home, workspace) as seen:
                 page = seen.page
-                page.get_by_role("link", name="Memory", exact=True).click()
+                went_to(page, "Memory")
                 page.locator("a.line-text", has_text=WRONG).click()
                 page.locator("#beside").get_by_text("Who wrote it").wait_for()
                 page.locator("#beside summary", has_text="This is wrong").click()
@@ -209,9 +215,10 @@ def test_a_search_leads_to_where_a_line_comes_from_and_an_earlier_version_comes_
         assert "The fence of house 8 was painted" in lived.lines(workspace)
         with window(home, workspace) as seen:
             page = seen.page
-            page.get_by_role("link", name="Search", exact=True).click()
+            went_to(page, "Search")
             page.get_by_role("searchbox").fill("which port does the staging server listen on")
             pressed(page, "Enter")
+            page.wait_for_url("**/search?*")
             page.locator("[data-item=hit]", has_text=WRONG).first.wait_for()
             pressed(page, "j", "Enter")
             page.locator("#beside", has_text=WRONG).wait_for()
@@ -242,7 +249,7 @@ def test_what_is_forgotten_is_nowhere_and_never_was_in_an_address(home: Home) ->
         with window(home, workspace) as seen:
             page = seen.page
             page.on("framenavigated", lambda frame: visited.append(frame.url))
-            page.get_by_role("link", name="Forget", exact=True).click()
+            went_to(page, "Forget")
             page.fill("#text", SECRET)
             page.get_by_role("button", name="Show what would go").click()
             page.get_by_role("heading", name="What would go").wait_for()
@@ -259,7 +266,7 @@ def test_what_is_forgotten_is_nowhere_and_never_was_in_an_address(home: Home) ->
             page.get_by_role("heading", name="Receipt").wait_for()
             assert page.get_by_text("nothing is left").count() == 1
             assert "Falconer" not in page.content()
-            page.get_by_role("link", name="Dreams", exact=True).click()
+            went_to(page, "Dreams")
             page.locator("tr", has_text="forget: erase").wait_for()
             assert "Falconer" not in page.content()
         assert_gone(workspace, SECRET)
