@@ -1,4 +1,4 @@
-"""Peer of a Unix socket: which user is at the other end, and whether a client may send it anything.
+"""Peer of a connection: which user of this machine is at the other end, and whether a client may send it anything.
 
 While the daemon does not run, the folder of its socket may be missing, and another user could create it and listen
 there. So a client asks the kernel who listens before it sends anything.
@@ -8,10 +8,14 @@ import os
 import socket
 import stat
 import struct
+from contextlib import suppress
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
 from state.errors import StorageError
 
+# In the state of a request at a Unix socket: the user at the other end.
+PEER = "dreamd.peer"
 _ROOT = 0
 _WRITABLE_BY_OTHERS = 0o022
 _LINUX = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
@@ -28,6 +32,35 @@ def user_of(connection: socket.socket) -> int | None:
     if option := getattr(socket, "LOCAL_PEERCRED", None):
         return int(_BSD.unpack(connection.getsockopt(_BSD_LEVEL, option, _BSD.size))[1])
     return None
+
+
+def user_of_address(client: tuple[str, int], server: tuple[str, int]) -> int | None:
+    """The user whose program of this machine is the client of this TCP connection; None where Linux does not say.
+
+    It does not for a client of another machine or network, nor for one that has closed its end.
+    """
+    ends = [(_as_ipv6(host), port) for host, port in (client, server)]
+    ports = [f":{port:04X}" for _, port in ends]
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with suppress(OSError), open(table, encoding="ascii") as rows:  # noqa: PTH123 - no file of ours
+            next(rows, "")
+            for row in rows:
+                near, far, user, inode = (field := row.split())[1], field[2], field[7], field[9]
+                if [near[-5:], far[-5:]] == ports and [_end(near), _end(far)] == ends and inode != "0":
+                    return int(user)
+    return None
+
+
+def _end(text: str) -> tuple[IPv6Address, int]:
+    """An address and port as /proc/net prints them: words in the machine's byte order, in hexadecimal."""
+    host, _, port = text.partition(":")
+    words = struct.unpack(f">{len(host) // 8}I", bytes.fromhex(host))
+    return _as_ipv6(str(ip_address(struct.pack(f"={len(words)}I", *words)))), int(port, 16)
+
+
+def _as_ipv6(host: str) -> IPv6Address:
+    """An IPv4 address as the IPv6 sockets see it: a client may have either kind."""
+    return IPv6Address(f"::ffff:{host}" if "." in host and ":" not in host else host)
 
 
 def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> None:

@@ -6,6 +6,7 @@ printed. Pages are served by the daemon, at its port; without a daemon, --once s
 
 import argparse
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ _START = (
     "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here, 'dreamd open --once' for now"
 )
 _READY_SECONDS = 30.0
+_LINK = re.compile(r"http://[0-9A-Za-z.:%\[\]-]+/login/[0-9A-Za-z_-]+")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -63,8 +65,14 @@ def _name(client: "Client", arguments: argparse.Namespace) -> str:
 
 
 def link(client: "Client", workspace: str) -> str:
-    """A link of the daemon that logs a browser in, once."""
-    return str(client.post("/v1/login", {"workspace": workspace})["url"])
+    """A link of the daemon that logs a browser in, once. Raises LostError for what no daemon says."""
+    from daemon.api.client import LostError
+
+    reply = client.post("/v1/login", {"workspace": workspace})
+    url = str(reply.get("url")) if isinstance(reply, dict) else ""
+    if not _LINK.fullmatch(url):  # a browser opens files too, and takes options
+        raise LostError("what answers at the daemon's socket gave no link", "restart the daemon; try again")
+    return url
 
 
 def _show(url: str, arguments: argparse.Namespace) -> int:

@@ -98,8 +98,8 @@ _BEARER = {"WWW-Authenticate": 'Bearer realm="dreamd"'}
 
 
 def is_page(path: str) -> bool:
-    """Whether this is for people with a browser."""
-    return not any(path == one or path.startswith(f"{one}/") for one in _FOR_PROGRAMS)
+    """Whether this is for people with a browser. No address of one has a line break: a route may overlook it."""
+    return "\n" not in path and not any(path == one or path.startswith(f"{one}/") for one in _FOR_PROGRAMS)
 
 
 def _refusal_of_page(request: RequestHeaders) -> ErrorResponse | None:

@@ -12,6 +12,7 @@ from pydantic import Field
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.operation import Request as OperationRequest
 from daemon.api.operations.table import OPERATIONS
+from daemon.api.peer import PEER
 from daemon.http.access_policy import LOGIN_PATH, AccessPolicy
 from daemon.http.calls import parse_call, respond, wants_stream
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
@@ -147,7 +148,9 @@ class _Handlers:
                 "the daemon has no port, and a browser needs one",
                 "set http.port (DREAMD_HTTP__PORT) to a free one, and restart it",
             )
-        code = self._window.logins.link(f"/w/{name}/now" if name else "/")
+        # What root asks for may be for anybody's browser; else it is for who asks.
+        user = request.scope["state"][PEER] or None
+        code = self._window.logins.link(f"/w/{name}/now" if name else "/", user)
         return _json(json.dumps({"url": f"{reachable(address)}{LOGIN_PATH}{code}"}))
 
     async def alive(self, _: "Request") -> "Response":

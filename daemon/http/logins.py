@@ -7,13 +7,13 @@ token of the port is part of: a new token ends every session, and who reads the 
 
 import hmac
 import json
+import re
 import secrets
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
 from daemon.config.paths import make_private_folder
@@ -28,6 +28,9 @@ SESSION_SECONDS = 30 * 86_400
 MOST_SESSIONS = 32
 _MOST_LINKS = 32
 _BYTES = 32
+_ID = re.compile("[A-Za-z0-9_-]{43}")
+# More cookies of one host no browser keeps.
+_MOST_IDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,13 @@ class Opened:
     destination: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Link:
+    until: float
+    destination: str
+    user: int | None
+
+
 class Logins:
     """The links that nobody has used, and the sessions. Any thread may call."""
 
@@ -60,52 +70,63 @@ class Logins:
         self._token = token.encode()
         self._clock = clock
         self._lock = threading.Lock()
-        self._links: dict[str, tuple[float, str]] = {}
+        self._links: dict[str, _Link] = {}
         self._sessions = self._read()
 
-    def link(self, destination: str = "/") -> str:
+    def link(self, destination: str = "/", user: int | None = None) -> str:
         """A code that logs in whoever comes with it first, within a minute, and leads there.
 
-        Raises OverloadedError.
+        It is for this `user` of the machine; without one for any. Raises OverloadedError.
         """
         now = self._clock()
         with self._lock:
-            self._links = {digest: link for digest, link in self._links.items() if link[0] > now}
+            self._links = {digest: link for digest, link in self._links.items() if link.until > now}
             if len(self._links) >= _MOST_LINKS:
                 raise OverloadedError(f"{_MOST_LINKS} links wait to be used", "use one, or wait for a minute")
             code = secrets.token_urlsafe(_BYTES)
-            self._links[self._digest("link", code)] = now + LINK_SECONDS, destination
+            self._links[self._digest("link", code)] = _Link(now + LINK_SECONDS, destination, user)
         return code
 
-    def redeem(self, code: str) -> Opened | None:
-        """A new session for this code, which is used up; None for a code that is none, or old."""
-        now = self._clock()
+    def redeem(self, code: str, user: Callable[[], int | None] = lambda: None) -> Opened | None:
+        """A new session for this code, which is used up; None for a code that is none, or old.
+
+        `user` says who brings it, as far as that is known. None for another one than the link is for: every user of
+        the machine may read the command line of a browser that is started with a link.
+        """
+        now, digest = self._clock(), self._digest("link", code)
         with self._lock:
-            until, destination = self._links.pop(self._digest("link", code), (0.0, ""))
-            if until <= now:
+            link = self._links.get(digest)
+            if link is None or link.until <= now or not _is_for(link, user):
                 return None
+            del self._links[digest]
             new = secrets.token_urlsafe(_BYTES)
             living = {digest: end for digest, end in self._sessions.items() if end > now}
             youngest = sorted(living.items(), key=lambda one: one[1])[-(MOST_SESSIONS - 1) :]
             self._sessions = {**dict(youngest), self._digest("session", new): now + SESSION_SECONDS}
             self._write()
-        return Opened(new, destination)
+        return Opened(new, link.destination)
 
     def session(self, cookies: tuple[str, ...]) -> Session | None:
         """The session that these Cookie headers name; None for none."""
         for shown in _ids(cookies):
             digest = self._digest("session", shown)
-            with self._lock:
-                known = self._sessions.get(digest, 0.0) > self._clock()
-            if known:
+            if self._lives(digest):
                 return Session(digest, self._digest("csrf", shown))
         return None
+
+    def holds(self, session: Session) -> bool:
+        """Whether this browser is still logged in."""
+        return self._lives(session.digest)
 
     def end(self, session: Session) -> None:
         """Log this browser out."""
         with self._lock:
             self._sessions.pop(session.digest, None)
             self._write()
+
+    def _lives(self, digest: str) -> bool:
+        # Without the lock: the event loop asks, and must not wait for a disk.
+        return self._sessions.get(digest, 0.0) > self._clock()
 
     def _digest(self, purpose: str, text: str) -> str:
         return hmac.new(self._token, f"{purpose}:{text}".encode(), sha256).hexdigest()
@@ -125,16 +146,19 @@ class Logins:
         Disk(self._path.parent).write_atomic(self._path, json.dumps(self._sessions).encode())
 
 
+def _is_for(link: _Link, user: Callable[[], int | None]) -> bool:
+    """Root may read everything anyway."""
+    return link.user is None or user() in (None, 0, link.user)
+
+
 def _ids(cookies: tuple[str, ...]) -> list[str]:
-    found = []
-    for header in cookies:
-        try:
-            jar = SimpleCookie(header)
-        except CookieError:
-            continue
-        if COOKIE in jar:
-            found.append(jar[COOKIE].value)
-    return found[:8]
+    """What these Cookie headers give as our ids.
+
+    Every program of this machine sets cookies for our host: one that is not well-formed hides none of ours, as it
+    would from http.cookies, which also takes minutes for some.
+    """
+    pairs = (pair.strip(" \t").partition("=") for header in cookies for pair in header.split(";"))
+    return [value for name, _, value in pairs if name == COOKIE and _ID.fullmatch(value)][:_MOST_IDS]
 
 
 def cookie(id_: str) -> str:

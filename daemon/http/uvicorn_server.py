@@ -16,7 +16,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from daemon.api.peer import user_of
+from daemon.api.peer import PEER, user_of
 from daemon.api.workers import Limits, Workers
 from daemon.observability import logs
 
@@ -93,6 +93,7 @@ class Connection(H11Protocol):
             _log.warning("peer_refused", uid=peer)
             transport.abort()
             return
+        self.app_state = {**self.app_state, PEER: peer}
         self.address = self.client[0] if self.client else ""
         self._waiting.enter(self)
         self._expect()

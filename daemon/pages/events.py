@@ -7,9 +7,10 @@ what the browser has seen, so that one that listens again misses nothing.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from state.errors import OverloadedError, UnknownWorkspaceError
 
@@ -27,34 +28,44 @@ _KIND = "text/event-stream"
 _ID = re.compile("[0-9a-f]{16}")
 
 
+class _Listener:
+    """One that listens, or was let in and never does: its place is free when nobody holds it."""
+
+    __slots__ = ("__weakref__",)
+
+
 class Streams:
     """The streams of one listener; used in its event loop."""
 
     def __init__(self, api: "DaemonApi", workers: "Workers") -> None:
         self._api = api
         self._stopping = workers.stopping
-        self._open = 0
+        self._listeners: WeakSet[_Listener] = WeakSet()
 
-    def response(self, workspace: str, seen: str) -> "Response":
+    def response(self, workspace: str, seen: str, may_listen: Callable[[], bool]) -> "Response":
         """A stream of this workspace's changes (empty: of all), until the browser or the daemon goes.
 
-        `seen` is the id of the last event that the browser has had, if any. Raises OverloadedError for one too many,
-        UnknownWorkspaceError.
+        `seen` is the id of the last event that the browser has had, if any; the stream ends when it `may_listen` no
+        more. Raises OverloadedError for one too many, UnknownWorkspaceError.
         """
         from starlette.responses import StreamingResponse
 
-        if self._open >= MOST_STREAMS:
+        if len(self._listeners) >= MOST_STREAMS:
             raise OverloadedError(f"{MOST_STREAMS} pages are listening already", "close some of them")
         now = self.pulse(workspace)
         before = seen if _ID.fullmatch(seen) else now
-        return StreamingResponse(self._events(workspace, before), media_type=_KIND)
+        # It counts from now on: many may be asked for before the first one begins.
+        listener = _Listener()
+        self._listeners.add(listener)
+        return StreamingResponse(self._events(listener, workspace, before, may_listen), media_type=_KIND)
 
-    async def _events(self, workspace: str, before: str) -> AsyncIterator[bytes]:
-        self._open += 1
+    async def _events(
+        self, listener: _Listener, workspace: str, before: str, may_listen: Callable[[], bool]
+    ) -> AsyncIterator[bytes]:
         try:
             yield b"retry: 1000\nid: %b\n\n" % before.encode()
             quiet = 0.0
-            while not self._stopping.is_set():
+            while may_listen() and not self._stopping.is_set():
                 now = self.pulse(workspace)
                 if now != before:
                     before, quiet = now, 0.0
@@ -70,7 +81,7 @@ class Streams:
         except UnknownWorkspaceError:
             return  # it is kept no more
         finally:
-            self._open -= 1
+            self._listeners.discard(listener)
 
     def pulse(self, workspace: str) -> str:
         """The id of the last event. Raises UnknownWorkspaceError."""

@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import Field
 
 from daemon.api.operations.operation import Request as OperationRequest
+from daemon.api.peer import user_of_address
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
 from daemon.http.logins import Logins, Session, cookie
@@ -102,7 +103,10 @@ class _Handlers:
 
     async def login(self, request: "Request") -> "Response":
         """Log this browser in by its link, and go where the link leads."""
-        opened = await self._workers.run(lambda: self._logins.redeem(str(request.path_params["code"])))
+        if request.method == "HEAD":  # whoever shows what a link is about does not use it up
+            return _html("")
+        code, ends = str(request.path_params["code"]), (request.scope["client"], request.scope["server"])
+        opened = await self._workers.run(lambda: self._logins.redeem(code, lambda: user_of_address(*ends)))
         if opened is None:
             return _html(login_page(used=True), 410)
         if (before := request.scope.get(SESSION)) is not None:
@@ -130,10 +134,16 @@ class _Handlers:
         return Response(found.content, media_type=found.kind, headers={"Cache-Control": _A_YEAR})
 
     async def events(self, request: "Request") -> "Response":
-        """Tell the browser when something changed, as long as it listens."""
-        # The browser's own, once it has heard something; before that the page's.
-        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
-        return self._streams.response(str(request.path_params.get("workspace", "")), seen)
+        """Tell the browser when something changed, as long as it listens and is logged in."""
+        if request.method == "HEAD":
+            return _html("")
+        session: Session | None = request.scope.get(SESSION)
+        return self._streams.response(
+            str(request.path_params.get("workspace", "")),
+            # The browser's own, once it has heard something; before that the page's.
+            request.headers.get("last-event-id") or request.query_params.get("seen", ""),
+            lambda: session is None or self._logins.holds(session),
+        )
 
     async def home(self, request: "Request") -> "Response":
         """Every workspace in one table."""

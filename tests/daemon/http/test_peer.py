@@ -15,7 +15,7 @@ import pytest
 
 from daemon.api.client import Client, daemon
 from daemon.api.operations.notes import working_memory_note
-from daemon.api.peer import user_of
+from daemon.api.peer import user_of, user_of_address
 from daemon.cli import main
 from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
@@ -97,6 +97,27 @@ def test_the_kernel_says_who_is_there() -> None:
         assert user_of(one) == os.geteuid()
     with socket.socket() as port:
         assert user_of(port) is None
+
+
+@pytest.mark.parametrize(
+    ("family", "host"),
+    [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::ffff:127.0.0.1"), (socket.AF_INET6, "::1")],
+)
+def test_linux_says_whose_program_comes_to_a_port(family: socket.AddressFamily, host: str) -> None:
+    with socket.create_server(("::1" if host == "::1" else "127.0.0.1", 0), family=_listening(host)) as listener:
+        server = listener.getsockname()[:2]
+        with socket.socket(family) as client:
+            client.connect((host, server[1]))
+            connection, come = listener.accept()
+            assert user_of_address(come[:2], server) == os.geteuid()
+            assert user_of_address(server, come[:2]) == os.geteuid()
+            assert user_of_address(("127.0.0.2", come[1]), server) is None
+        with connection:
+            assert user_of_address(come[:2], server) is None
+
+
+def _listening(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if host == "::1" else socket.AF_INET
 
 
 @as_root

@@ -32,6 +32,9 @@ class Browser:
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answer:
         return self._ask("GET", path, b"", headers or {})
 
+    def head(self, path: str) -> Answer:
+        return self._ask("HEAD", path, b"", {})
+
     def post(self, path: str, fields: Mapping[str, object], headers: Mapping[str, str] | None = None) -> Answer:
         """A form as it is, with the Origin that a browser adds."""
         body = urlencode(fields, doseq=True).encode()

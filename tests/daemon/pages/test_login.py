@@ -1,16 +1,23 @@
 """Logging in: by a link that works once; a session is a browser's own, and opens pages alone."""
 
 import json
+import os
+import pwd
 import stat
+import time
 from pathlib import Path
 
 import pytest
 
 from daemon.http.access_policy import is_page
 from daemon.http.logins import LINK_SECONDS, MOST_SESSIONS, SESSION_SECONDS, Logins
+from daemon.pages.window import PageWindow
 from state.errors import OverloadedError
-from tests.daemon.http.running import BEARER, TOKEN, Running
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import BEARER, TOKEN, Running, running, spoken
 from tests.daemon.pages.browser import HTMX, Browser, link, text_of
+
+NOBODY = pwd.getpwnam("nobody").pw_uid
 
 
 def cookie_of(id_: str) -> tuple[str, ...]:
@@ -35,6 +42,37 @@ def test_a_link_works_once_and_leads_where_it_was_asked_for(served: Running, nam
     assert path.rpartition("/")[2] not in set_cookie
 
 
+def test_whoever_looks_at_a_link_does_not_use_it_up(served: Running) -> None:
+    browser, path = Browser(served), link(served)
+    looked = browser.head(path)
+    assert (looked.status, looked.headers["Set-Cookie"], looked.body) == (200, None, b"")
+    assert browser.get(path).status == 303
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user as well: run the tests as root")
+def test_a_link_is_of_no_use_to_another_user_of_the_machine(tmp_path: Path) -> None:
+    logins = Logins(tmp_path / "logins.json", TOKEN)
+    with running(OwnHouse(), window=PageWindow(logins)) as server:
+        path = f"/login/{logins.link(user=os.geteuid())}"
+        said = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
+        child = os.fork()
+        if child == 0:
+            os.setuid(NOBODY)
+            os._exit(int(not spoken(server.connected_to_port(), said).startswith(b"HTTP/1.1 410 ")))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert Browser(server).get(path).status == 303
+
+
+def test_a_link_is_for_one_user_as_far_as_that_is_known(tmp_path: Path) -> None:
+    logins = Logins(tmp_path / "logins.json", TOKEN)
+    code = logins.link(user=1000)
+    assert logins.redeem(code, lambda: 1001) is None
+    assert logins.redeem(code, lambda: 1000) is not None
+    assert logins.redeem(logins.link(user=1000), lambda: 0) is not None
+    assert logins.redeem(logins.link(user=1000), lambda: None) is not None
+    assert logins.redeem(logins.link(), lambda: 1001) is not None
+
+
 def test_without_a_session_every_page_says_how_to_log_in(served: Running, name: str) -> None:
     browser = Browser(served)
     for path in ("/", f"/w/{name}/now", f"/w/{name}/now.json", f"/w/{name}/events", "/events", "/nothing"):
@@ -49,6 +87,41 @@ def test_without_a_session_every_page_says_how_to_log_in(served: Running, name: 
 def test_a_session_that_the_browser_made_up_is_none(served: Running, id_: str) -> None:
     browser = Browser(served, cookie=f"dreamd={id_}")
     assert browser.get("/", {"Cookie": f"dreamd={id_}".encode().decode("latin-1")}).status == 401
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        'a={"b": "c"}',
+        "a=b c",
+        "a",
+        "=",
+        '"',
+        'a="',
+        "a=é",
+        "Path=/",
+        "a[]=1",
+        "dreamd",
+        "dreamd=",
+        f"dreamd={'x' * 43}",
+    ],
+)
+def test_cookies_of_other_programs_hide_no_session(browser: Browser, others: str) -> None:
+    for cookies in (f"{others}; {browser.cookie}", f"{browser.cookie}; {others}", f"{others};{browser.cookie};"):
+        assert browser.get("/", {"Cookie": cookies.encode().decode("latin-1")}).status == 200, cookies
+
+
+def test_no_cookie_is_slow(tmp_path: Path) -> None:
+    logins = Logins(tmp_path / "logins.json", TOKEN)
+
+    def seconds(header: str) -> float:
+        began = time.thread_time()
+        assert logins.session((header,)) is None
+        return time.thread_time() - began
+
+    plain = seconds("a=1; " * 20_000)
+    for header in ('dreamd="' + "\\" * 100_000 + '"', 'a="' + 'x\\"' * 33_000, f"dreamd={'x' * 43};" * 2_000):
+        assert seconds(header) < 20 * plain
 
 
 def test_who_logs_in_gets_a_new_session_and_the_old_one_ends(served: Running) -> None:
@@ -81,6 +154,12 @@ def test_the_token_reads_pages_and_sends_no_form(served: Running, name: str) -> 
     assert served.ask("GET", "/").json["dreamd"]
     form = {"Content-Type": "application/x-www-form-urlencoded", **BEARER}
     assert served.ask("POST", f"/w/{name}/now/dream", body=b"csrf=x", headers=form).status == 403
+
+
+@pytest.mark.parametrize("path", ["/metrics%0a", "/mcp%0a", "/healthz%0a", "/v1/status%0a", "/v1%0A"])
+def test_no_line_break_makes_a_page_of_what_programs_ask(browser: Browser, path: str) -> None:
+    assert browser.get(path).status == 401
+    assert browser.post(path, {}).status == 401
 
 
 def test_a_form_must_be_of_a_page_of_this_session(served: Running, browser: Browser, name: str) -> None:
