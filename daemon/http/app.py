@@ -150,7 +150,8 @@ class _Handlers:
             )
         # What root asks for may be for anybody's browser; else it is for who asks.
         user = request.scope["state"][PEER] or None
-        code = self._window.logins.link(f"/w/{name}/now" if name else "/", user)
+        logins, destination = self._window.logins, f"/w/{name}/now" if name else "/"
+        code = await self._workers.run(lambda: logins.link(destination, user))
         return _json(json.dumps({"url": f"{reachable(address)}{LOGIN_PATH}{code}"}))
 
     async def alive(self, _: "Request") -> "Response":

@@ -28,6 +28,7 @@ SESSION_SECONDS = 30 * 86_400
 MOST_SESSIONS = 32
 _MOST_LINKS = 32
 _BYTES = 32
+_NONE = (0.0, None)
 _ID = re.compile("[A-Za-z0-9_-]{43}")
 # More cookies of one host no browser keeps.
 _MOST_IDS = 200
@@ -71,7 +72,8 @@ class Logins:
         self._clock = clock
         self._lock = threading.Lock()
         self._links: dict[str, _Link] = {}
-        self._sessions = self._read()
+        # When each ends, and whose program came with its link, as far as that is known.
+        self._sessions: dict[str, tuple[float, int | None]] = self._read()
 
     def link(self, destination: str = "/", user: int | None = None) -> str:
         """A code that logs in whoever comes with it first, within a minute, and leads there.
@@ -96,27 +98,35 @@ class Logins:
         now, digest = self._clock(), self._digest("link", code)
         with self._lock:
             link = self._links.get(digest)
-            if link is None or link.until <= now or not _is_for(link, user):
+            if link is None or link.until <= now:
+                return None
+            comes = user()
+            if link.user is not None and comes not in (None, 0, link.user):  # root may read everything anyway
                 return None
             del self._links[digest]
             new = secrets.token_urlsafe(_BYTES)
-            living = {digest: end for digest, end in self._sessions.items() if end > now}
-            youngest = sorted(living.items(), key=lambda one: one[1])[-(MOST_SESSIONS - 1) :]
-            self._sessions = {**dict(youngest), self._digest("session", new): now + SESSION_SECONDS}
+            living = [one for one in self._sessions.items() if one[1][0] > now]
+            youngest = sorted(living, key=lambda one: one[1][0])[-(MOST_SESSIONS - 1) :]
+            self._sessions = {**dict(youngest), self._digest("session", new): (now + SESSION_SECONDS, comes)}
             self._write()
         return Opened(new, link.destination)
 
-    def session(self, cookies: tuple[str, ...]) -> Session | None:
-        """The session that these Cookie headers name; None for none."""
+    def session(self, cookies: tuple[str, ...], user: Callable[[], int | None] = lambda: None) -> Session | None:
+        """The session that these Cookie headers name; None for none, and for one of another user of the machine.
+
+        A browser shows its cookies to every program at 127.0.0.1, whoever's that is. `user` says who comes.
+        """
         for shown in _ids(cookies):
             digest = self._digest("session", shown)
-            if self._lives(digest):
+            # Without the lock: the event loop asks, and must not wait for a disk.
+            until, whose = self._sessions.get(digest, _NONE)
+            if until > self._clock() and (whose is None or user() in (None, whose)):
                 return Session(digest, self._digest("csrf", shown))
         return None
 
     def holds(self, session: Session) -> bool:
         """Whether this browser is still logged in."""
-        return self._lives(session.digest)
+        return self._sessions.get(session.digest, _NONE)[0] > self._clock()
 
     def end(self, session: Session) -> None:
         """Log this browser out."""
@@ -124,19 +134,18 @@ class Logins:
             self._sessions.pop(session.digest, None)
             self._write()
 
-    def _lives(self, digest: str) -> bool:
-        # Without the lock: the event loop asks, and must not wait for a disk.
-        return self._sessions.get(digest, 0.0) > self._clock()
-
     def _digest(self, purpose: str, text: str) -> str:
         return hmac.new(self._token, f"{purpose}:{text}".encode(), sha256).hexdigest()
 
-    def _read(self) -> dict[str, float]:
+    def _read(self) -> dict[str, tuple[float, int | None]]:
         """The sessions of the file. One that cannot be read is none: people log in again."""
         try:
             content = Disk(self._path.parent).read_optional(self._path)
             rows = json.loads(content) if content else {}
-            return {str(digest): float(until) for digest, until in rows.items()}
+            return {
+                str(digest): (float(until), None if user is None else int(user))
+                for digest, (until, user) in rows.items()
+            }
         except Exception as error:  # noqa: BLE001 - of a file that somebody changed everything may come
             logs.get().warning("logins_unread", error=error)
             return {}
@@ -144,11 +153,6 @@ class Logins:
     def _write(self) -> None:
         make_private_folder(self._path.parent)
         Disk(self._path.parent).write_atomic(self._path, json.dumps(self._sessions).encode())
-
-
-def _is_for(link: _Link, user: Callable[[], int | None]) -> bool:
-    """Root may read everything anyway."""
-    return link.user is None or user() in (None, 0, link.user)
 
 
 def _ids(cookies: tuple[str, ...]) -> list[str]:

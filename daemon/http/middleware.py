@@ -1,15 +1,19 @@
 """AccessMiddleware: before every route: who may ask, how large a body may be, and security headers on every reply.
 
-A browser's session is looked up here, and stands in the request's scope as SESSION.
+A browser's session is looked up here, and stands in the request's scope as SESSION; whose program of this machine
+comes is told by USER, to whom it matters.
 
 A body is read as a whole before anything is done with it. So a client that sends slowly, or stops halfway, holds a
 connection and no thread, and no route has to check sizes.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
+from daemon.api.peer import user_of_address
 from daemon.http.access_policy import AccessPolicy, RequestHeaders, is_page, refusal
 from daemon.http.errors import ErrorResponse, error_response
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from daemon.http.app import Window
     from daemon.http.logins import Session
 
-SESSION = "dreamd.session"
+SESSION, USER = "dreamd.session", "dreamd.user"
 # Replies are JSON for programs. A route that answers with a page sets headers of its own.
 SAFE_HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -87,7 +91,8 @@ class AccessMiddleware:
             return tuple(value.decode("latin-1") for value in headers.get(name, ()))
 
         _, port = scope["server"] or ("", None)
-        session = self._session(texts(b"cookie"))
+        scope[USER] = self._user(scope)
+        session = self._session(texts(b"cookie"), scope[USER])
         scope[SESSION] = session
         parsed = RequestHeaders(
             scope["path"],
@@ -109,10 +114,21 @@ class AccessMiddleware:
             return ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
         return None
 
-    def _session(self, cookies: tuple[str, ...]) -> "Session | None":
+    def _session(self, cookies: tuple[str, ...], user: Callable[[], int | None]) -> "Session | None":
         if self._window is None or self._policy.is_local or not cookies:
             return None
-        return self._window.logins.session(cookies)
+        return self._window.logins.session(cookies, user)
+
+    def _user(self, scope: "Scope") -> Callable[[], int | None]:
+        ends = scope["client"], scope["server"]
+        # What comes through a proxy is the proxy's; a client that has gone already has no address.
+        if self._policy.is_local or self._api.config.http.allowed_hosts or None in ends:
+            return _unknown
+        return partial(user_of_address, *ends)
+
+
+def _unknown() -> None:
+    """Whose program comes."""
 
 
 class _SafeSend:

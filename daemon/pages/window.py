@@ -9,11 +9,10 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import Field
 
 from daemon.api.operations.operation import Request as OperationRequest
-from daemon.api.peer import user_of_address
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
 from daemon.http.logins import Logins, Session, cookie
-from daemon.http.middleware import SESSION
+from daemon.http.middleware import SESSION, USER
 from daemon.pages.acts import act
 from daemon.pages.events import Streams
 from daemon.pages.forms import CSRF, fields_of, request_of
@@ -105,8 +104,8 @@ class _Handlers:
         """Log this browser in by its link, and go where the link leads."""
         if request.method == "HEAD":  # whoever shows what a link is about does not use it up
             return _html("")
-        code, ends = str(request.path_params["code"]), (request.scope["client"], request.scope["server"])
-        opened = await self._workers.run(lambda: self._logins.redeem(code, lambda: user_of_address(*ends)))
+        code, user = str(request.path_params["code"]), request.scope[USER]
+        opened = await self._workers.run(lambda: self._logins.redeem(code, user))
         if opened is None:
             return _html(login_page(used=True), 410)
         if (before := request.scope.get(SESSION)) is not None:

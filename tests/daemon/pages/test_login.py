@@ -5,10 +5,12 @@ import os
 import pwd
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from daemon.config.settings import Config, HttpSection
 from daemon.http.access_policy import is_page
 from daemon.http.logins import LINK_SECONDS, MOST_SESSIONS, SESSION_SECONDS, Logins
 from daemon.pages.window import PageWindow
@@ -50,17 +52,34 @@ def test_whoever_looks_at_a_link_does_not_use_it_up(served: Running) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user as well: run the tests as root")
-def test_a_link_is_of_no_use_to_another_user_of_the_machine(tmp_path: Path) -> None:
+def test_a_link_and_a_session_are_of_no_use_to_another_user_of_the_machine(tmp_path: Path) -> None:
     logins = Logins(tmp_path / "logins.json", TOKEN)
     with running(OwnHouse(), window=PageWindow(logins)) as server:
-        path = f"/login/{logins.link(user=os.geteuid())}"
-        said = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
-        child = os.fork()
-        if child == 0:
-            os.setuid(NOBODY)
-            os._exit(int(not spoken(server.connected_to_port(), said).startswith(b"HTTP/1.1 410 ")))
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert Browser(server).get(path).status == 303
+        path, browser = f"/login/{logins.link(user=os.geteuid())}", Browser(server)
+        assert status_for(NOBODY, server, path) == 410
+        assert browser.get(path).status == 303
+        browser.log_in()
+        assert status_for(os.geteuid(), server, "/", browser.cookie) == 200
+        assert status_for(NOBODY, server, "/", browser.cookie) == 401
+    behind_proxy = OwnHouse(Config(http=HttpSection(allowed_hosts=("memory.example",))))
+    with running(behind_proxy, window=PageWindow(logins)) as server:
+        assert status_for(NOBODY, server, "/", browser.cookie) == 200
+
+
+def status_for(user: int, server: Running, path: str, cookie: str = "") -> int:
+    """What a program of this user gets."""
+    said = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n".encode()
+    heard, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            os.setuid(user)
+            os.write(told, spoken(server.connected_to_port(), said).split(b" ")[1])
+        os._exit(0)
+    os.close(told)
+    os.waitpid(child, 0)
+    with os.fdopen(heard) as answer:
+        return int(answer.read())
 
 
 def test_a_link_is_for_one_user_as_far_as_that_is_known(tmp_path: Path) -> None:
@@ -233,6 +252,19 @@ def test_sessions_outlive_the_daemon_and_not_the_token(tmp_path: Path) -> None:
     assert opened.id not in path.read_text()
     clock.now += SESSION_SECONDS
     assert logins.session(cookie_of(opened.id)) is None
+
+
+def test_a_session_is_of_the_user_who_came_with_the_link_also_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "logins.json"
+    logins = Logins(path, TOKEN)
+    known, unknown = logins.redeem(logins.link(), lambda: 1000), logins.redeem(logins.link())
+    assert known is not None
+    assert unknown is not None
+    for one in (logins, Logins(path, TOKEN)):
+        ids = (known.id, unknown.id)
+        assert [one.session(cookie_of(id_), lambda: 1001) is not None for id_ in ids] == [False, True]
+        assert [one.session(cookie_of(id_), lambda: 1000) is not None for id_ in ids] == [True, True]
+        assert one.session(cookie_of(known.id)) is not None  # where nobody says who comes
 
 
 def test_a_link_that_nobody_used_is_old_after_a_minute(tmp_path: Path) -> None:
