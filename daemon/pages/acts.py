@@ -7,6 +7,7 @@ from daemon.api.operations.operation import Request
 from daemon.http.logins import Session
 from daemon.observability import logs
 from daemon.pages.page import Action, Ask, Done
+from daemon.workspace.redaction import shown_of
 from state.errors import DreamdError
 from state.stores.history.acts import Act, Acts
 
@@ -28,11 +29,11 @@ def _tell(ask: Ask, page: str, action: Action[Any], session: Session, done: Done
     """Tell the ledger. That it cannot be told does not undo what was done: the log says so then."""
     if action.reads:
         return
-    row = Act(
-        ask.now, f"owner, in the window ({session.name})", f"{page}: {action.name}", done.about, outcome, done.version
-    )
+    author, name = f"owner, in the window ({session.name})", f"{page}: {action.name}"
     try:
         with ask.access.write() as store:
-            Acts(store.crystals.connection).record(row)
+            # An agent names a session as it likes; a page from before a forgetting still has such a name.
+            about = shown_of(store)(done.about)
+            Acts(store.crystals.connection).record(Act(ask.now, author, name, about, outcome, done.version))
     except (DreamdError, sqlite3.Error, OSError) as error:
-        logs.get(workspace=ask.access.workspace.root.name).warning("act_unrecorded", act=row.act, error=error)
+        logs.get(workspace=ask.access.workspace.root.name).warning("act_unrecorded", act=name, error=error)

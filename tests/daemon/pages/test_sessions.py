@@ -163,6 +163,18 @@ def test_a_session_is_swept_and_closed(
     assert [act for act, _, _ in ledger(served, name)] == ["session: close", "session: sweep"]
 
 
+def test_the_ledger_tells_no_secret_and_nothing_forgotten_by_the_name_of_a_session(
+    browser: Browser, served: Running, name: str
+) -> None:
+    secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    browser.act(f"/w/{name}/session/sweep", {"session_id": f"with {secret}"})
+    browser.act(f"/w/{name}/forget/erase", {"text": "zanzibarite"})
+    browser.act(f"/w/{name}/session/sweep", {"session_id": "the zanzibarite mine"})
+    told = ledger(served, name)
+    assert [act for act, _, _ in told] == ["session: sweep", "forget: erase", "session: sweep"]
+    assert not [about for _, about, _ in told if secret in about or "zanzibarite" in about]
+
+
 def test_what_is_not_there_is_said_and_recorded(browser: Browser, served: Running, name: str, mind: str) -> None:
     assert browser.get(f"/w/{name}/session?session_id=nobody").status == 404
     assert browser.get(f"/w/{name}/session").status == 422
