@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from daemon.dream.lines.change import take_in_writing
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.owner_edits import owner_edits
 from daemon.dream.snapshot import standing
@@ -156,6 +157,7 @@ def _carried(
 ) -> Settled:
     if not wishes:
         return Settled(None, {}, (), ())
+    take_in_writing(store)
     memory, name = WorkspaceMemory(store), f"{now:%Y%m%dT%H%M%S%f}Z"
     carried = carry_out(standing(store, name, now), wishes, memory)
     refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused)

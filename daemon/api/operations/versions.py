@@ -10,6 +10,7 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Request, operation
 from daemon.dream.changes import approve, decline
+from daemon.dream.lines.change import take_in_writing
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Dream, decode_record
@@ -108,6 +109,8 @@ class RestoredVersion:
 def restore_version(access: WorkspaceAccess, request: Restore) -> RestoredVersion:
     """Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again."""
     with access.exclusive() as store:
+        store.journal.text(request.version)  # a version that there is none of changes nothing
+        take_in_writing(store)
         dream = restore(store, request.version)
         for problem in dream.problems:
             store.notice(problem)

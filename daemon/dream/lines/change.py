@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from daemon.dream.forgotten import unforget_written
 from daemon.dream.lines.standing import shown
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import standing
+from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.owner.lines import LineAction, LineChange, change_lines
 from state.document.document import SectionName
@@ -15,6 +17,7 @@ from state.dream import EDIT, CurrentLine, Dream
 from state.errors import ConflictError, DreamdError, RejectedError
 from state.stores.database.tombstones_copy import keep_copy
 
+BY_HAND = "written into the file"
 _UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
 
 
@@ -55,18 +58,45 @@ def change(store: Store, wishes: Sequence[LineWish], digest: str = "") -> Change
     # What the owner wrote is learnt again, if it was forgotten: this version makes it known.
     if unforget_written(store):
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
+    done, now = _changed(store, wishes)
+    if take_in_writing(store):
+        done, now = _changed(store, wishes)
+    return Changed(_committed(store, done.dream, now), done.texts)
+
+
+def _changed(store: Store, wishes: Sequence[LineWish]) -> tuple[Changed, datetime]:
+    """What comes of these wishes now, not committed yet. Raises ConflictError and RejectedError."""
     now = utc_now()
     read = standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now)
-    changes = _meant(wishes, read.lines, lambda text: shown(store, text)[0])
-    done = change_lines(read, changes)
+    done = change_lines(read, _meant(wishes, read.lines, lambda text: shown(store, text)[0]))
     if done.dream is None:
         fields = {f"changes.{place}": f"{one.guard}: {one.figures}" for place, one in sorted(done.refused.items())}
         raise _with_fields(RejectedError(_first(fields), _UNCHANGED), fields)
-    memory = WorkspaceMemory(store)
-    store.ledger.begin(done.dream.id, f"{EDIT} by the owner", now)
-    dream = memory.commit(done.dream)
+    return Changed(done.dream, done.texts), now
+
+
+def _committed(store: Store, dream: Dream, now: datetime) -> Dream:
+    store.ledger.begin(dream.id, f"{EDIT} by the owner", now)
+    dream = WorkspaceMemory(store).commit(dream)
     store.ledger.end(dream.id, "committed", dream.reason, utc_now(), dream.number)
-    return Changed(dream, done.texts)
+    return dream
+
+
+def take_in_writing(store: Store) -> bool:
+    """Make what the owner wrote into the file since the last version a version of its own; whether there was any.
+
+    What is decided next can then be taken back by restoring the version before it, and takes no word of the owner's
+    along.
+    """
+    last = store.lineage.last_version()
+    if not last or read_document(store)[0] == store.journal.text(last):
+        return False
+    now = utc_now()
+    written = change_lines(standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now), ()).dream
+    if written is None:
+        return False
+    _committed(store, replace(written, reason=BY_HAND), now)
+    return True
 
 
 def _meant(

@@ -10,8 +10,9 @@ from daemon.api.dream_details import DreamRun
 from daemon.api.operations.dreams import DreamNow, dream_now
 from daemon.api.operations.ledger import Dreams, WhichActs, acts, dreams
 from daemon.api.operations.operation import Nothing, Request
-from daemon.api.operations.versions import Restore, restore_version
-from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
+from daemon.api.operations.versions import Restore, RestoredVersion, restore_version
+from daemon.pages.page import Action, Ask, Done, Page, Replies
+from daemon.pages.undo import TakeBack, take_back, undo_of
 
 _SHOWN, _ACTS_SHOWN = 40, 15
 # A curve of fewer says nothing.
@@ -54,10 +55,17 @@ def _dream(ask: Ask, _: Nothing) -> Done:
 
 
 def _restore(ask: Ask, form: Restore) -> Done:
-    number = ask(restore_version, form).dream.number
-    undo = Undo("dreams", "restore", {"version": number - 1}) if number > 1 else None
-    said = f"MEMORY.md is as it was in version {form.version}, and that is version {number} now."
-    return Done(said, f"version {form.version}", number, undo)
+    return _restored(ask(restore_version, form), form.version)
+
+
+def _undo(ask: Ask, form: TakeBack) -> Done:
+    return _restored(take_back(ask, form), form.version)
+
+
+def _restored(done: RestoredVersion, version: int) -> Done:
+    number = done.dream.number
+    said = f"MEMORY.md is as it was in version {version}, and that is version {number} now."
+    return Done(said, f"version {version}", number, undo_of("dreams", number))
 
 
 PAGE = Page(
@@ -67,5 +75,9 @@ PAGE = Page(
     WhichDreams,
     _view,
     live=True,
-    actions=(Action("dream", Nothing, _dream, long=True), Action("restore", Restore, _restore, long=True)),
+    actions=(
+        Action("dream", Nothing, _dream, long=True),
+        Action("restore", Restore, _restore, long=True),
+        Action("undo", TakeBack, _undo, long=True),
+    ),
 )

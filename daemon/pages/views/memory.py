@@ -8,10 +8,10 @@ from pydantic import Field
 
 from daemon.api.operations.lines import ChangeLines, ChangeOfLine, Lines, change_lines, lines
 from daemon.api.operations.operation import Request
-from daemon.api.operations.versions import Restore, restore_version
 from daemon.dream.lines.standing import Line, SectionLines, StandingLines
-from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
-from daemon.pages.templates import short, weight
+from daemon.pages.page import Action, Ask, Done, Page, Replies
+from daemon.pages.templates import counted, short, weight
+from daemon.pages.undo import TakeBack, take_back, undo_of
 from graphs.owner.lines import LineAction
 from state.document.document import SectionName
 
@@ -87,19 +87,19 @@ def _change(ask: Ask, form: ChangeForm) -> Done:
         f"{_SAID[one.action]}. MEMORY.md is at version {done.version}{also}.",
         f"{one.action.value} {one.line or 'a line'}",
         done.version,
-        Undo("memory", "restore", {"version": done.version - 1}) if done.version > 1 else None,
+        undo_of("memory", done.version),
     )
 
 
-def restored(ask: Ask, form: Restore) -> Done:
-    """An earlier version again; the one that stood can be brought back the same way."""
-    done = ask(restore_version, form)
-    waits = f" {done.pending} notes wait again." if done.pending else ""
+def _undo(ask: Ask, form: TakeBack) -> Done:
+    """The version before an act again; the one that stood can be brought back the same way."""
+    done = take_back(ask, form)
+    waits = f" {counted(done.pending, 'note waits', 'notes wait')} for the next dream." if done.pending else ""
     return Done(
-        f"MEMORY.md is as it was in version {form.version}; that is version {done.dream.number} now.{waits}",
+        f"Undone: MEMORY.md is as it was in version {form.version}; that is version {done.dream.number} now.{waits}",
         f"version {form.version}",
         done.dream.number,
-        Undo("memory", "restore", {"version": done.dream.number - 1}),
+        undo_of("memory", done.dream.number),
     )
 
 
@@ -112,6 +112,6 @@ PAGE = Page(
     live=True,
     actions=(
         Action("change", ChangeForm, _change, long=True),
-        Action("restore", Restore, restored, long=True),
+        Action("undo", TakeBack, _undo, long=True),
     ),
 )

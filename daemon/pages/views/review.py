@@ -9,11 +9,13 @@ from pydantic import Field
 
 from daemon.api.operations.changes import ChangesDecided, ChangeToReview, DecideChanges, Numbers, changes
 from daemon.api.operations.changes import decide as decide_changes
+from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.operation import Nothing, Request
-from daemon.api.operations.versions import Decide, Proposals, Restore, proposals, restore_version, unified_diff
+from daemon.api.operations.versions import Compare, Decide, Proposals, diff, proposals, unified_diff
 from daemon.api.operations.versions import decide as decide_proposal
 from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
 from daemon.pages.templates import weight
+from daemon.pages.undo import TakeBack, take_back, undo_of
 from state.dream import Decision
 
 # So much at once, and what a change has on the page beside its words. The others come when these are decided, and
@@ -107,8 +109,8 @@ def _about(verdict: str, numbers: Sequence[int]) -> str:
 
 def _undo(done: ChangesDecided) -> Undo | None:
     """What takes it back: a version by the one before it, another decision by opening the changes again."""
-    if done.version is not None and done.version > 1:
-        return Undo("review", "restore", {"version": done.version - 1})
+    if done.version is not None:
+        return undo_of("review", done.version)
     back = done.declined or done.accepted
     return Undo("review", "reopen", {"number": back}) if back else None
 
@@ -124,10 +126,10 @@ def _reopen(ask: Ask, form: Numbered) -> Done:
     return Done(f"{_numbers(form.number)} open again.", _about("reopen", form.number))
 
 
-def _restore(ask: Ask, form: Restore) -> Done:
-    done = ask(restore_version, form)
+def _take_back(ask: Ask, form: TakeBack) -> Done:
+    done = take_back(ask, form)
     return Done(
-        f"MEMORY.md is as it was in version {form.version}; what was decided since is open again.",
+        f"Undone: MEMORY.md is as it was in version {form.version}; what was decided since is open again.",
         f"version {form.version}",
         done.dream.number,
     )
@@ -141,8 +143,12 @@ class DecideProposal(Request):
 
 
 def _decide_proposal(ask: Ask, form: DecideProposal) -> Done:
+    # What was written into the file since the last version becomes a part of this one: an undo would take it along.
+    written = (
+        form.verdict == "approve" and ask(dream_status, Nothing()).version > 0 and ask(diff, Compare(file=True)).diff
+    )
     done = ask(decide_proposal, Decide(dream=form.dream, verdict=form.verdict))
-    undo = Undo("review", "restore", {"version": done.version - 1}) if done.version and done.version > 1 else None
+    undo = None if written else undo_of("review", done.version)
     said = f"The dream is version {done.version}." if done.version else "The dream was rejected; its notes wait."
     return Done(said, f"{form.verdict} {done.dream}", done.version, undo)
 
@@ -156,7 +162,7 @@ PAGE = Page(
     actions=(
         Action("decide", DecideForm, _decide, long=True),
         Action("reopen", Numbered, _reopen, long=True),
-        Action("restore", Restore, _restore, long=True),
+        Action("undo", TakeBack, _take_back, long=True),
         Action("proposal", DecideProposal, _decide_proposal, long=True),
     ),
 )

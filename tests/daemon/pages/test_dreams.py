@@ -132,8 +132,9 @@ def test_a_version_is_restored_where_one_is_and_that_is_undone(served: Running, 
     assert "<h1>Dream of" in answer.body.decode()
     assert "as it was in version 1, and that is version 3 now" in text_of(answer)
     assert NOTES[1] not in document(served, name)
-    assert [one["version"] for one in fields_of(answer, path)] == ["1", "2", "2"]  # what is on the page, and its undo
-    undone = browser.act(path, {"version": 2}, HTMX)
+    assert [one["version"] for one in fields_of(answer, path)] == ["1", "2"]
+    [undo] = fields_of(answer, f"/w/{name}/dreams/undo")
+    undone = browser.act(f"/w/{name}/dreams/undo", undo, HTMX)
     assert "<h1>Dreams</h1>" in undone.body.decode()
     assert NOTES[1] in document(served, name)
     runs = browser.get(f"/w/{name}/dreams.json").json

@@ -117,9 +117,25 @@ def test_an_edit_is_a_version_and_can_be_taken_back(browser: Browser, root: Path
     assert (words in document(root), TEA in document(root)) == (True, False)
     assert acts(browser, name)[0][0] == "memory: change"
     assert words not in acts(browser, name)[0][1]
-    [undo] = fields_of(done, f"/w/{name}/memory/restore")
-    browser.act(f"/w/{name}/memory/restore", {"version": undo["version"]}, HTMX)
+    [undo] = fields_of(done, f"/w/{name}/memory/undo")
+    browser.act(f"/w/{name}/memory/undo", undo, HTMX)
     assert (words in document(root), TEA in document(root)) == (False, True)
+
+
+def test_what_was_written_by_hand_is_not_taken_back_with_an_act(browser: Browser, root: Path, name: str) -> None:
+    by_hand, later = "Ada writes with a pencil", "Ada writes with a pen"
+    (root / "MEMORY.md").write_text(document(root).replace(f"- {TEA}", f"- {TEA}\n- {by_hand}"))
+    done = change(browser, name, "delete", TEA)
+    [undo] = fields_of(done, f"/w/{name}/memory/undo")
+    browser.act(f"/w/{name}/memory/undo", undo, HTMX)
+    assert (TEA in document(root), by_hand in document(root)) == (True, True)
+    # What has changed since is not taken back by an undo of before: neither a version nor the file.
+    again = browser.act(f"/w/{name}/memory/undo", undo, HTMX)
+    assert (again.status, "nothing was undone" in text_of(again)) == (409, True)
+    [undo] = fields_of(change(browser, name, "delete", TEA), f"/w/{name}/memory/undo")
+    (root / "MEMORY.md").write_text(document(root).replace(by_hand, later))
+    assert browser.act(f"/w/{name}/memory/undo", undo, HTMX).status == 409
+    assert (TEA in document(root), later in document(root)) == (False, True)
 
 
 def test_a_line_is_pinned_unpinned_and_deleted(browser: Browser, root: Path, name: str) -> None:

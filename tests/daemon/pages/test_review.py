@@ -124,8 +124,8 @@ def test_a_change_is_approved_and_taken_back(
     assert acts(browser, name)[0] == ("review: decide", f"approve {first}", "done")
     if headers:
         assert "approved. MEMORY.md is at version 3." in text_of(done)
-        [undo] = fields_of(done, f"/w/{name}/review/restore")
-        browser.act(f"/w/{name}/review/restore", {**undo, "csrf": browser.csrf()}, headers)
+        [undo] = fields_of(done, f"/w/{name}/review/undo")
+        browser.act(f"/w/{name}/review/undo", {**undo, "csrf": browser.csrf()}, headers)
         assert bond(waits) == {TEA, SHORT}
         assert len(numbers(browser, name)) == 2
 
