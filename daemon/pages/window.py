@@ -11,7 +11,7 @@ from pydantic import Field
 from daemon.api.operations.operation import Request as OperationRequest
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.errors import ErrorResponse, RefusedError, error_response
-from daemon.http.logins import Logins, Session, cookie
+from daemon.http.logins import MOST_SESSIONS, Logins, Session, cookie
 from daemon.http.middleware import SESSION, USER
 from daemon.pages.acts import act
 from daemon.pages.events import Streams
@@ -99,6 +99,8 @@ class _Handlers:
         self._workers = workers
         self._logins = logins
         self._streams = Streams(api, workers)
+        # What an act said, by session and workspace, for the page to which its browser is sent.
+        self._said: dict[tuple[str, str], Done] = {}
 
     async def login(self, request: "Request") -> "Response":
         """Log this browser in by its link, and go where the link leads."""
@@ -157,6 +159,9 @@ class _Handlers:
         """A page of a workspace, a part of it, or its replies as JSON."""
         name, found, wants_json = _named_page(request)
         query = request_of(found.query, fields_of(request.scope["query_string"]))
+        fragment = _is_fragment(request)
+        session = request.scope.get(SESSION)
+        done = self._said.pop((session.digest, name), None) if session and not (fragment or wants_json) else None
 
         def made() -> str:
             with self._api.open(name, lambda _: None) as access:
@@ -164,7 +169,7 @@ class _Handlers:
                 ask = Ask(access, utc_now())
                 if wants_json:
                     return as_json(found.read(ask, query))
-                return page_html(found, query, ask, place, fragment=_is_fragment(request))
+                return page_html(found, query, ask, place, done, fragment=fragment)
 
         text = await self._workers.run(made, name)
         return _json(text) if wants_json else _html(text)
@@ -191,6 +196,8 @@ class _Handlers:
                 return done, _page_after(request, found, Ask(access, utc_now()), place, done)
 
         answer = await self._workers.run(made, name, long=action.long)
+        if not answer[1]:
+            self._said = dict([*self._said.items(), ((session.digest, name), answer[0])][-MOST_SESSIONS:])
         return _acted(request, found, answer, place)
 
 

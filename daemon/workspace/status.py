@@ -238,6 +238,11 @@ def _has_interrupted_commit(workspace: Workspace) -> bool:
         return False
 
 
+def _long(seconds: float) -> str:
+    """More than a day, in hours or days."""
+    return f"{seconds / 3600:.0f} hours" if seconds < 72 * 3600 else f"{seconds / 86_400:.0f} days"
+
+
 def _is_forgetting(owner: Holder | None, service: ServiceStatus | None) -> bool:
     """Whether a forgetting may be running now; if the daemon does it, the lock names the daemon."""
     return (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
@@ -272,6 +277,4 @@ def _problems(
     if owner is None and _has_interrupted_commit(workspace):
         yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it", "doctor")
     if pending.oldest_seconds > LONGEST_WAIT.total_seconds():
-        yield Problem(
-            f"a note has waited for {pending.oldest_seconds / 3600:.0f} hours", "run 'dreamd dream'", "dream"
-        )
+        yield Problem(f"a note has waited for {_long(pending.oldest_seconds)}", "run 'dreamd dream'", "dream")
