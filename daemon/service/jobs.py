@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from daemon.dream.consolidation import consolidate, embed
@@ -228,6 +228,6 @@ def _pass_problem(error: BaseException) -> Problem:
 
 def _count_failure(keeper: Keeper, error: BaseException) -> None:
     """Have the next try wait, longer after each failure, also when the ledger could not be written."""
-    keeper.dream_problem = Problem.of(error)
+    keeper.dream_problem = replace(Problem.of(error), deed="dream")
     keeper.last_look = keeper.failed_at = utc_now()
     keeper.failures += 1

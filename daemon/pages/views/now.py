@@ -28,8 +28,8 @@ def _dream(ask: Ask, _: Nothing) -> Done:
     """Ask for a dream; the page shows how it goes."""
     done = ask(dream_now, DreamNow(wait=False))
     if done.outcome is None:
-        return Done("a dream was asked for; it shows here as it runs")
-    return Done(f"dreamt: version {done.outcome.dream.number}", version=done.outcome.dream.number)
+        return Done("A dream was asked for: it shows here as it runs.")
+    return Done(f"It dreamt: MEMORY.md is at version {done.outcome.dream.number}.", version=done.outcome.dream.number)
 
 
 PAGE = Page("now", "Now", _read, view=_view, live=True, actions=(Action("dream", Nothing, _dream, long=True),))
