@@ -88,7 +88,7 @@
     closable();
     // What was sent is said: a form that stays is empty again.
     const { sourceElement: form, response } = event.detail.ctx;
-    if (form?.matches("#main form") && response?.status < 300) form.reset();
+    if (form?.matches("form:has(textarea)") && response?.status < 300) form.reset();
     const found = items();
     const back = before ? found.find((one) => one.id && !before.has(one.id)) : undefined;
     if (back) {
