@@ -1,8 +1,11 @@
 """Forms: the query of a page's address and the fields of a form, as the request that they stand for."""
 
 from collections.abc import Iterable
-from typing import TypeVar, get_origin
+from datetime import UTC, date, datetime
+from typing import Annotated, TypeVar, get_origin
 from urllib.parse import parse_qsl
+
+from pydantic import Field
 
 from daemon.api.operations.operation import FieldsError, Request
 from state.codec import LONGEST_NAME, problems_of
@@ -12,6 +15,9 @@ RequestT = TypeVar("RequestT", bound=Request)
 
 _MOST_FIELDS = 2_000
 CSRF = "csrf"
+
+# A day of UTC, as a field of a form has it; moments beyond are none that Python can reckon with.
+Day = Annotated[date, Field(ge=date(1900, 1, 1), le=date(9998, 12, 31))]
 
 
 def fields_of(encoded: bytes) -> list[tuple[str, str]]:
@@ -49,3 +55,8 @@ def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> Requ
 
 def _texts(value: object) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
+
+
+def begin_of(day: date | None) -> datetime | None:
+    """The first moment of a day."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None

@@ -72,7 +72,8 @@ class Page(Generic[QueryT]):
     """A view of one workspace, at /w/{workspace}/{name}, with the template of its name.
 
     `read` asks operations: its replies by name are the page's `.json`. `view` makes of them what the template wants
-    beside them. `live`: the browser asks again when something changed. `beside`: it is shown beside another page.
+    beside them. `live`: the browser asks again when something changed. `under`: the page of the navigation that it
+    belongs to, if it is none itself.
     """
 
     name: str
@@ -82,7 +83,12 @@ class Page(Generic[QueryT]):
     view: Callable[[Replies, QueryT, datetime], Mapping[str, object]] = lambda *_: {}
     actions: tuple[Action[Any], ...] = ()
     live: bool = False
-    beside: bool = False
+    under: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The page that the navigation marks."""
+        return self.under or self.name
 
 
 AnyPage = Page[Any]

@@ -84,4 +84,4 @@ def _shares(steps: Iterable[PaidStep]) -> list[Share]:
     return list(shares.values())
 
 
-PAGE = Page("dream", "Dream", _read, WhichDream, _view, live=True)
+PAGE = Page("dream", "Dream", _read, WhichDream, _view, live=True, under="dreams")

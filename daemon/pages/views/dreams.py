@@ -46,7 +46,8 @@ def _curves(ran: list[DreamRun]) -> tuple[tuple[str, tuple[float, ...]], ...]:
     return tuple((name, values) for name, values in curves if any(values))
 
 
-def _dream(ask: Ask, _: Nothing) -> Done:
+def dream_soon(ask: Ask, _: Nothing) -> Done:
+    """Ask for a dream; the page shows how it goes."""
     done = ask(dream_now, DreamNow(wait=False))
     if done.outcome is None:
         return Done("A dream was asked for: it shows here as it runs.")
@@ -76,7 +77,7 @@ PAGE = Page(
     _view,
     live=True,
     actions=(
-        Action("dream", Nothing, _dream, long=True),
+        Action("dream", Nothing, dream_soon, long=True),
         Action("restore", Restore, _restore, long=True),
         Action("undo", TakeBack, _undo, long=True),
     ),

@@ -14,4 +14,4 @@ def _read(ask: Ask, _: Nothing) -> Replies:
     }
 
 
-PAGE = Page("given", "Given", _read, live=True)
+PAGE = Page("given", "Given", _read, live=True, under="now")

@@ -50,4 +50,4 @@ def _standing(standing: StandingLines, query: Which) -> tuple[str, Line] | None:
     return None
 
 
-PAGE = Page("line", "Line", _read, Which, view=_view, actions=memory.PAGE.actions)
+PAGE = Page("line", "Line", _read, Which, view=_view, actions=memory.PAGE.actions, under="memory")

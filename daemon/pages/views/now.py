@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from daemon.api.operations.dreams import DreamNow, dream_now, dream_status
+from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.notes import current_mood
 from daemon.api.operations.operation import Nothing
-from daemon.pages.page import Action, Ask, Done, Page, Replies
+from daemon.pages.page import Action, Ask, Page, Replies
+from daemon.pages.views.dreams import dream_soon
 
 
 def _read(ask: Ask, _: Nothing) -> Replies:
@@ -24,12 +25,4 @@ def _view(replies: Replies, _: Nothing, __: datetime) -> Mapping[str, object]:
     return {"ceilings": ceilings}
 
 
-def _dream(ask: Ask, _: Nothing) -> Done:
-    """Ask for a dream; the page shows how it goes."""
-    done = ask(dream_now, DreamNow(wait=False))
-    if done.outcome is None:
-        return Done("A dream was asked for: it shows here as it runs.")
-    return Done(f"It dreamt: MEMORY.md is at version {done.outcome.dream.number}.", version=done.outcome.dream.number)
-
-
-PAGE = Page("now", "Now", _read, view=_view, live=True, actions=(Action("dream", Nothing, _dream, long=True),))
+PAGE = Page("now", "Now", _read, view=_view, live=True, actions=(Action("dream", Nothing, dream_soon, long=True),))

@@ -1,13 +1,13 @@
 """Search: what the long-term memory has on a question, and why each result stands where it does."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
-from typing import Annotated
+from datetime import datetime, timedelta
 
 from pydantic import Field
 
 from daemon.api.operations.operation import Request
 from daemon.api.operations.search import Search, SearchHit, memory_search
+from daemon.pages.forms import Day, begin_of
 from daemon.pages.page import Ask, Page, Replies
 from state.crystals.crystal import Kind, Origin
 from state.trust import Trust
@@ -17,7 +17,6 @@ FEW, MOST = 10, 50
 # So many beside the best one are shown on the next page.
 _STEP = 15
 
-Day = Annotated[date, Field(ge=date(1900, 1, 1), le=date(9998, 12, 31))]
 
 # What the signals of a result are called for people, in the order of their weights.
 _SIGNALS: Mapping[str, tuple[str, str]] = {
@@ -58,18 +57,14 @@ def _read(ask: Ask, query: SearchQuery) -> Replies:
         trust=query.trust,
         session=query.session,
         speaker=query.speaker,
-        since=_begin(query.since),
-        until=_begin(query.until),
-        as_of=_begin(query.as_of + timedelta(days=1)) if query.as_of else None,
+        since=begin_of(query.since),
+        until=begin_of(query.until),
+        as_of=begin_of(query.as_of + timedelta(days=1)) if query.as_of else None,
         archived=query.archived,
         explain=True,
         look=True,
     )
     return {"memory_search": ask(memory_search, request)}
-
-
-def _begin(day: date | None) -> datetime | None:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
 
 
 def _view(replies: Replies, query: SearchQuery, _: datetime) -> Mapping[str, object]:

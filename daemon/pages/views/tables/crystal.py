@@ -43,4 +43,4 @@ def _standing(values: Sequence[OtherValue]) -> list[OtherValue]:
     return sorted((one for one in values if one.undone_at is None), key=lambda one: not one.sure)[:_MOST]
 
 
-PAGE = Page("crystal", "Crystal", _read, CrystalRequest, view=_view, actions=crystals.PAGE.actions)
+PAGE = Page("crystal", "Crystal", _read, CrystalRequest, view=_view, actions=crystals.PAGE.actions, under="crystals")

@@ -1,8 +1,8 @@
 """Crystals: the long-term memory as a table that is filtered and sorted; and which of two holds now."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Literal
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from daemon.api.operations.notes import Supersede, supersede
 from daemon.api.operations.operation import Request
 from daemon.api.tables.crystals import CrystalsRequest, crystals
 from daemon.api.tables.cursor import MAX_CHARACTERS
+from daemon.pages.forms import Day, begin_of
 from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
 from state.crystals.crystal import Kind, Lifecycle, Origin
 from state.stores.crystals.listing import Sort
@@ -17,8 +18,6 @@ from state.trust import Trust
 
 # A row has some 1 KB.
 _MOST = 40
-
-Day = Annotated[date, Field(ge=date(1900, 1, 1), le=date(9998, 12, 31))]
 
 
 class CrystalsQuery(Request):
@@ -41,12 +40,8 @@ class CrystalsQuery(Request):
 
 def _read(ask: Ask, query: CrystalsQuery) -> Replies:
     asked = query.model_dump(exclude={"since", "until"})
-    request = CrystalsRequest(**asked, since=_begin(query.since), until=_begin(query.until), limit=_MOST)
+    request = CrystalsRequest(**asked, since=begin_of(query.since), until=begin_of(query.until), limit=_MOST)
     return {"crystals": ask(crystals, request)}
-
-
-def _begin(day: date | None) -> datetime | None:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
 
 
 def _view(_: Replies, query: CrystalsQuery, __: datetime) -> Mapping[str, object]:

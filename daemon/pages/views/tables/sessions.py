@@ -139,4 +139,5 @@ SESSION = Page(
         Action("close", SessionForm, _close),
     ),
     live=True,
+    under="sessions",
 )
