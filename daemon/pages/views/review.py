@@ -18,24 +18,37 @@ from daemon.pages.templates import weight
 from daemon.pages.undo import TakeBack, take_back, undo_of
 from state.dream import Decision
 
-# So much at once, and what a change has on the page beside its words. The others come when these are decided, and
-# nobody decides on what is not shown.
+# So much at once, and what a change has on the page beside its words. Nobody decides on what is not shown.
 _MOST_BYTES, _CHANGE_BYTES, _DIFF_CHARACTERS = 44_000, 3_300, 20_000
 
 
-def _read(ask: Ask, _: Nothing) -> Replies:
+class FromChange(Request):
+    """From which change on."""
+
+    number: int = Field(default=0, ge=0, le=10**9)
+
+
+def _read(ask: Ask, _: FromChange) -> Replies:
     return {"changes": ask(changes, Nothing()), "proposals": ask(proposals, Proposals())}
 
 
-def _view(replies: Replies, _: Nothing, __: datetime) -> Mapping[str, object]:
+def _view(replies: Replies, query: FromChange, _: datetime) -> Mapping[str, object]:
     changes: Sequence[ChangeToReview] = replies["changes"].changes
+    earlier = [one for one in changes if one.number < query.number]
+    if len(earlier) == len(changes):  # those that were meant are decided
+        earlier = []
     diffs = {
         dream.id: unified_diff(dream.before, dream.text, "now", f"version {dream.number}")
         for dream in replies["proposals"].dreams
     }
-    every = _fitting(changes, _MOST_BYTES - sum(weight(diff[:_DIFF_CHARACTERS]) for diff in diffs.values()))
+    every = _fitting(
+        changes[len(earlier) :], _MOST_BYTES - sum(weight(diff[:_DIFF_CHARACTERS]) for diff in diffs.values())
+    )
+    later = changes[len(earlier) + len(every) :]
     return {
-        "more": len(changes) - len(every),
+        "earlier": len(earlier),
+        "more": len(later),
+        "next_number": later[0].number if later else 0,
         "waiting": _sections(every, Decision.WAITING),
         "doubtful": _sections(every, Decision.DOUBTFUL),
         "diffs": diffs,
@@ -157,7 +170,8 @@ PAGE = Page(
     "review",
     "Review",
     _read,
-    view=_view,
+    FromChange,
+    _view,
     live=True,
     actions=(
         Action("decide", DecideForm, _decide, long=True),
