@@ -79,7 +79,7 @@ def _finalized(value: object) -> object:
 
 
 def exact(value: object) -> Markup:
-    """What a form sends back: as it is, without the signs that `visible` puts in. For hidden fields and texts to edit."""
+    """What a form sends back, without the signs that `visible` puts in: hidden fields, and texts to edit."""
     return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
 
 

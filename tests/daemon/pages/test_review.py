@@ -89,9 +89,7 @@ def test_an_empty_page_says_why_it_is_empty(browser: Browser, served: Running, t
     assert "Nothing waits for you." in text_of(browser.get(f"/w/{name}/review"))
 
 
-def test_so_many_are_shown_as_fit_and_the_others_come_when_these_are_decided(
-    browser: Browser, name: str, waits: Path
-) -> None:
+def test_so_many_are_shown_as_fit_and_all_means_these(browser: Browser, name: str, waits: Path) -> None:
     with closing(sqlite3.connect(waits / ".dreamd" / "state.db")) as connection, connection:
         connection.executemany(
             "INSERT INTO changes (dream, place, at, record, decision)"
