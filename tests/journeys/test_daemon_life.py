@@ -256,6 +256,7 @@ def test_nobody_else_gets_in(home: Home) -> None:
         os.umask(before)
     try:
         daemon.until_ready()
+        daemon.until_kept(workspace)
         assert port_of(daemon) == port
         assert {
             str(path): modes(path) for path in (home.socket, home.socket.parent, home.token, workspace.state)

@@ -26,7 +26,7 @@ def server() -> Iterator[Running]:
 
 
 def test_what_is_asked_by_the_document_is_answered_by_it(server: Running, tmp_path: Path) -> None:
-    assert by_document(server, lived_in(server, tmp_path), 1, ["--max-examples", "20" if is_whole() else "4"]) == ""
+    assert by_document(server, lived_in(server, tmp_path), 1, ["--max-examples", "20" if is_whole() else "2"]) == ""
 
 
 @pytest.mark.parametrize("is_local", [True, False])

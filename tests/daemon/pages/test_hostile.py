@@ -26,7 +26,7 @@ from tests.support.long_variants import spread
 _MOST_BYTES, _MOST_OF_ONE = 60_000, 80_000
 _ONE = {"line", "crystal", "session", "dream"}
 _LATER = re.compile("[?&](limit|cursor|start|whole|acts)=")
-_FEW = tuple(ALL[::20])
+_FEW = tuple(ALL[::40])
 
 
 @dataclass(frozen=True, slots=True)
