@@ -27,6 +27,8 @@ DEFAULT_WINDOW = 200_000
 # Of what a hook answers, Claude Code gives the model a preview alone when it is longer than 10,000 characters.
 HOOK_CHARACTERS = 9_500
 _FORMATS = ("md", "json", "hook")
+# An agent that is busy may write its message after it has started the hook; what it is given is out by then.
+_WAIT_SECONDS = 0.25
 _LONGEST_MESSAGE = 1 << 16
 
 
@@ -103,13 +105,13 @@ def _leave_receipt(workspace: Workspace, ready: Bootstrap, budget: int, *, hook:
 
 
 def _session_of_hook() -> str:
-    """The session in what the agent gave its hook on stdin; "" when nothing is there, which is not waited for."""
+    """The session in what the agent gave its hook on stdin; "" when nothing comes, which is hardly waited for."""
     import json
     import select
 
     try:
         stdin = sys.stdin.fileno()
-        if os.isatty(stdin) or not select.select([stdin], [], [], 0)[0]:
+        if os.isatty(stdin) or not select.select([stdin], [], [], _WAIT_SECONDS)[0]:
             return ""
         message = json.loads(os.read(stdin, _LONGEST_MESSAGE))
     except (OSError, ValueError, AttributeError, RecursionError):  # it is closed, or says something else
