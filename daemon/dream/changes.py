@@ -157,7 +157,8 @@ def _carried(
 ) -> Settled:
     if not wishes:
         return Settled(None, {}, (), ())
-    take_in_writing(store)
+    if take_in_writing(store):
+        now = utc_now()  # this version comes after that one
     memory, name = WorkspaceMemory(store), f"{now:%Y%m%dT%H%M%S%f}Z"
     carried = carry_out(standing(store, name, now), wishes, memory)
     refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused)

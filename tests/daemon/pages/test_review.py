@@ -1,7 +1,6 @@
 """The page of what waits: shown side by side, decided one by one, by section or all, with other words, taken back."""
 
 import re
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from daemon.api.access import LocalAccess
 from daemon.config.settings import ApproveSection, Config, DreamSection
 from daemon.dream.run import Mode, dream_now
-from daemon.workspace.adoption import adopt, init_workspace, open_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
@@ -19,6 +18,7 @@ from state.scratch import Note
 from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
+from tests.support.keeping import copied
 
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 SHORT, LONG = "Ada likes short answers of one line", "Ada likes short answers of three lines"
@@ -41,9 +41,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def waits(served: Running, built: Path, tmp_path: Path) -> Path:
     """A copy of it, which the server knows."""
-    root = tmp_path / "copy"
-    shutil.copytree(built, root)
-    adopt(open_workspace(root))
+    root = copied(built, tmp_path / "copy")
     served.house.register(root)
     return root
 
@@ -206,3 +204,16 @@ def test_a_change_can_be_gone_to_past_those_before_it(browser: Browser, name: st
     assert "1 earlier" in text_of(page)
     browser.act(f"/w/{name}/review/decide", {"verdict": "decline", "number": second}, HTMX)
     assert f'id="change-{first}"' in browser.get(f"/w/{name}/review?number={second}").body.decode()
+
+
+def test_what_was_written_by_hand_is_a_version_that_comes_before_the_decision(
+    browser: Browser, waits: Path, name: str
+) -> None:
+    hand, first = "Ada keeps bees", numbers(browser, name)[0]
+    text = (waits / "MEMORY.md").read_text(encoding="utf-8")
+    (waits / "MEMORY.md").write_text(text.replace(f"- {TEA}\n", f"- {TEA}\n- {hand}\n"), encoding="utf-8")
+    browser.act(f"/w/{name}/review/decide", {"verdict": "approve", "number": first}, HTMX)
+    assert hand in (waits / "MEMORY.md").read_text(encoding="utf-8")
+    latest = browser.get(f"/w/{name}/dreams.json").json["dreams"]["dreams"][:2]
+    assert [run["version"] for run in latest] == [4, 3]
+    assert [run["reason"] for run in latest] == [f"review of change {first}", "edit by the owner"]
