@@ -3,9 +3,10 @@
     python -m benchmarks.pages [--crystals 10000] [--dreams 1000] [--requests 40] [--folder FOLDER]
 
 A real daemon (`dreamd serve`) keeps one workspace with so many crystals (`benchmarks.workload`) and as many dreams,
-each committed without a model over a note of its own. One browser that is logged in asks for every page of the table
-in turn, over one connection that is kept; the time is that of its requests, from sending to the last byte. Goal:
-p95 under 100 ms, a first page under 60 KB. --folder keeps the workspace for the next time; to make it takes minutes.
+each committed without a model over a note of its own; beside them are sessions, and changes that wait. One browser
+that is logged in asks for every page of the table in turn, over one connection that is kept; the time is that of its
+requests, from sending to the last byte. Goal: p95 under 100 ms, a first page under 60 KB. --folder keeps it
+for the next time; to make the workspace takes minutes.
 """
 
 import argparse
@@ -19,14 +20,15 @@ from urllib.parse import urlencode, urlsplit
 
 from benchmarks.serving import daemon, environment, home, machine, percentile
 from benchmarks.workload import Workload
+from daemon import sessions
 from daemon.api.access import LocalAccess
 from daemon.config.registry import name_of
-from daemon.config.settings import Config
+from daemon.config.settings import ApproveSection, Config, DreamSection
 from daemon.dream.consolidation import compare
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views.table import PAGES
 from daemon.workspace.adoption import adopt, init_workspace
-from daemon.workspace.stores import utc_now
+from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.errors import DreamdError
@@ -37,6 +39,8 @@ from state.stores.vectors.embedder import Unavailable
 SEED = 11
 SLOWEST_MS, LARGEST = 100.0, 60 * 1024
 PORT = 7397
+SESSIONS, ITEMS = 100, 20
+NAMES = "Ada Ben Cleo Dora Emil Finn Greta Hugo Ida Jan Kurt Lea Mia Nils Olga Paul Rosa Sam Tina Udo".split()
 
 
 def main() -> None:
@@ -78,6 +82,22 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
     with LocalAccess(workspace, Config(), "a benchmark") as access, access.write() as store:
         store.embed()
         compare(store, utc_now())
+        if not store.changes.counts().waiting:
+            ask_about(store)
+        is_new = store.crystals.connection.execute("SELECT 1 FROM sessions").fetchone() is None
+        for number in range(SESSIONS if is_new else 0):
+            for place in range(ITEMS):
+                draft = sessions.Draft(f"House {place} of street {number} is painted", priority="medium")
+                sessions.add(store, f"agent-{number}", draft, utc_now())
+
+
+def ask_about(store: Store) -> None:
+    """Two dreams of which the second would change lines of The Bond, and has to ask."""
+    store.config = Config(dream=DreamSection(approve=ApproveSection(ask_newer=True)))
+    for drink in ("tea", "coffee"):
+        for name in NAMES:
+            store.segments.append(Note(f"{name} prefers {drink} in the morning", utc_now(), 0.8))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
 def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) -> Iterator[str]:

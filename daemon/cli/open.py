@@ -107,7 +107,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     workspace = workspace_of(arguments)
     threading.Thread(target=_open_when_ready, args=(arguments,), name="open", daemon=True).start()
     say("serving until Ctrl-C")
-    return serve(lambda: load(getattr(arguments, "config", None)), (workspace.root,))
+    return serve(lambda: load(arguments.config), (workspace.root,))
 
 
 def _open_when_ready(arguments: argparse.Namespace) -> None:

@@ -59,11 +59,8 @@ class Window(Protocol):
     @property
     def logins(self) -> Logins: ...
 
-    def routes(self, api: "DaemonApi", workers: "Workers") -> "list[Route]":
-        """Every page but the first one."""
-
-    def home(self, api: "DaemonApi", workers: "Workers") -> Handler:
-        """The first page."""
+    def pages(self, api: "DaemonApi", workers: "Workers") -> "tuple[Handler, list[Route]]":
+        """The first page, and the routes of all others."""
 
     def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
         """The reply to a request for a page that is refused."""
@@ -113,7 +110,8 @@ def application(
         # A path parameter, rather than a mount: a mount would redirect /mcp to /mcp/.
         routes += [Route("/mcp", mcp), Route("/mcp/{workspace}", mcp)]
     if window is not None and not policy.is_local:
-        routes += window.routes(api, workers)
+        handlers.first_page, pages = window.pages(api, workers)
+        routes += pages
     guard = Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes, window=window)
     app = Starlette(
         routes=routes,
@@ -132,11 +130,11 @@ class _Handlers:
         self._policy = policy
         self._workers = workers
         self._window = window
-        self._first_page = window.home(api, workers) if window is not None else None
+        self.first_page: Handler | None = None  # for a browser that is logged in
 
     async def home(self, request: "Request") -> "Response":
-        if self._first_page is not None and request.scope.get(SESSION) is not None:
-            return await self._first_page(request)
+        if self.first_page is not None and request.scope.get(SESSION) is not None:
+            return await self.first_page(request)
         return _json(json.dumps(_HOME))
 
     async def login(self, request: "Request") -> "Response":

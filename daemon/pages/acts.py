@@ -9,7 +9,7 @@ from daemon.observability import logs
 from daemon.pages.page import Action, Ask, Done
 from daemon.workspace.redaction import shown_of
 from state.errors import DreamdError
-from state.stores.history.acts import Act, Acts
+from state.stores.history.acts import Act
 
 DONE = "done"
 
@@ -19,7 +19,7 @@ def act(ask: Ask, page: str, action: Action[Any], form: Request, session: Sessio
     try:
         done = action.run(ask, form)
     except DreamdError as error:
-        _tell(ask, page, action, session, Done("", version=None), error.code)
+        _tell(ask, page, action, session, Done(""), error.code)
         raise
     _tell(ask, page, action, session, done, DONE)
     return done
@@ -34,6 +34,6 @@ def _tell(ask: Ask, page: str, action: Action[Any], session: Session, done: Done
         with ask.access.write() as store:
             # An agent names a session as it likes; a page from before a forgetting still has such a name.
             about = shown_of(store)(done.about)
-            Acts(store.crystals.connection).record(Act(ask.now, author, name, about, outcome, done.version))
+            store.acts.record(Act(ask.now, author, name, about, outcome, done.version))
     except (DreamdError, sqlite3.Error, OSError) as error:
         logs.get(workspace=ask.access.workspace.root.name).warning("act_unrecorded", act=name, error=error)

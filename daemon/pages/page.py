@@ -41,7 +41,7 @@ class Done:
     """What came of an act: in words for the person; for the ledger `about` what, without words of the memory.
 
     `version` is the one that it made, if any. Who comes from elsewhere sees the page for this `query`. `replies` are
-    shown on the page beside its own. `show` is the address of another page to go to, below the workspace's.
+    shown on the page beside its own.
     """
 
     said: str
@@ -50,7 +50,6 @@ class Done:
     undo: Undo | None = None
     query: Mapping[str, object] = field(default_factory=dict)
     replies: Replies = field(default_factory=dict)
-    show: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ class Place:
     `pulse` is the id of the last event before it was made: of what comes after that, it is told.
     """
 
-    workspace: str
-    address: str
-    csrf: str
+    workspace: str = ""
+    address: str = ""
+    csrf: str = ""
     pulse: str = ""
 
     @property
@@ -70,7 +70,6 @@ def fleet_page(status: "DaemonStatus", place: Place, now: datetime, start: int, 
         **_frame(place, now, "Workspaces"),
         "daemon": status.daemon,
         "rows": shown,
-        "start": start,
         "more": max(0, len(rows) - start - len(shown)),
         "next_start": start + len(shown),
     }
@@ -85,12 +84,12 @@ def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
 
 def login_page(*, used: bool = False) -> str:
     """For a browser that is not logged in; `used`: it came with a link that works no more."""
-    return rendered("login.html", {**_frame(Place("", "", ""), None, "Log in"), "used": used})
+    return rendered("login.html", {**_frame(Place(), None, "Log in"), "used": used})
 
 
-def error_page(error: "ErrorResponse", place: Place | None, *, fragment: bool = False) -> str:
+def error_page(error: "ErrorResponse", place: Place | None = None, *, fragment: bool = False) -> str:
     """What went wrong, and what to do; within the workspace's frame, or as a part of a page that is there."""
-    values = {**_frame(place or Place("", "", ""), None, "Error"), "error": error}
+    values = {**_frame(place or Place(), None, "Error"), "error": error}
     return rendered("error.html", values, fragment=fragment)
 
 

@@ -30,9 +30,8 @@ _STEERING = (
 _VISIBLE = {code: f"⟨{code:04X}⟩" for code in _STEERING}
 _MARKS = re.compile(r"(?P<tick>`+)(?P<code>.+?)(?P=tick)(?!`)|\*\*(?P<strong>[^*]+)\*\*", re.DOTALL)
 # More marks on one letter than any script has would run over the lines above and below.
-_STACKED = re.compile(
-    r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
-)
+_COMBINING = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_STACKED = re.compile(f"({_COMBINING}{{4}}){_COMBINING}+")
 
 
 def visible(text: str) -> str:

@@ -61,32 +61,29 @@ class PageWindow:
 
     logins: Logins
 
-    def routes(self, api: "DaemonApi", workers: "Workers") -> "list[Route]":
-        """Every page but the first one."""
+    def pages(self, api: "DaemonApi", workers: "Workers") -> "tuple[Handler, list[Route]]":
+        """The first page, which has every workspace, and the routes of all others."""
         from starlette.routing import Route
 
         handlers = _Handlers(api, workers, self.logins)
-        return [
+        home = _shown(handlers.home)
+        return home, [
             Route(f"{LOGIN_PATH}{{code}}", handlers.login),
             Route("/logout", _shown(handlers.logout), methods=["POST"]),
             Route(f"{STATIC_PATH}{{version}}/{{name}}", handlers.static),
-            Route("/fleet.json", _shown(handlers.home)),
+            Route("/fleet.json", home),
             Route("/events", handlers.events),
             Route("/w/{workspace}/events", handlers.events),
             Route("/w/{workspace}/{page}", _shown(handlers.page)),
             Route("/w/{workspace}/{page}/{action}", _shown(handlers.act), methods=["POST"]),
         ]
 
-    def home(self, api: "DaemonApi", workers: "Workers") -> Handler:
-        """The first page: every workspace."""
-        return _shown(_Handlers(api, workers, self.logins).home)
-
     def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
         """A page for people, JSON for programs."""
         headers = dict(scope["headers"])
         if b"text/html" not in headers.get(b"accept", b""):
             return error.response()
-        response = _html(login_page() if error.status == 401 else error_page(error, None), error.status)
+        response = _html(login_page() if error.status == 401 else error_page(error), error.status)
         response.headers.update(error.headers)
         return response
 
@@ -191,14 +188,14 @@ class _Handlers:
                 ask = Ask(access, utc_now())
                 done = act(ask, found.name, action, form, session)
                 # Without a script the browser is sent to the page, unless what came of it is to be seen only now.
-                if done.show or not (_is_fragment(request) or done.replies):
+                if not (_is_fragment(request) or done.replies):
                     return done, ""
                 return done, _page_after(request, found, Ask(access, utc_now()), place, done)
 
         answer = await self._workers.run(made, name, long=action.long)
         if not answer[1]:
             self._said = dict([*self._said.items(), ((session.digest, name), answer[0])][-MOST_SESSIONS:])
-        return _acted(request, found, answer, place)
+        return _html(answer[1]) if answer[1] else _see_other(_where(found, answer[0], place))
 
 
 def _shown(handler: Handler) -> Handler:
@@ -213,7 +210,7 @@ def _shown(handler: Handler) -> Handler:
             refused = error_response(error)
         if _wants_json(request):
             return refused.response()
-        place = Place("", "", _csrf(request))
+        place = Place(csrf=_csrf(request))
         response = _html(error_page(refused, place, fragment=_is_fragment(request)), refused.status)
         if _is_fragment(request):
             response.headers.update({"HX-Retarget": "#said", "HX-Reswap": "innerHTML"})
@@ -233,9 +230,15 @@ def _page_after(request: "Request", found: AnyPage, ask: Ask, place: Place, done
             return page_html(page, request_of(page.query, fields), ask, seen, done, fragment=fragment)
         except DreamdError:  # what it showed went with the act
             pass
+    after = replace(place, address=_where(found, done, place))
+    fields = fields_of(encoded_query(done.query).encode())
+    return page_html(found, request_of(found.query, fields), ask, after, done, fragment=fragment)
+
+
+def _where(page: AnyPage, done: Done, place: Place) -> str:
+    """The address of an act's page, for what was acted on."""
     query = encoded_query(done.query)
-    after = replace(place, address=f"{place.root}{found.name}?{query}") if query else place
-    return page_html(found, request_of(found.query, fields_of(query.encode())), ask, after, done, fragment=fragment)
+    return f"{place.root}{page.name}?{query}" if query else f"{place.root}{page.name}"
 
 
 def _seen(request: "Request", workspace: str) -> "tuple[AnyPage | None, list[tuple[str, str]]]":
@@ -247,19 +250,6 @@ def _seen(request: "Request", workspace: str) -> "tuple[AnyPage | None, list[tup
         return None, []
     root, _, name = url.path.rpartition("/")
     return PAGES.get(name) if root == f"/w/{workspace}" else None, fields
-
-
-def _acted(request: "Request", page: AnyPage, answer: tuple[Done, str], place: Place) -> "Response":
-    done, text = answer
-    query = encoded_query(done.query)
-    where = place.root + (done.show or (f"{page.name}?{query}" if query else page.name))
-    if text:
-        return _html(text)
-    if _is_fragment(request):
-        response = _html("")
-        response.headers["HX-Redirect"] = where
-        return response
-    return _see_other(where)
 
 
 def _named_page(request: "Request") -> tuple[str, AnyPage, bool]:

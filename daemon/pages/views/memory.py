@@ -75,12 +75,7 @@ def _places(section: SectionLines) -> int:
     return len(section.lines) + bool(section.heading)
 
 
-class ChangeForm(ChangeOfLine):
-    """One change of one line."""
-
-
-def _change(ask: Ask, form: ChangeForm) -> Done:
-    one = ChangeOfLine.model_validate(form.model_dump())
+def _change(ask: Ask, one: ChangeOfLine) -> Done:
     done = ask(change_lines, ChangeLines(changes=(one,)))
     also = "; the file was saved in the same moment, and holds both" if done.merged else ""
     return Done(
@@ -111,7 +106,7 @@ PAGE = Page(
     view=_view,
     live=True,
     actions=(
-        Action("change", ChangeForm, _change, long=True),
+        Action("change", ChangeOfLine, _change, long=True),
         Action("undo", TakeBack, _undo, long=True),
     ),
 )

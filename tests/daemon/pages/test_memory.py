@@ -1,7 +1,6 @@
 """MEMORY.md line by line: what is known of each, where it comes from, and each act of the owner's on one of them."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from daemon.api.access import LocalAccess
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.templates import mark
-from daemon.workspace.adoption import adopt, init_workspace, open_workspace
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
@@ -19,6 +18,7 @@ from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Answer, Running
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
 from tests.daemon.pages.test_review import acts
+from tests.support.keeping import copied
 
 TEA, PORT = "Ada prefers tea in the morning", "The staging server listens on port 8080"
 PREFACE = "Written by hand, and above everything"
@@ -40,10 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(served: Running, built: Path, tmp_path: Path) -> Path:
     """A copy of it, which the server knows."""
-    copy = tmp_path / "copy"
-    shutil.copytree(built, copy)
-    adopt(open_workspace(copy))
-    return copy
+    return copied(built, tmp_path / "copy")
 
 
 @pytest.fixture
