@@ -84,7 +84,7 @@ def exact(value: object) -> Markup:
 
 def weight(text: str) -> int:
     """The bytes that a text has on a page."""
-    return len(escape(text).encode("utf-8", "replace"))
+    return len(escape(visible(text)).encode())
 
 
 def short(text: str, most: int = SHORT) -> str:

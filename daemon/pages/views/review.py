@@ -17,9 +17,11 @@ from daemon.pages.page import Action, Ask, Done, Page, Replies, Undo
 from daemon.pages.templates import weight
 from daemon.pages.undo import TakeBack, take_back, undo_of
 from state.dream import Decision
+from state.text.word_diff import word_diff
 
-# So much at once, and what a change has on the page beside its words. Nobody decides on what is not shown.
-_MOST_BYTES, _CHANGE_BYTES, _DIFF_CHARACTERS = 44_000, 3_300, 20_000
+# So much at once, and what a change and a changed word have on the page beside their text. Nobody decides on what is
+# not shown.
+_MOST_BYTES, _CHANGE_BYTES, _MARK_BYTES, _DIFF_CHARACTERS = 44_000, 3_300, 80, 20_000
 
 
 class FromChange(Request):
@@ -34,19 +36,20 @@ def _read(ask: Ask, _: FromChange) -> Replies:
 
 def _view(replies: Replies, query: FromChange, _: datetime) -> Mapping[str, object]:
     changes: Sequence[ChangeToReview] = replies["changes"].changes
+    dreams = replies["proposals"].dreams
     earlier = [one for one in changes if one.number < query.number]
     if len(earlier) == len(changes):  # those that were meant are decided
         earlier = []
-    diffs = {
-        dream.id: unified_diff(dream.before, dream.text, "now", f"version {dream.number}")
-        for dream in replies["proposals"].dreams
-    }
-    every = _fitting(
-        changes[len(earlier) :], _MOST_BYTES - sum(weight(diff[:_DIFF_CHARACTERS]) for diff in diffs.values())
-    )
+    # Whole dreams stand before every change, and not again on the pages after the first.
+    before = len(dreams) if changes and changes[0].number <= query.number <= changes[-1].number else 0
+    shown = dreams[before:]
+    diffs = {dream.id: unified_diff(dream.before, dream.text, "now", f"version {dream.number}") for dream in shown}
+    left = _MOST_BYTES - sum(weight(diff[:_DIFF_CHARACTERS]) for diff in diffs.values())
+    every = _fitting(changes[len(earlier) :], left, 0 if shown else 1)
     later = changes[len(earlier) + len(every) :]
     return {
-        "earlier": len(earlier),
+        "dreams": shown,
+        "earlier": len(earlier) + before,
         "more": len(later),
         "next_number": later[0].number if later else 0,
         "waiting": _sections(every, Decision.WAITING),
@@ -56,13 +59,14 @@ def _view(replies: Replies, query: FromChange, _: datetime) -> Mapping[str, obje
     }
 
 
-def _fitting(changes: Sequence[ChangeToReview], left: int) -> Sequence[ChangeToReview]:
-    """The first of them, as many as fit onto a page; one at least."""
+def _fitting(changes: Sequence[ChangeToReview], left: int, least: int) -> Sequence[ChangeToReview]:
+    """The first of them, as many as fit onto a page; so many at least."""
     for place, one in enumerate(changes):
         texts = (one.new, one.new, one.why, *one.old, *(piece.text for piece in one.evidence))
-        left -= _CHANGE_BYTES + sum(map(weight, texts))
+        marked = sum(part.changed for side in word_diff("\n".join(one.old), one.new) for part in side)
+        left -= _CHANGE_BYTES + _MARK_BYTES * marked + sum(map(weight, texts))
         if left < 0:
-            return changes[: max(1, place)]
+            return changes[: max(least, place)]
     return changes
 
 
