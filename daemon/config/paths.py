@@ -58,6 +58,13 @@ def registry_path(environment: Mapping[str, str]) -> Path:
     return state_folder(environment) / "workspaces"
 
 
+def global_root(environment: Mapping[str, str]) -> Path:
+    """The folder of the person's global workspace: dreamd/global in $XDG_DATA_HOME, else in ~/.local/share."""
+    named = environment.get("XDG_DATA_HOME", "")
+    data = Path(named) if named.startswith("/") else home(environment) / ".local" / "share"
+    return data / "dreamd" / "global"
+
+
 def spent_folder(environment: Mapping[str, str]) -> Path:
     """The folder that counts what models cost all workspaces together."""
     return state_folder(environment) / "spent"
