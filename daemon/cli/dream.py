@@ -31,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """One dream, or what it would be."""
     config = config_of(arguments)
     arguments.workspace, arguments.folder = workspace_for_dream(arguments).root, None
+    arguments.everywhere = False  # it is named now
     from daemon.api.operations.dreams import DreamNow, dream_now
     from daemon.dream.run import Mode
 

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _folder(arguments: argparse.Namespace) -> Path:
     """The folder that was named by argument or option; else the file's name without its endings, here."""
-    if arguments.folder is not None or arguments.workspace is not None:
+    if arguments.folder is not None or arguments.workspace is not None or arguments.everywhere:
         named = named_folder(arguments)
         assert named is not None
         return named

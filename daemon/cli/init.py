@@ -3,15 +3,24 @@
 import argparse
 import os
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from textwrap import indent
 
 from daemon.cli.parsing import config_of, named_folder, takes_folder
 from daemon.cli.terminal import agreed, can_ask, counted, out, say, show_json, show_notices
-from daemon.workspace.adoption import init_workspace, open_workspace
-from state.errors import UnknownWorkspaceError
+from daemon.workspace.adoption import (
+    init_global_workspace,
+    init_workspace,
+    linked_worktree,
+    open_workspace,
+    require_project,
+    shared_folder,
+)
+from state.errors import ForeignError, UnknownWorkspaceError
 from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
+from state.stores.disk.worktree import Worktree
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -24,17 +33,33 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-daemon", action="store_true", help="no daemon shall look after it; one that does lets it go"
     )
+    parser.add_argument(
+        "--separate",
+        action="store_true",
+        help="in a git worktree: a workspace of its own, not that of its repository",
+    )
+    parser.add_argument(
+        "--here", action="store_true", help="also in your home folder, or in one of the system's such as /tmp"
+    )
     takes_folder(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the folder (the working directory, unless one is named) a workspace."""
     config = config_of(arguments)
-    folder = named_folder(arguments) or Path.cwd()
+    named = named_folder(arguments) or Path.cwd()
+    tree = None if arguments.separate or arguments.everywhere else linked_worktree(named)
+    shared = shared_folder(named) if tree is not None else None
+    folder = shared or named
     known = os.path.lexists(Workspace(folder).state)
-    if known and (foreign := open_workspace(folder)).foreign:
-        _adopt(foreign, arguments)
-    workspace = init_workspace(folder)
+    if not known and not arguments.here and not arguments.everywhere:
+        require_project(folder)
+    make = init_global_workspace if arguments.everywhere else partial(init_workspace, folder)
+    try:
+        workspace = make()
+    except ForeignError:
+        _adopt(open_workspace(folder), arguments)
+        workspace = make()
     from daemon.ingest.seed import migrate
     from daemon.workspace.stores import open_exclusive, utc_now
 
@@ -53,15 +78,31 @@ def run(arguments: argparse.Namespace) -> int:
                 "seed_crystals": seeded or 0,
                 "backup": backup,
                 "daemon": kept,
+                "worktree_of": str(tree.repository) if tree is not None and shared is not None else None,
             }
         )
         return 0
     out(f"{workspace.root} {'is a workspace' if known else 'is a workspace now'}")
+    if tree is not None:
+        _show_worktree(tree, shared=shared is not None)
     if seeded is not None:
         made, backup = counted(seeded, "crystal"), workspace.backup.name
         out(f"MEMORY.md: {made} made of it; the file is as it was, and {backup} is a copy of it")
-    show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
+    if arguments.everywhere:
+        out("it holds what is true in all your projects: dreamd note --global TEXT, dreamd dream --global")
+    else:
+        show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
     return 0
+
+
+def _show_worktree(tree: Worktree, *, shared: bool) -> None:
+    """Say with whom a worktree shares the workspace, and how it gets one of its own; or how it could share one."""
+    if shared:
+        out(f"{tree.top} is a worktree of {tree.repository}, and all of them have this one workspace")
+        out("'dreamd init --separate' in a worktree gives it one of its own")
+    else:
+        out(f"this worktree has it for itself: its repository {tree.repository} has no main checkout to keep it in")
+        out("'dreamd init DIR' of a folder above all its worktrees gives them one together")
 
 
 def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:

@@ -5,9 +5,11 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import plain_arguments, takes_workspace, workspace_of
+from daemon.cli.parsing import named_folder, plain_arguments, takes_workspace, workspace_of
 from daemon.config.layers import redaction
+from daemon.workspace.adoption import init_global_workspace
 from state.scratch import DEFAULT_IMPORTANCE, Note
+from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
 
 def run(arguments: "argparse.Namespace") -> int:
     """Append it durably, without its secrets, then print its stamp. The workspace's lock is not needed."""
+    is_new = arguments.everywhere and _makes_global(arguments)
     workspace = workspace_of(arguments)
     text = _stdin() if arguments.text == ["-"] else " ".join(arguments.text)
     secrets = redaction(arguments.config, os.environ)
@@ -45,7 +48,21 @@ def run(arguments: "argparse.Namespace") -> int:
         sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(f"{stamp}\n")
+    if is_new:
+        from daemon.cli.init import keep
+
+        keep(workspace, wanted=True)
     return 0
+
+
+def _makes_global(arguments: "argparse.Namespace") -> bool:
+    """Whether there was no global workspace yet; now there is one."""
+    root = named_folder(arguments)
+    assert root is not None
+    if Workspace(root).state.exists() and not workspace_of(arguments).foreign:
+        return False
+    init_global_workspace()
+    return True
 
 
 def _stdin() -> str:

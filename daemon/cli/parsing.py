@@ -5,7 +5,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from daemon.workspace.adoption import find_workspace, init_workspace, open_workspace
+from daemon.config.paths import global_root
+from daemon.workspace.adoption import (
+    find_workspace,
+    init_workspace,
+    open_global_workspace,
+    open_workspace,
+    require_project,
+    shared_folder,
+    shared_workspace,
+)
 from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
 
@@ -17,6 +26,8 @@ if TYPE_CHECKING:
     from daemon.api.dispatch import Caller
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
+
+_EVERYWHERE = ("-g", "--global")
 
 
 def parser_of(prog: str, description: str | None) -> "argparse.ArgumentParser":
@@ -35,17 +46,19 @@ def plain_arguments(
 ) -> SimpleNamespace | None:
     """What argparse would read of these words, in a fraction of the time that it takes to load.
 
-    `text` are the words that are no options; the workspace, the configuration and --json (if it has a default) are
-    options besides those named. None, and argparse has to read them, where a word is anything else.
+    `text` are the words that are no options; the workspace, --global, the configuration and --json (if it has a
+    default) are options besides those named. None, and argparse has to read them, where a word is anything else.
     """
     readers = {"--workspace": Path, "-w": Path, "--config": Path, **options}
-    found: dict[str, object] = {"workspace": None, "config": None, **defaults}
+    found: dict[str, object] = {"workspace": None, "everywhere": False, "config": None, **defaults}
     text, left = list[str](), iter(words)
     for word in left:
         if not word.startswith("-"):
             text.append(word)
         elif word == "--json" and "json" in defaults:
             found["json"] = True
+        elif word in _EVERYWHERE:
+            found["everywhere"] = True
         else:
             value = next(left, "-")
             if word not in readers or value.startswith("-"):
@@ -58,13 +71,19 @@ def plain_arguments(
 
 
 def names_workspace(parser: "argparse.ArgumentParser") -> None:
-    """`--workspace` and `--config`."""
+    """`--workspace`, `--global` and `--config`."""
     parser.add_argument(
         "-w",
         "--workspace",
         type=Path,
         metavar="DIR",
         help="the workspace (else $DREAMD_WORKSPACE, else the nearest one from the working directory up)",
+    )
+    parser.add_argument(
+        *_EVERYWHERE,
+        dest="everywhere",
+        action="store_true",
+        help="your global workspace, of what is true in every project, instead of the one here",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
 
@@ -81,7 +100,7 @@ def takes_json(parser: "argparse.ArgumentParser") -> None:
 
 
 def takes_workspace(parser: "argparse.ArgumentParser") -> None:
-    """`--workspace`, `--config` and `--json`."""
+    """`--workspace`, `--global`, `--config` and `--json`."""
     names_workspace(parser)
     takes_json(parser)
 
@@ -96,6 +115,10 @@ def named_folder(arguments: "argparse.Namespace") -> Path | None:
     """The folder that was named, by argument, option or DREAMD_WORKSPACE."""
     folder: Path | None = getattr(arguments, "folder", None)
     option: Path | None = arguments.workspace
+    if arguments.everywhere:
+        if folder is not None or option is not None:
+            raise UsageError(f"--global is a workspace, and {folder or option} is another one", "name one")
+        return global_root(os.environ)
     if folder is not None and option is not None and folder.absolute() != option.absolute():
         raise UsageError(f"two workspaces are named, {folder} and {option}", "name one")
     variable = os.environ.get("DREAMD_WORKSPACE")
@@ -103,17 +126,27 @@ def named_folder(arguments: "argparse.Namespace") -> Path | None:
 
 
 def workspace_of(arguments: "argparse.Namespace") -> Workspace:
-    """The workspace that is meant. Raises UsageError when there is none."""
+    """The workspace that is meant; for a worktree without one, that of its repository. UsageError: there is none."""
     folder = named_folder(arguments)
-    return open_workspace(folder) if folder is not None else find_workspace(Path.cwd())
+    if arguments.everywhere:
+        return open_global_workspace()
+    if folder is None:
+        return find_workspace(Path.cwd())
+    return shared_workspace(folder) or open_workspace(folder)
 
 
 def workspace_for_dream(arguments: "argparse.Namespace") -> Workspace:
-    """The workspace that is meant; a folder that has a memory and is no workspace yet becomes one."""
-    folder = named_folder(arguments) or Path.cwd()
-    new = Workspace(folder)
-    if folder.is_dir() and not new.state.exists() and (new.document.is_file() or new.scratch.is_file()):
-        return init_workspace(folder)
+    """The workspace that is meant; a folder that has a memory and is no workspace yet becomes one.
+
+    Raises UsageError when that is the home folder, or one of the system's.
+    """
+    if arguments.everywhere:
+        return workspace_of(arguments)
+    named = named_folder(arguments) or Path.cwd()
+    new = Workspace(shared_folder(named) or named)
+    if new.root.is_dir() and not new.state.exists() and (new.document.is_file() or new.scratch.is_file()):
+        require_project(new.root)
+        return init_workspace(new.root)
     return workspace_of(arguments)
 
 

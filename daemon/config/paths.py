@@ -19,6 +19,11 @@ MAX_SOCKET_BYTES = 107
 MIN_TOKEN_CHARACTERS = 16
 _TOKEN_BYTES = 32
 _LONGEST_TOKEN_FILE = 4096
+# Folders of the system, in which nobody has a project; below most of them there may be one.
+_OF_THE_SYSTEM = frozenset(
+    "/ /bin /boot /dev /dev/shm /etc /home /lib /lib64 /media /mnt /opt /proc /root /run /run/user /sbin /srv /sys"
+    " /tmp /usr /usr/local /usr/share /var /var/lib /var/tmp".split()
+)
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
@@ -63,6 +68,17 @@ def global_root(environment: Mapping[str, str]) -> Path:
     named = environment.get("XDG_DATA_HOME", "")
     data = Path(named) if named.startswith("/") else home(environment) / ".local" / "share"
     return data / "dreamd" / "global"
+
+
+def is_everybodys(folder: Path, environment: Mapping[str, str]) -> bool:
+    """Whether a folder is no single project's: the home folder, one above it, or one of the system's."""
+    real = os.path.realpath(folder)
+    if real in _OF_THE_SYSTEM:
+        return True
+    with suppress(ConfigError):
+        own = os.path.realpath(home(environment))
+        return own == real or own.startswith(f"{real}/")
+    return False
 
 
 def spent_folder(environment: Mapping[str, str]) -> Path:

@@ -14,12 +14,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from daemon.config.paths import make_private_folder, registry_path, state_folder
-from state.errors import DreamdError, StorageError
+from daemon.config.paths import global_root, is_everybodys, make_private_folder, registry_path, state_folder
+from state.errors import DreamdError, StorageError, UsageError
 from state.stores.disk import workspace as workspaces
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import STATE_FOLDER, Workspace
+from state.stores.disk.worktree import Worktree, worktree_at
 
 try:
     from _sha256 import sha256  # type: ignore[import-not-found]  # hashlib loads OpenSSL, for every `dreamd note`
@@ -39,8 +40,84 @@ def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) ->
 
 
 def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """The workspace of this folder or of the nearest one above it, `foreign` or not. Raises UsageError."""
-    return _known(workspaces.find_workspace(start), environment)
+    """The workspace of this folder, or of the nearest one above it that has one, `foreign` or not. Raises UsageError.
+
+    A linked git worktree without one has that of its main checkout, if it is this user's. One in the home folder, or
+    in a folder of the system, is that of this folder alone: nothing below it has it by accident.
+    """
+    here = Path(os.path.realpath(start))
+    for folder in (here, *here.parents):
+        if _has_workspace(folder) and (folder == here or not is_everybodys(folder, environment)):
+            return open_workspace(folder, environment)
+        tree = worktree_at(folder)
+        if tree is not None and (shared := _of_main(tree, here, environment)) is not None:
+            return shared
+    raise UsageError(f"no workspace in {here} or above it", _advice(here, environment))
+
+
+def shared_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace | None:
+    """The workspace that a folder of a linked worktree shares with the main checkout; None where it shares none.
+
+    It shares none when it, or a folder above it in the worktree, has one of its own.
+    """
+    tree = linked_worktree(folder)
+    return _of_main(tree, Path(os.path.realpath(folder)), environment) if tree is not None else None
+
+
+def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Where the workspace is, or would be, that a folder of a linked worktree shares; None where it shares none."""
+    tree = linked_worktree(folder)
+    if tree is None:
+        return None
+    here = Path(os.path.realpath(folder))
+    if (found := _of_main(tree, here, environment)) is not None:
+        return found.root
+    inside = _folder_in_main(tree, here)
+    return inside if inside is not None and not is_everybodys(inside, environment) else None
+
+
+def linked_worktree(folder: Path) -> Worktree | None:
+    """The linked worktree that a folder is in; None without one, and where a workspace inside of it is nearer."""
+    here = Path(os.path.realpath(folder))
+    for above in (here, *here.parents):
+        if _has_workspace(above):
+            return None
+        if (tree := worktree_at(above)) is not None:
+            return tree
+    return None
+
+
+def require_project(folder: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """Return if a folder may become a workspace without its being said twice. Raises UsageError."""
+    if is_everybodys(folder, environment):
+        raise UsageError(
+            f"{os.path.realpath(folder)} is no project: it is the home folder, or one that many share",
+            "'dreamd init --global' makes a memory of what is true everywhere, 'dreamd init DIR' that of a project, "
+            "and 'dreamd init --here DIR' insists on this folder",
+        )
+
+
+def open_global_workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
+    """The person's global workspace. Raises UsageError when there is none yet."""
+    root = global_root(environment)
+    if not _has_workspace(root):
+        raise UsageError("there is no global workspace yet", "run 'dreamd init --global'")
+    return open_workspace(root, environment)
+
+
+def init_global_workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
+    """Make the person's global workspace, or return it; of several processes at once one makes it.
+
+    Raises as `init_workspace` does. One whose making was cut off holds nothing yet, and is this person's.
+    """
+    root, folder = global_root(environment), state_folder(environment)
+    make_private_folder(root)
+    make_private_folder(folder)
+    new = Workspace(root)
+    with Disk(folder).locked(folder / "global.lock", b""):
+        if _has_workspace(root) and not any(map(os.path.lexists, (new.database, new.document, new.scratch))):
+            return adopt(workspaces.init_workspace(root), environment)
+        return init_workspace(root, environment)
 
 
 def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
@@ -107,6 +184,39 @@ def unvouch(workspace: Workspace, holds: Callable[[str], bool], environment: Map
         listed = transcript_list(workspace, environment)
         Disk(listed.parent).write_atomic(listed, b"".join(os.fsencode(name) + b"\n" for name in kept))
     return len(known) - len(kept)
+
+
+def _has_workspace(folder: Path) -> bool:
+    return os.path.isdir(folder / STATE_FOLDER)  # noqa: PTH112 - Path.is_dir may raise here
+
+
+def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Workspace | None:
+    """The workspace that the main checkout has in the corresponding folder or above it, if it is this user's."""
+    start = _folder_in_main(tree, folder)
+    for above in (start, *start.parents) if start is not None else ():
+        if _has_workspace(above) and not is_everybodys(above, environment):
+            found = open_workspace(above, environment)
+            return None if found.foreign else found
+    return None
+
+
+def _folder_in_main(tree: Worktree, folder: Path) -> Path | None:
+    """The folder of the main checkout that corresponds to one of the worktree, or the nearest above that is there.
+
+    None without a main checkout. It is never outside of it, whatever links there are.
+    """
+    if tree.main is None:
+        return None
+    inside = Path(os.path.realpath(tree.main / folder.relative_to(tree.top)))
+    while not inside.is_dir() and inside != tree.main and inside.is_relative_to(tree.main):
+        inside = inside.parent
+    return inside if inside.is_relative_to(tree.main) else tree.main
+
+
+def _advice(here: Path, environment: Mapping[str, str]) -> str:
+    if is_everybodys(here, environment):
+        return "run 'dreamd init' in the folder of a project, or use --global for what is true everywhere"
+    return "run 'dreamd init' in the folder of MEMORY.md"
 
 
 def _known(workspace: Workspace, environment: Mapping[str, str]) -> Workspace:

@@ -23,6 +23,7 @@ DOCUMENTS = tuple(
         "docs/daemon.md",
         "docs/architecture.md",
         "docs/guarantees.md",
+        "docs/scope.md",
         "docs/threat-model.md",
     )
 )

@@ -161,12 +161,3 @@ def open_workspace(folder: Path) -> Workspace:
         if not os.access(path, os.W_OK | os.X_OK):
             raise StorageError(f"{path} is not writable by this user", f"run 'chmod u+rwx {path}' as its owner")
     return workspace
-
-
-def find_workspace(start: Path) -> Workspace:
-    """The workspace of this folder or of the nearest one above it that has `.dreamd`. Raises UsageError."""
-    here = Path(os.path.realpath(start))
-    for folder in (here, *here.parents):
-        if (folder / STATE_FOLDER).is_dir():
-            return open_workspace(folder)
-    raise UsageError(f"no workspace in {here} or above it", "run 'dreamd init' in the folder of MEMORY.md")

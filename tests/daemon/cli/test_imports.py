@@ -196,7 +196,20 @@ def test_what_a_hook_injects_is_never_cut_off_by_the_agent(dreamd: Caller, here:
 
 
 PARTS = ["Ada", "likes tea", "-", "--", "-5 degrees", "", "--json", "--importance", "0.9", "nan", "-1", "much", "-w"]
-PARTS += ["--config", "--workspace", "/nowhere", "--format", "hook", "md", "html", "--context-window", "8000", "-wx"]
+PARTS += [
+    "--config",
+    "--workspace",
+    "/nowhere",
+    "--format",
+    "hook",
+    "md",
+    "html",
+    "--context-window",
+    "8000",
+    "-wx",
+    "-g",
+    "--global",
+]
 
 
 @pytest.mark.parametrize("name", ["note", "bootstrap"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from state.errors import StorageError, UsageError
-from state.stores.disk.workspace import Workspace, find_workspace, init_workspace, open_workspace
+from state.stores.disk.workspace import Workspace, init_workspace, open_workspace
 
 
 def test_a_new_workspace_has_its_folders_and_nobody_else_may_look(tmp_path: Path) -> None:
@@ -73,19 +73,6 @@ def test_a_folder_that_may_not_be_written_is_an_error_that_says_chmod(tmp_path: 
             open_workspace(tmp_path / "agent")
     finally:
         (tmp_path / "agent").chmod(0o700)
-
-
-def test_the_nearest_workspace_above_is_found(tmp_path: Path) -> None:
-    outer = init_workspace(tmp_path)
-    inner = init_workspace(tmp_path / "a" / "b")
-    (inner.root / "c" / "d").mkdir(parents=True)
-    assert find_workspace(inner.root / "c" / "d") == inner
-    assert find_workspace(tmp_path / "a") == outer
-
-
-def test_no_workspace_above_is_an_error_that_says_init(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="dreamd init"):
-        find_workspace(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "memory/../../x", "out/x", "a\0b"])

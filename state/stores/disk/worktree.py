@@ -1,0 +1,65 @@
+"""Worktree: of a linked git worktree, the main checkout of its repository. No git runs: its few files are read."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+_LINK = ".git"
+_LONGEST_LINE = 4_200  # PATH_MAX and a few words
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """A linked worktree: its folder, its repository (git's common dir), and the folder of the main checkout.
+
+    `main` is None for a repository without one: a bare repository, or that of a submodule. All paths are real ones.
+    """
+
+    top: Path
+    repository: Path
+    main: Path | None
+
+
+def worktree_at(folder: Path) -> Worktree | None:
+    """The linked worktree whose top this folder is, free of links; None where it is anything else.
+
+    A `.git` file alone may say what it likes: the repository that it names has to name this very folder as its
+    worktree. Nothing is waited for, and nothing raises.
+    """
+    own = _pointed(folder)
+    if own is None or own.parent.name != "worktrees":
+        return None
+    repository, common, back = own.parent.parent, _line(own / "commondir"), _line(own / "gitdir")
+    if not common or not back or os.path.realpath(own / common) != str(repository):
+        return None
+    link = own / back  # an absolute path stands for itself
+    if link.name != _LINK or os.path.realpath(link.parent) != str(folder):
+        return None
+    # A bare repository beside its worktrees is that of the folder around it, if that has a `.git` that says so.
+    is_main = repository.name == _LINK or _pointed(repository.parent) == repository
+    return Worktree(folder, repository, repository.parent if is_main else None)
+
+
+def _pointed(folder: Path) -> Path | None:
+    """Where the `.git` file of a folder points to; None without one."""
+    word, _, name = _line(folder / _LINK).partition(": ")
+    return Path(os.path.realpath(folder / name)) if word == "gitdir" and name else None
+
+
+def _line(file: Path) -> str:
+    """The one line of a small regular file; "" of anything else. A link is not followed, a FIFO not waited for."""
+    try:
+        if not stat.S_ISREG(os.lstat(file).st_mode):  # most are folders, and no device is to be opened
+            return ""
+        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return ""
+    try:
+        content = os.read(fd, _LONGEST_LINE) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+    line = content.rstrip(b"\r\n")
+    return "" if len(content) == _LONGEST_LINE or b"\n" in line or b"\0" in line else os.fsdecode(line)

@@ -1,0 +1,146 @@
+"""One person, several folders: worktrees that share a memory, a home that is no project, what is true everywhere."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.stores.disk.test_worktree import git, repository
+from tests.support.folders import PLACE
+from tests.support.running import Caller
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The home folder of somebody who has nothing yet. Its path is short: that of a socket must be."""
+    folder = Path(tempfile.mkdtemp(prefix="home-", dir=PLACE))
+    home = folder / "ada"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    yield home
+    monkeypatch.undo()
+    shutil.rmtree(folder)
+
+
+def registry(home: Path) -> list[str]:
+    lines = (home / "state/dreamd/workspaces").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+def test_worktrees_of_one_repository_have_one_memory_unless_one_wants_its_own(
+    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, tree, other = repository(home / "main"), home / "tree", home / "other"
+    for top in (tree, other):
+        git(main, "worktree", "add", "--detach", top)
+    (tree / "deep").mkdir()
+    monkeypatch.chdir(tree)
+    made = dreamd("init")
+    assert f"{main} is a workspace now" in made.out
+    assert f"{tree} is a worktree of {main}/.git" in made.out
+    assert dreamd("init", "--json").json["worktree_of"] == f"{main}/.git"
+    assert not (tree / ".dreamd").exists()
+    monkeypatch.chdir(tree / "deep")
+    assert dreamd("note", "Ada deploys on Fridays").status == 0
+    monkeypatch.chdir(other)
+    assert "Ada deploys on Fridays" in dreamd("bootstrap").out
+    assert "Ada deploys on Fridays" in dreamd("search", "-w", tree, "Fridays").out
+    assert f"{other} is a workspace now" in dreamd("init", "--separate").out
+    assert dreamd("bootstrap").out == ""
+    assert dreamd("status", "--json").json["workspace"] == str(other)
+    assert registry(home) == [str(main), str(other)]
+
+
+def test_a_worktree_of_a_bare_repository_is_told_what_to_do(
+    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(home, "clone", "--bare", repository(home / "origin"), home / "bare.git")
+    for name in ("one", "two"):
+        git(home / "bare.git", "worktree", "add", "--detach", home / "trees" / name)
+    monkeypatch.chdir(home / "trees" / "one")
+    made = dreamd("init").out
+    assert f"{home}/bare.git has no main checkout" in made
+    assert "'dreamd init DIR' of a folder above all its worktrees" in made
+    assert dreamd("init", home / "trees").status == 0
+    monkeypatch.chdir(home / "trees" / "two")
+    assert dreamd("status", "--json").json["workspace"] == str(home / "trees")
+
+
+def test_a_dream_in_a_worktree_with_a_memory_makes_the_shared_workspace(
+    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, tree = repository(home / "main"), home / "tree"
+    git(main, "worktree", "add", "--detach", tree)
+    (main / "MEMORY.md").write_text("# Memory\n\n- Ada prefers tea\n", encoding="utf-8")
+    monkeypatch.chdir(tree)
+    assert dreamd("dream").status == 0
+    assert (main / ".dreamd").is_dir()
+    assert not (tree / ".dreamd").exists()
+
+
+def test_a_home_folder_is_a_workspace_for_who_says_so_and_for_nothing_below_it(
+    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "MEMORY.md").write_text("- Ada prefers tea\n", encoding="utf-8")
+    monkeypatch.chdir(home)
+    for words in (("init",), ("init", home), ("init", "/"), ("dream",), ("dream", home)):
+        ended = dreamd(*words)
+        assert (ended.status, "is no project" in ended.err, "--global" in ended.err) == (2, True, True)
+    assert not (home / ".dreamd").exists()
+    assert dreamd("init", "--here").status == 0
+    assert dreamd("init").status == 0
+    assert dreamd("note", "for the home folder").status == 0
+    (home / "project").mkdir()
+    monkeypatch.chdir(home / "project")
+    assert dreamd("note", "for the project").status == 2
+    assert dreamd("init").status == 0
+    assert registry(home) == [str(home), str(home / "project")]
+
+
+def test_a_note_for_everywhere_makes_the_global_workspace_and_is_found_from_anywhere(
+    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "project").mkdir()
+    monkeypatch.chdir(home / "project")
+    assert dreamd("init").status == 0
+    for words in (("search", "tea", "--global"), ("status", "-g")):
+        ended = dreamd(*words)
+        assert (ended.status, "dreamd init --global" in ended.err) == (2, True)
+    assert dreamd("note", "--global", "Ada prefers tea").status == 0
+    assert registry(home)[-1] == str(home / "data/dreamd/global")
+    monkeypatch.setenv("DREAMD_WORKSPACE", str(home / "project"))
+    assert dreamd("note", "-g", "Ada", "reads", "Borges").status == 0
+    assert dreamd("status", "--global", "--json").json["pending"]["notes"] == 2
+    assert dreamd("dream", "--global").status == 0
+    assert "Ada prefers tea" in dreamd("bootstrap", "-g").out
+    assert "Ada reads Borges" in dreamd("search", "-g", "Borges").out
+    assert "Borges" not in dreamd("search", "Borges").out
+    assert "L1  The Bond" in dreamd("why", "--global", "Ada prefers tea").out
+    assert dreamd("forget", "-g", "Borges", "--yes").status == 0
+    assert "Borges" not in dreamd("search", "-g", "Borges").out
+    assert "nothing waits" in dreamd("review", "--global").err
+    assert dreamd("doctor", "--global").status == 0
+    made = dreamd("init", "--global", "--json").json
+    assert (made["workspace"], made["created"]) == (str(home / "data/dreamd/global"), False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("note", "-g", "-w", ".", "x"),
+        ("status", ".", "-g"),
+        ("search", "--global", "--workspace", ".", "x"),
+        ("init", "--global", "."),
+        ("dream", "-g", "."),
+        ("bootstrap", ".", "--global"),
+    ],
+    ids=" ".join,
+)
+def test_the_global_workspace_and_another_one_are_two(home: Path, dreamd: Caller, words: tuple[str, ...]) -> None:
+    ended = dreamd(*words)
+    assert (ended.status, ended.err.count("--global is a workspace")) == (2, 1)
+    assert list(home.iterdir()) == []
