@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from state.scratch import Note
@@ -14,22 +14,46 @@ BUDGETS = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
 LEAST_BUDGET = 3_200
 TRUNCATED = "[Full working memory available via memory_search]"
 NOTES_HEADING = "## Unsynthesized Notes (pending dream consolidation)"
+EVERYWHERE_HEADING = "# In Every Project"
 # The notes have half as much room as MEMORY.md, beside it.
 NOTES_SHARE = 0.5
 NOTE_CHARACTERS = 600
+# Of the room of MEMORY.md, what is true everywhere takes so much at most; the project has what that leaves.
+EVERYWHERE_SHARE = 1 / 3
 # Of MEMORY.md, so many times its budget: what is redacted may become shorter.
 _LOOKED_AT = 4
+_LONGEST_EVERYWHERE = _LOOKED_AT * BUDGETS[0][1]
 # A hundred fit; some may be forgotten.
 _NOTES_LOOKED_AT = 1_000
 # The heading of the notes, the line about those left out, and the blank lines.
 _AROUND_NOTES = len(NOTES_HEADING) + 60
+_BETWEEN = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What was not given, and why: rows of MEMORY.md, and of the global one, that are neither blank nor headings.
+
+    `budget`: rows of MEMORY.md for which there was no room; `host` and `host_notes`: rows, and notes, for which there
+    would have been some, had whoever carries the text not its own limit; `everywhere`: lines of the global workspace
+    beyond its share; `same`: those that the project says itself; `forgotten`: notes and lines that hold what was
+    forgotten.
+    """
+
+    budget: int = 0
+    host: int = 0
+    host_notes: int = 0
+    everywhere: int = 0
+    same: int = 0
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The two parts and what they leave out. `truncated`: MEMORY.md was longer than its budget.
+    """Its parts and what they leave out. `truncated`: MEMORY.md was longer than its budget.
 
-    `more`: there are more than `left_out` older notes, which were not read.
+    `more`: there are more than `left_out` older notes, which were not read. `everywhere` is what the global workspace
+    says, `attention` the one line for a person, `lines` how many rows and notes are given, headings apart.
     """
 
     memory: str
@@ -37,18 +61,24 @@ class Bootstrap:
     left_out: int
     truncated: bool
     more: bool = False
+    everywhere: str = ""
+    attention: str = ""
+    lines: int = 0
+    cut: Cut = field(default_factory=Cut)
 
     @property
     def text(self) -> str:
-        """Both parts as Markdown."""
-        parts = [self.memory.rstrip("\n")] if self.memory.strip() else []
+        """All parts as Markdown."""
+        parts = [self.everywhere] if self.everywhere else []
+        parts += [self.memory.rstrip("\n")] if self.memory.strip() else []
         if self.notes:
             rows = [NOTES_HEADING, "", *self.notes]
             if self.left_out or self.more:
                 number = f"more than {self.left_out}" if self.more else str(self.left_out)
                 rows.append(f"- [{number} older notes: use memory_search]")
             parts.append("\n".join(rows))
-        return "\n\n".join(parts) + "\n" if parts else ""
+        parts += [self.attention] if self.attention else []
+        return _BETWEEN.join(parts) + "\n" if parts else ""
 
 
 def budget_for(context_window: int) -> int:
@@ -65,23 +95,115 @@ def bootstrap(
     shown_of: Callable[[str], str] = str,
     *,
     more: bool = False,
+    everywhere: str = "",
+    attention: str = "",
 ) -> Bootstrap:
     """What fits: MEMORY.md cut at a line, and the pending notes, newest first, each on one line; without secrets.
 
     `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. A model reads
     it, and what no dream has seen, or the owner wrote by hand, nobody has redacted. `shown_of` says what may be shown
-    of a note besides; of one that says "" nothing is. `more`: there are older notes than these.
+    of a note besides; of one that says "" nothing is. `more`: there are older notes than these. `everywhere` is the
+    MEMORY.md of the global workspace, of which The Bond and The Phenotype are given, and `attention` a line at the
+    end; both have their room within that of MEMORY.md.
     """
     budget = budget_for(context_window)
+    room = budget if most is None else min(budget, most)
     # No more than may be shown is looked through: a log of a million notes, or a file of megabytes, takes no longer.
-    looked_at = memory[: _LOOKED_AT * budget]
-    shown, truncated = _cut(redaction.of(looked_at), budget if most is None else min(budget, most))
-    truncated |= len(looked_at) < len(memory)
-    room = int(budget * NOTES_SHARE)
-    if most is not None:
-        room = min(room, most - len(shown) - _AROUND_NOTES)
+    whole = redaction.of(memory[: _LOOKED_AT * budget])
+    taken = len(_BETWEEN) + len(attention) if attention else 0
+    share = int((room - taken) * EVERYWHERE_SHARE)
+    # What certainly fits of the project need not be said twice.
+    surely = _cut(whole, room - taken - share)[0] if everywhere else ""
+    shared = _of_everywhere(everywhere, surely, share, redaction, shown_of)
+    taken += len(_BETWEEN) + len(shared.text) if shared.text else 0
+    kept, truncated = _cut(whole, room - taken)
+    shown = _marked(kept, room - taken) if truncated else kept
+    beside = int(budget * NOTES_SHARE)
+    left = beside if most is None else min(beside, most - taken - len(shown) - _AROUND_NOTES)
+    given = _of_notes(notes, left, beside, redaction, shown_of)
+    fitting = _rows(_cut(whole, budget - taken)[0])
+    beyond = memory.count("\n", _LOOKED_AT * budget)
+    return Bootstrap(
+        shown,
+        given.rows,
+        given.count - given.withheld - len(given.rows),
+        truncated=truncated or _LOOKED_AT * budget < len(memory),
+        more=more,
+        everywhere=shared.text,
+        attention=attention,
+        lines=shared.lines + _rows(kept) + len(given.rows),
+        cut=Cut(
+            budget=_rows(whole) + beyond - fitting,
+            host=fitting - _rows(kept),
+            host_notes=given.kept_out,
+            everywhere=shared.cut,
+            same=shared.same,
+            forgotten=shared.forgotten + given.withheld,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the global workspace says, in how many lines, and how many are not given for which reason."""
+
+    text: str = ""
+    lines: int = 0
+    cut: int = 0
+    same: int = 0
+    forgotten: int = 0
+
+
+def _of_everywhere(
+    memory: str, project: str, room: int, redaction: Redaction, shown_of: Callable[[str], str]
+) -> _Shared:
+    """The lines of The Bond and of The Phenotype, as they stand, from the top until one has no room."""
+    if not memory.strip():
+        return _Shared()
+    # A session start without a global workspace does not wait for it.
+    from state.document.document import SectionName, parse
+
+    document = parse(memory[:_LONGEST_EVERYWHERE])
+    found = [document.section(name) for name in (SectionName.BOND, SectionName.PHENOTYPE)]
+    parts = parse(redaction.of("".join(part.raw for part in found if part is not None))).parts
+    said = {block.text for part in parse(project).parts for block in part.lines}
+    rows, size, lines = [EVERYWHERE_HEADING], len(EVERYWHERE_HEADING), 0
+    cut = same = forgotten = 0
+    for part in parts:
+        new = ["", f"## {part.name}", ""]
+        for block in part.lines if part.name else ():
+            if block.text in said:
+                same += 1
+            elif shown_of(block.text) != block.text:
+                forgotten += 1
+            else:
+                said.add(block.text)
+                new.append(block.raw.strip("\n"))
+                needed = sum(len(row) + 1 for row in new)
+                if cut or size + needed > room:
+                    cut += 1
+                    new.pop()
+                    continue
+                rows, size, lines, new = [*rows, *new], size + needed, lines + 1, []
+    return _Shared("\n".join(rows) if lines else "", lines, cut, same, forgotten)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Of so many notes the rows that fit; the forgotten ones, and those that a host's limit alone kept out."""
+
+    rows: tuple[str, ...]
+    count: int
+    withheld: int
+    kept_out: int
+
+
+def _of_notes(
+    notes: Iterable[Note], room: int, beside: int, redaction: Redaction, shown_of: Callable[[str], str]
+) -> _Given:
+    """The newest notes for which there is room; `beside` is the room that they would have without a host's limit."""
     rows: list[str] = []
-    count = withheld = 0
+    count = withheld = kept_out = used = 0
 
     def numbered() -> Iterator[tuple[datetime, int, Note]]:
         nonlocal count
@@ -96,19 +218,37 @@ def bootstrap(
             withheld += 1
             continue
         row = _row(replace(note, text=text))
-        if len(row) + 1 > room:
+        used += len(row) + 1
+        if used > beside:
             break
-        room -= len(row) + 1
+        if kept_out or used > room:
+            kept_out += 1
+            continue
         rows.append(row)
-    return Bootstrap(shown, tuple(rows), count - withheld - len(rows), truncated, more)
+    return _Given(tuple(rows), count, withheld, kept_out)
 
 
-def _cut(memory: str, budget: int) -> tuple[str, bool]:
-    if len(memory) <= budget:
+def _cut(memory: str, room: int) -> tuple[str, bool]:
+    """What of it has room, whole rows from the top, and whether anything is left out; the mark has its room then."""
+    if len(memory.rstrip("\n")) < max(1, room):
         return memory, False
-    room = budget - len(TRUNCATED) - 3  # the blank row and the last line end
-    at = memory.rfind("\n", 0, room + 1)
-    return memory[: at if at > 0 else room].rstrip("\n") + f"\n\n{TRUNCATED}\n", True
+    left = room - len(TRUNCATED) - 3  # the blank row and the last line end
+    if left <= 0:
+        return "", True
+    at = memory.rfind("\n", 0, left + 1)
+    return memory[: at if at > 0 else left].rstrip("\n"), True
+
+
+def _marked(kept: str, room: int) -> str:
+    """What was kept, and below it that there is more."""
+    if not kept:
+        return f"{TRUNCATED}\n" if len(TRUNCATED) < room else ""
+    return f"{kept}\n\n{TRUNCATED}\n"
+
+
+def _rows(text: str) -> int:
+    """How many rows are neither blank nor headings."""
+    return sum(bool(row.strip()) and not row.startswith("#") for row in text.split("\n"))
 
 
 def _row(note: Note) -> str:

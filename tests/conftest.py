@@ -61,6 +61,7 @@ def own_places() -> Iterator[None]:
             patch.delenv(name, raising=False)
         patch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
         patch.setenv("XDG_STATE_HOME", f"{folder}/state")
+        patch.setenv("XDG_DATA_HOME", f"{folder}/data")
         patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setenv("XDG_CONFIG_HOME", f"{folder}/no-config")
         patch.setenv("XDG_DATA_HOME", f"{folder}/data")

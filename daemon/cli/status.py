@@ -151,10 +151,17 @@ def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
     """What an agent was last given at session start."""
     if last is None:
         return "no agent has read it yet ('dreamd init' shows how to connect one)"
-    left = f"{'more than ' if last.more else ''}{last.left_out} left out" if last.left_out or last.more else ""
-    cut = f"MEMORY.md cut to {last.budget:,}" if last.truncated else ""
-    parts = [f"{ago(last.at, now)}, {last.how}: version {last.version}", f"{last.characters:,} characters"]
-    return ", ".join(filter(None, [*parts, counted(last.notes, "note"), left, cut]))
+    how = f"{last.how} ({last.agent})" if last.agent else last.how
+    parts = [f"{ago(last.at, now)}, {how}: version {last.version}", f"{last.characters:,} characters"]
+    parts += [counted(last.notes, "note")]
+    parts += [f"{'more than ' if last.more else ''}{last.left_out} left out"] if last.left_out or last.more else []
+    cut = last.cut.budget + last.cut.host
+    lines = f", {counted(cut, 'line')} left out ('dreamd why-not' says why)" if cut else ""
+    parts += [f"MEMORY.md cut to {last.budget:,}{lines}"] if last.truncated else []
+    parts += (
+        [f"{counted(last.cut.everywhere, 'line')} of the global workspace left out"] if last.cut.everywhere else []
+    )
+    return ", ".join(parts)
 
 
 def _next(value: "Status") -> str:

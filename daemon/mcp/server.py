@@ -30,6 +30,7 @@ from daemon.mcp.tool import Tool, input_schema, output_schema
 from daemon.mcp.tools import PAGES, TOOLSETS, Page, instructions
 from daemon.observability import logs
 from daemon.observability.failures import debugging, failure
+from state.agents import agent_called
 from state.codec import LONGEST_NAME, MOST_PROBLEMS, problems_of
 from state.errors import DreamdError, NotFoundError
 
@@ -83,13 +84,13 @@ def server(call: CallOperation, config: Config, workers: Workers, workspace: str
     async def list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=resources)
 
-    async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         page = pages.get(str(params.uri))
         if page is None:
             message = f"there is no resource {str(params.uri)!r}; there are {', '.join(pages)}"
             raise MCPError(types.INVALID_PARAMS, message, {"code": NotFoundError.code, "uri": str(params.uri)})
         try:
-            text = await _read(page, runner)
+            text = await _read(page, runner, context)
         except Exception as error:
             fields = _error(error)
             raise MCPError(types.INTERNAL_ERROR, fields["error"], {**fields, "uri": page.uri}) from error
@@ -135,7 +136,7 @@ def _tool_named(tools: Mapping[str, Tool], name: str) -> Tool:
 async def _call_tool(
     tool: Tool, arguments: Mapping[str, Any], runner: _Runner, context: Context
 ) -> types.CallToolResult:
-    request = _request(tool, arguments)
+    request = _named(_request(tool, arguments), context)
     steps, reported = anyio.create_memory_object_stream[Step](math.inf)
     loop = asyncio.get_running_loop()
 
@@ -175,8 +176,8 @@ async def _report(context: Context, reported: MemoryObjectReceiveStream[Step]) -
         await context.session.report_progress(done, message=f"{step.node}: {step.figures}")
 
 
-async def _read(page: Page, runner: _Runner) -> str:
-    request = page.operation.request(**dict(page.fixed))
+async def _read(page: Page, runner: _Runner, context: Context) -> str:
+    request = _named(page.operation.request(**dict(page.fixed)), context)
 
     def work() -> str:
         return str(runner.call(page.operation, request, lambda _: None, lambda _: None).text)
@@ -196,6 +197,14 @@ def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
         problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
         raise FieldsError(problems) from None  # the error holds what was sent
     return request.model_copy(update=dict(tool.fixed)) if tool.fixed else request
+
+
+def _named(request: Request, context: Context) -> Request:
+    """The request, with the agent that asks where its receipt says who did; a client without a handshake is none."""
+    client = context.session.client_params
+    if client is None or "agent" not in type(request).model_fields:
+        return request
+    return request.model_copy(update={"agent": agent_called(client.client_info.name)})
 
 
 def _error(error: Exception) -> dict[str, Any]:

@@ -73,8 +73,8 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             memory_bootstrap,
             "Working memory and the newest notes. Read once, at session start.",
             text=lambda reply: reply.text or "The memory is empty.",
-            hides=frozenset({"memory", "notes"}),  # they stand in the text
-            hidden=("receipt",),
+            hides=frozenset({"memory", "notes", "everywhere", "attention"}),  # they stand in the text
+            hidden=("receipt", "agent"),
             fixed=_GIVEN,
             reads=True,
             repeatable=True,

@@ -1,16 +1,47 @@
-"""What an agent reads at session start: pending notes are data, also those that read as orders."""
+"""What an agent reads at session start: within its budget, the project and what is true everywhere, notes as data."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from state.bootstrap import bootstrap
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.bootstrap import EVERYWHERE_HEADING, EVERYWHERE_SHARE, TRUNCATED, Bootstrap, bootstrap, budget_for
+from state.document.document import SectionName, parse
 from state.scratch import Note
 
 AT = datetime(2026, 3, 12, 9, tzinfo=UTC)
+ATTENTION = "[dreamd: 3 changes wait for the owner: dreamd review]"
+WINDOWS = st.sampled_from([1_000, 64_000, 128_000, 200_000])
+LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=200), max_size=60)
+MEMORIES = LINES.map(lambda rows: "# Working Memory State\n\n" + "".join(f"- {row}\n" for row in rows))
+NOTES = LINES.map(
+    lambda texts: [Note(text=text or "a note", at=AT + timedelta(minutes=at)) for at, text in enumerate(texts)]
+)
+
+
+@st.composite
+def globals_(draw: st.DrawFn) -> str:
+    bond, phenotype = draw(LINES), draw(LINES)
+    return (
+        "# Working Memory State\n\n## The Phenotype\n\n"
+        + "".join(f"- {row}\n" for row in phenotype)
+        + "\n## The Bond\n\n"
+        + "".join(f"- {row}\n" for row in bond)
+        + "\n## Active Context\n\n- only of the global workspace\n"
+    )
 
 
 def shown(text: str) -> str:
     (row,) = bootstrap("", [Note(text=text, at=AT, importance=0.7)], 200_000).notes
     return row.removeprefix("- [2026-03-12T09:00:00Z] (importance: 0.7) ")
+
+
+def of_bond(*lines: str) -> str:
+    return "## The Bond\n\n" + "".join(f"- {line}\n" for line in lines)
+
+
+def rows_of(text: str) -> int:
+    return sum(bool(row.strip()) and not row.startswith("#") for row in text.split("\n"))
 
 
 def test_a_pending_note_that_reads_as_an_order_is_a_quotation() -> None:
@@ -24,3 +55,93 @@ def test_a_pending_note_quotes_nobody_who_did_not_say_it() -> None:
 
 def test_another_pending_note_stands_as_it_is() -> None:
     assert shown("Anna prefers short answers.") == "Anna prefers short answers."
+
+
+@given(MEMORIES, NOTES, globals_(), WINDOWS, st.none() | st.integers(300, 10_000), st.sampled_from(["", ATTENTION]))
+def test_no_part_goes_beyond_the_budget(
+    memory: str, notes: list[Note], everywhere: str, window: int, most: int | None, attention: str
+) -> None:
+    ready = bootstrap(memory, notes, window, most, everywhere=everywhere, attention=attention)
+    budget = min(budget_for(window), most or 10**9)
+    without_notes = Bootstrap(
+        ready.memory, (), 0, truncated=False, everywhere=ready.everywhere, attention=ready.attention
+    )
+    assert len(without_notes.text) <= budget
+    assert len(ready.everywhere) <= budget * EVERYWHERE_SHARE
+    assert ready.text.endswith(f"{attention}\n" if attention else "\n")
+    if most is not None:
+        assert len(ready.text) <= most
+
+
+@given(MEMORIES, NOTES, globals_(), WINDOWS, st.none() | st.integers(300, 10_000))
+def test_what_is_given_and_what_is_cut_is_everything(
+    memory: str, notes: list[Note], everywhere: str, window: int, most: int | None
+) -> None:
+    ready = bootstrap(memory, notes, window, most, everywhere=everywhere)
+    kept = ready.memory.replace(TRUNCATED, "")
+    if len(memory) <= 4 * budget_for(window):
+        assert rows_of(kept) + ready.cut.budget + ready.cut.host == rows_of(memory)
+    assert len(ready.notes) + ready.left_out == len(notes)
+    assert ready.cut.host_notes <= ready.left_out
+    sections = [parse(everywhere).section(name) for name in (SectionName.BOND, SectionName.PHENOTYPE)]
+    lines = sum(len(part.lines) for part in sections if part is not None)
+    shared = ready.lines - rows_of(kept) - len(ready.notes)
+    assert shared + ready.cut.everywhere + ready.cut.same == lines
+    if most is None:
+        assert (ready.cut.host, ready.cut.host_notes) == (0, 0)
+
+
+@given(MEMORIES, globals_(), WINDOWS)
+def test_the_order_is_that_of_the_files(memory: str, everywhere: str, window: int) -> None:
+    ready = bootstrap(memory, (), window, everywhere=everywhere)
+    assert memory.startswith(ready.memory.replace(f"\n\n{TRUNCATED}\n", ""))
+    section = parse(everywhere).section(SectionName.BOND)
+    stood = [block.text for block in section.lines] if section else []
+    given_ = parse(ready.everywhere).section(SectionName.BOND)
+    lines = [block.text for block in given_.lines] if given_ else []
+    assert [text for text in dict.fromkeys(stood) if text in lines] == lines
+    again = bootstrap(memory, (), window, everywhere=everywhere)
+    assert again == ready
+
+
+def test_of_the_global_workspace_the_bond_and_the_phenotype_stand_first() -> None:
+    everywhere = (
+        "## The Phenotype\n\n- The agent answers briefly.\n\n## Active Context\n\n- A secret project elsewhere.\n\n"
+        + of_bond("Ada prefers tea.", "Ada lives in Bonn.")
+    )
+    ready = bootstrap(of_bond("Ada lives in Bonn."), (), 200_000, everywhere=everywhere)
+    assert ready.text == (
+        f"{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n## The Phenotype\n\n"
+        "- The agent answers briefly.\n\n## The Bond\n\n- Ada lives in Bonn.\n"
+    )
+    assert ready.cut.same == 1
+
+
+def test_what_the_global_workspace_does_not_use_the_project_has() -> None:
+    memory = "".join(f"- the line of number {number} of the project\n" for number in range(500))
+    alone = bootstrap(memory, (), 200_000)
+    beside = bootstrap(memory, (), 200_000, everywhere=of_bond("Ada prefers tea."))
+    assert 7_900 < len(alone.text) <= 8_000
+    assert 7_900 < len(beside.text) <= 8_000
+    full = bootstrap(memory, (), 200_000, everywhere=of_bond(*(f"Ada likes tea of sort {n}." for n in range(500))))
+    assert 2_600 < len(full.everywhere) <= 8_000 / 3
+    assert full.cut.everywhere == 500 - (full.lines - rows_of(full.memory.replace(TRUNCATED, "")))
+
+
+def test_a_line_that_the_project_may_have_to_cut_is_not_left_out_for_it() -> None:
+    memory = "".join(f"- the line of number {number} of the project\n" for number in range(500))
+    ready = bootstrap(memory + "- Ada prefers tea.\n", (), 200_000, everywhere=of_bond("Ada prefers tea."))
+    assert "Ada prefers tea." in ready.text
+
+
+def test_what_is_forgotten_here_is_not_said_by_the_global_workspace() -> None:
+    everywhere = of_bond("Ada prefers tea.", "Ada lives in Bonn.")
+    ready = bootstrap("", (), 200_000, shown_of=lambda text: text.replace("tea", ""), everywhere=everywhere)
+    assert "tea" not in ready.text
+    assert "Bonn" in ready.text
+    assert ready.cut.forgotten == 1
+
+
+def test_a_global_secret_is_not_given() -> None:
+    everywhere = of_bond("The root password is hunter2-Xy9!kQ.", "Ada lives in Bonn.")
+    assert "hunter2" not in bootstrap("", (), 200_000, everywhere=everywhere).text

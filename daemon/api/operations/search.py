@@ -15,15 +15,15 @@ from daemon.api.search import look, recall, search
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
+from daemon.workspace.session_start import session
 from daemon.workspace.stores import Store, utc_now
-from state.bootstrap import bootstrap, budget_for
+from state.agents import agent_called
+from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, DreamdError, ForeignError
 from state.search.ranking import Filters, Findings, Hit
-from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.disk import Disk
 from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receipt, receipts
-from state.stores.history.segments import Segments
 from state.trust import Trust
 
 MAX_LIMIT = 1_000
@@ -190,13 +190,15 @@ class BootstrapRequest(Request):
     receipt: Literal["HTTP", "MCP", "none"] = Field(
         default="HTTP", description="How an agent gets it, for the receipt; none: no agent gets it"
     )
+    agent: str = Field(default="", max_length=100, description="Which agent it is, for the receipt")
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapReply:
-    """What an agent reads at session start: `text` is both parts as Markdown. `left_out`: older pending notes.
+    """What an agent reads at session start: `text` is all parts as Markdown. `left_out`: older pending notes.
 
-    `more`: there are even older ones, which were not read.
+    `more`: there are even older ones, which were not read. `everywhere`: what the global workspace says in every
+    project; `attention`: a line about what waits for a person.
     """
 
     text: str
@@ -205,23 +207,33 @@ class BootstrapReply:
     left_out: int
     truncated: bool
     more: bool = False
+    everywhere: str = ""
+    attention: str = ""
 
 
 @operation("memory_bootstrap", "/bootstrap", method="GET")
 def memory_bootstrap(access: WorkspaceAccess, request: BootstrapRequest) -> BootstrapReply:
     """What to read at the start of a session: MEMORY.md within its budget, then the notes no dream has folded in yet."""  # noqa: E501 - one line of prose
     window = request.context_window or access.config.dream.context_window
-    newest, redaction = Segments(access.workspace).newest(), access.config.secrets.redaction
-    shown_of = tombstones_in(access.workspace.database).without
-    ready = bootstrap(
-        _document(access), newest.notes, window, redaction=redaction, shown_of=shown_of, more=newest.more
-    )
+    given = session(access.workspace, window, None, access.config.secrets.redaction, utc_now())
+    access.notices.extend(given.notices)
+    ready = given.ready
     if request.receipt != "none":
+        agent = agent_called(request.agent)
         try:
-            leave_receipt(access.workspace, ready, budget_for(window), utc_now(), request.receipt)
+            leave_receipt(access.workspace, ready, budget_for(window), utc_now(), request.receipt, agent=agent)
         except DreamdError as error:  # the agent gets its memory all the same
             access.notices.append(f"that this was given is not noted: {error}")
-    return BootstrapReply(ready.text, ready.memory, ready.notes, ready.left_out, ready.truncated, ready.more)
+    return BootstrapReply(
+        ready.text,
+        ready.memory,
+        ready.notes,
+        ready.left_out,
+        ready.truncated,
+        ready.more,
+        ready.everywhere,
+        ready.attention,
+    )
 
 
 class BootstrapsRequest(Request):

@@ -11,35 +11,40 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from state.bootstrap import Bootstrap
+from state.agents import AGENTS, OTHER
+from state.bootstrap import Bootstrap, Cut
 from state.errors import BusyError, NotFoundError, StorageError
 from state.stores.disk.disk import Disk, is_same_file, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 KEPT = 200
-MOST_BYTES = 400
+MOST_BYTES = 640
 HOW = ("command line", "hook", "MCP", "HTTP")
 # No receipt is shorter: so many bytes are not too many receipts.
 _LEAST_BYTES = 150
 _TRIES, _POLL_SECONDS = 20, 0.005
 _HEX = frozenset("0123456789abcdef-")
 _LONGEST_SESSION = 64
+_REASONS = ("budget", "host", "host_notes", "everywhere", "same", "forgotten")
 _WRITTEN = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapReceipt:
-    """What an agent was given, and when. `how`: one of HOW.
+    """What an agent was given, and when. `how`: one of HOW; `agent`: one of AGENTS.
 
     `session` is the agent's own id of it, where a hook told one. Of MEMORY.md the `version` that was the last one
     and the `budget` in characters; `characters` are those of the whole text, with its `notes`. `left_out`: older
-    pending notes; `more`: there were even older ones.
+    pending notes; `more`: there were even older ones. `lines` are the rows and notes that were given, `tokens` about
+    how many a model counts, `most` the characters that whoever carried it takes (0: no limit), and `cut` what was
+    not given and why: with these and the version it can be computed again. A receipt of an earlier dreamd has none
+    of what follows `truncated`.
     """
 
     at: datetime
@@ -52,6 +57,11 @@ class BootstrapReceipt:
     left_out: int
     more: bool
     truncated: bool
+    agent: str = ""
+    lines: int = 0
+    tokens: int = 0
+    most: int = 0
+    cut: Cut = field(default_factory=Cut)
 
 
 def path_of(workspace: Workspace) -> Path:
@@ -67,6 +77,9 @@ def leave_receipt(
     how: str,
     session: str = "",
     disk: Disk | None = None,
+    *,
+    agent: str = "",
+    most: int = 0,
 ) -> None:
     """Append the receipt of what an agent was given now; none in a workspace that somebody else made.
 
@@ -74,6 +87,8 @@ def leave_receipt(
     """
     if workspace.foreign:
         return
+    from state.text.chunks import tokens  # the agent has its memory already
+
     receipt = BootstrapReceipt(
         at=at,
         how=how,
@@ -85,6 +100,11 @@ def leave_receipt(
         left_out=ready.left_out,
         more=ready.more,
         truncated=ready.truncated,
+        agent=agent if agent in AGENTS else OTHER,
+        lines=ready.lines,
+        tokens=tokens(ready.text),
+        most=most,
+        cut=ready.cut,
     )
     _append(workspace, disk or Disk(workspace.root), _line(receipt).encode())
 
@@ -183,12 +203,24 @@ def _last_version(workspace: Workspace) -> int:
 
 def _line(receipt: BootstrapReceipt) -> str:
     """The receipt as it is written. By hand: `dreamd bootstrap` has no time to load json."""
+    cut = ", ".join(f'"{name}": {getattr(receipt.cut, name):d}' for name in _REASONS)
+    fields = [f'"agent": "{receipt.agent}"', *_numbers(receipt, "lines", "tokens", "most"), f'"cut": {{{cut}}}']
+    return f"{{{', '.join([*_first_fields(receipt), *fields])}}}\n"
+
+
+def _first_fields(receipt: BootstrapReceipt) -> list[str]:
+    """The fields that the first receipts had, which had no others."""
     texts = {"at": receipt.at.astimezone(UTC).strftime(_WRITTEN), "how": receipt.how, "session": receipt.session}
-    numbers = ("version", "characters", "budget", "notes", "left_out")
     fields = [f'"{name}": "{text}"' for name, text in texts.items()]
-    fields += [f'"{name}": {getattr(receipt, name):d}' for name in numbers]
-    fields += [f'"{name}": {"true" if getattr(receipt, name) else "false"}' for name in ("more", "truncated")]
-    return f"{{{', '.join(fields)}}}\n"
+    fields += _numbers(receipt, "version", "characters", "budget", "notes", "left_out")
+    return [
+        *fields,
+        *(f'"{name}": {"true" if getattr(receipt, name) else "false"}' for name in ("more", "truncated")),
+    ]
+
+
+def _numbers(receipt: BootstrapReceipt, *names: str) -> list[str]:
+    return [f'"{name}": {getattr(receipt, name):d}' for name in names]
 
 
 def _receipt_in(row: bytes) -> BootstrapReceipt | None:
@@ -199,9 +231,11 @@ def _receipt_in(row: bytes) -> BootstrapReceipt | None:
         return None
     try:
         fields = json.loads(row)
-        receipt = BootstrapReceipt(**{**fields, "at": datetime.fromisoformat(fields["at"])})
-        is_own = receipt.how in HOW and (not receipt.session or _is_id(receipt.session))
-        return receipt if is_own and _line(receipt).encode() == row + b"\n" else None
+        cut = Cut(**fields.get("cut", {}))
+        receipt = BootstrapReceipt(**{**fields, "at": datetime.fromisoformat(fields["at"]), "cut": cut})
+        is_own = receipt.how in HOW and receipt.agent in AGENTS and (not receipt.session or _is_id(receipt.session))
+        written = _line(receipt) if "agent" in fields else f"{{{', '.join(_first_fields(receipt))}}}\n"
+        return receipt if is_own and written.encode() == row + b"\n" else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 

@@ -83,7 +83,7 @@ def test_the_tools_are_listed_with_lean_schemas(here: Workspace, mode: str) -> N
                 assert tool.annotations
                 assert tool.input_schema["type"] == "object"
                 asked = set(OPERATIONS[tool.name].request.model_fields)
-                assert asked - {"mode", "explain", "look", "receipt"} == set(tool.input_schema["properties"])
+                assert asked - {"mode", "explain", "look", "receipt", "agent"} == set(tool.input_schema["properties"])
                 assert "$ref" not in json.dumps([tool.input_schema, tool.output_schema])
             reading = {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint}
             assert reading == {"memory_search", "memory_bootstrap", "memory_why", "dream_status"}

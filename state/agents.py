@@ -1,0 +1,61 @@
+"""Agents: the names of the programs that read the memory, and how much each takes of what a hook gives it."""
+
+from dataclasses import dataclass
+
+# Of what a hook answers, Claude Code gives the model a preview alone when it is longer than 10,000 characters.
+HOOK_CHARACTERS = 9_500
+OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How an agent reads: for which context window it is written, in tokens, and how much a hook may answer."""
+
+    window: int | None = None
+    characters: int = HOOK_CHARACTERS
+
+
+# Codex takes about 2,500 tokens of a hook's answer, which is fewer characters where words are not English.
+READERS = {
+    "claude-code": Reader(128_000),
+    "codex": Reader(64_000),
+    "cursor": Reader(),
+    "gemini": Reader(),
+    "opencode": Reader(),
+    "vscode": Reader(),
+    "claude-desktop": Reader(),
+    "windsurf": Reader(),
+    "zed": Reader(),
+    "cline": Reader(),
+    "inspector": Reader(),
+    OTHER: Reader(),
+}
+AGENTS = ("", *READERS)
+# What MCP clients call themselves, by a part of it; the first that fits.
+_CALLED = {
+    "claude-code": "claude-code",
+    "claude": "claude-desktop",
+    "codex": "codex",
+    "cursor": "cursor",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "visual-studio-code": "vscode",
+    "vscode": "vscode",
+    "copilot": "vscode",
+    "windsurf": "windsurf",
+    "zed": "zed",
+    "cline": "cline",
+    "inspector": "inspector",
+}
+_LOOKED_AT = 100
+
+
+def agent_called(name: str) -> str:
+    """The agent that calls itself so: one of AGENTS, so that no word of somebody else's is kept; "" for no name."""
+    said = "-".join(name[:_LOOKED_AT].lower().replace("_", " ").replace("-", " ").split())
+    return said and next((agent for part, agent in _CALLED.items() if f"-{part}-" in f"-{said}-"), OTHER)
+
+
+def reader_of(agent: str) -> Reader:
+    """How an agent of AGENTS reads."""
+    return READERS.get(agent, READERS[OTHER])
