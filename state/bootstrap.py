@@ -143,6 +143,22 @@ def bootstrap(
     )
 
 
+def rows_given(memory: str, cut: Cut, budget: int) -> int:
+    """How many rows of this MEMORY.md were given from the top, blank ones and headings too, where it was cut so.
+
+    A receipt of an earlier dreamd says nothing of rows: its budget tells then.
+    """
+    rows = memory.split("\n")
+    if not cut.budget + cut.host:
+        return _cut(memory, budget)[0].count("\n") + 1
+    left = _rows(memory) - cut.budget - cut.host
+    for at, row in enumerate(rows):
+        left -= _counts(row)
+        if left < 0:
+            return at
+    return len(rows)
+
+
 @dataclass(frozen=True, slots=True)
 class _Shared:
     """What the global workspace says, in how many lines, and how many are not given for which reason."""
@@ -248,7 +264,11 @@ def _marked(kept: str, room: int) -> str:
 
 def _rows(text: str) -> int:
     """How many rows are neither blank nor headings."""
-    return sum(bool(row.strip()) and not row.startswith("#") for row in text.split("\n"))
+    return sum(map(_counts, text.split("\n")))
+
+
+def _counts(row: str) -> bool:
+    return bool(row.strip()) and not row.startswith("#")
 
 
 def _row(note: Note) -> str:

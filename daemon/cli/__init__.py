@@ -24,6 +24,7 @@ COMMANDS = {
     "diff": "show what changed between versions",
     "restore": "bring back an earlier version",
     "why": "show where a line comes from",
+    "why-not": "say why an agent was not given a thing",
     "supersede": "say which of two memories holds now, or that both do",
     "forget": "erase a text everywhere, with a receipt",
     "secrets": "list what was redacted and may be no secret, and bring it back",

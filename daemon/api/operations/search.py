@@ -1,4 +1,4 @@
-"""Operations that read the memory: search, bootstrap, MEMORY.md itself, and the provenance of a line."""
+"""Operations that read the memory: search, bootstrap, MEMORY.md, where a line comes from, why a thing was missed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.api.provenance import LineHistory, why
 from daemon.api.reasons import SearchSignals, signals_of
 from daemon.api.search import look, recall, search
+from daemon.api.why_not import Answer, why_not
 from daemon.sessions.promotion import trust_of
 from daemon.sessions.recall import left_behind
 from daemon.workspace.redaction import redacted
@@ -298,3 +299,17 @@ def memory_why(access: WorkspaceAccess, request: Why) -> WhyReply:
     """Where a line of MEMORY.md comes from: dream, operation, evidence, file and lines."""
     with access.read() as store:
         return WhyReply(why(store, request.text))
+
+
+class WhyNot(Request):
+    """What an agent missed, and in which session."""
+
+    text: str = Field(min_length=1, max_length=10_000, description="Words of it, or the id of its line such as L12")
+    session: str = Field(default="", max_length=1_000, description="As its agent calls it; else the last bootstrap")
+
+
+@operation("memory_why_not", "/why-not", method="GET")
+def memory_why_not(access: WorkspaceAccess, request: WhyNot) -> Answer:
+    """Why a thing was not in what an agent was last given, and what to do about it."""
+    with access.read() as store:
+        return why_not(store, request.text, request.session)

@@ -164,6 +164,14 @@ class Crystals:
         )
         return int(self.connection.execute(query, (self.seen_upto(), json.dumps(list(pending)))).fetchone()[0])
 
+    def place_among_undreamt(self, key: int) -> tuple[int, int]:
+        """How many of the crystals that no dream has taken in stand before the one in this row, and how many are."""
+        query = """SELECT (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL AND importance > c.importance)
+            + (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL AND importance = c.importance AND key < c.key),
+            (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL) FROM crystals c WHERE key = ?"""
+        row = self.connection.execute(query, (key,)).fetchone()
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
     def seen_upto(self) -> int:
         """The row of the last crystal that there was when the last dream read; 0 before the first one."""
         return int(Meta(self.connection).get(_SEEN_UPTO) or 0)

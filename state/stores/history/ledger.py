@@ -185,6 +185,14 @@ class Ledger:
         )
         return [Refusal(row["guard"], row["scope"], row["figures"]) for row in rows]
 
+    def versions_with_refusals(self) -> list[int]:
+        """The last versions in whose dreams the guards refused something, the latest first; twenty at most."""
+        rows = self._connection.execute(
+            "SELECT version FROM dreams d WHERE version IS NOT NULL"
+            " AND EXISTS (SELECT 1 FROM rejections WHERE dream = d.id) ORDER BY started_at DESC LIMIT 20"
+        )
+        return [int(row["version"]) for row in rows]
+
     def record_call(self, dream: str, call: Call, at: datetime) -> None:
         """Record a paid call of a model, durably, before its answer is used."""
         self._connection.execute(

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from state.document.document import SectionName
 from state.document.operations import Action, Fate
@@ -16,6 +18,7 @@ from state.trust import Trust
 
 # The erosion guard looks at the best of so many versions.
 REMEMBERED_VERSIONS = 10
+_ASCII = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,13 @@ class Lineage:
     def lives(self, key_part: str, limit: int = 20) -> list[LineLife]:
         """Lines, current or gone, whose text contains this; the current ones first, then the latest."""
         wanted = normalise(key_part)
-        found = [
-            self._life(row)
-            for row in self._connection.execute("SELECT * FROM lines ORDER BY died_in IS NOT NULL, born_in DESC")
-            if wanted in normalise(row["text"])
-        ]
-        return found[:limit]
+        # SQLite folds ASCII alone: of such texts those are read that hold a word of it, and all others.
+        rows = self._connection.execute(
+            "SELECT * FROM lines WHERE instr(lower(text), ?) OR length(text) <> length(CAST(text AS BLOB))"
+            " ORDER BY died_in IS NOT NULL, born_in DESC",
+            (max(_ASCII.findall(wanted), key=len, default=""),),
+        )
+        return [self._life(row) for row in islice((row for row in rows if wanted in normalise(row["text"])), limit)]
 
     def life(self, line: str) -> LineLife | None:
         """The life of the line with this id."""

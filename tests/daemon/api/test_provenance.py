@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.api.provenance import why
 from daemon.config.settings import Config
@@ -18,6 +20,9 @@ from state.document.operations import Action, Birth, Death, Fate, Operation
 from state.dream import Dream, PointerLine, Reason
 from state.errors import NotFoundError
 from state.scratch import Note
+from state.stores.database.connection import memory_database, to_text
+from state.stores.history.lineage import Lineage
+from state.text.words import normalise
 from state.trust import Trust
 from tests.support.running import Caller
 
@@ -172,3 +177,21 @@ def test_the_command_prints_the_whole_story(lived: Store, capsys: pytest.Capture
     gone = Caller(capsys)("why", "L1", "-w", lived.workspace.root).out
     assert "crystal 000000000000, which was forgotten" in gone
     assert "now: Ada drinks tea daily" in gone
+
+
+@given(
+    st.lists(st.text("aAbB éÉſßK\u200b\t\0京", min_size=1, max_size=8), min_size=1, max_size=6),
+    st.text("aAbB éſsßkK京", min_size=1, max_size=3),
+)
+def test_a_line_is_found_by_whatever_part_of_it(texts: list[str], part: str) -> None:
+    connection = memory_database()
+    row = (
+        "INSERT INTO lines (id, section, text, crystal, importance, trust, born_in, born_at)"
+        " VALUES (?, ?, ?, '', 0.5, ?, ?, ?)"
+    )
+    for number, text in enumerate(texts):
+        connection.execute(row, (f"L{number}", "The Bond", text, "agent", number, to_text(AT)))
+    wanted = normalise(part)
+    found = [life.text for life in Lineage(connection).lives(part)]
+    connection.close()
+    assert found == [text for text in reversed(texts) if wanted in normalise(text)]

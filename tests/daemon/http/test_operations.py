@@ -52,6 +52,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("dream_status", {}),
     ("memory_state", {}),
     ("memory_why", {"text": "ledger"}),
+    ("memory_why_not", {"text": "ledger", "session": ""}),
     ("history", {"limit": 5}),
     ("crystals", {"text": "ledg", "sort": "importance"}),
     ("crystal", {"id": crystal_id(Origin.SCRATCH, "Grüße aus Köln: the ledger is SQLite 🍵")[:8]}),

@@ -1,0 +1,233 @@
+"""`dreamd why-not`: each way in which a thing is not in what an agent was given has its reason and its advice."""
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.api.access import LocalAccess
+from daemon.api.operations.search import WhyNot, memory_why_not
+from daemon.api.why_not import Absence, Answer
+from daemon.config.paths import global_root, registry_path
+from daemon.config.registry import add
+from daemon.config.settings import Config
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.stores import Store, open_exclusive
+from state.crystals.crystal import Crystal, Origin
+from state.document.document import SectionName
+from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
+from state.dream import Dream, PointerLine, StagedChange
+from state.errors import NotFoundError
+from state.scratch import Note, render_note
+from state.stores.history.bootstraps import path_of, receipts
+from state.trust import Trust
+from tests.support.running import Caller, process
+
+SESSION = "0193f2a1-77aa-7bbb-8ccc-0123456789ab"
+BOND = SectionName.BOND
+
+
+def asked(here: Path, text: str, session: str = "") -> Answer:
+    with LocalAccess(open_workspace(here), Config(), "test") as access:
+        return memory_why_not.run(access, WhyNot(text=text, session=session))
+
+
+def codes(here: Path, text: str) -> list[Absence]:
+    return [one.code for one in asked(here, text).reasons]
+
+
+def committed(store: Store, number: int, text: str, **changes: Any) -> None:
+    """A version of this text."""
+    values: dict[str, Any] = {"before": "", "after": text, "cause": "dream", "reason": "manual", "mood": "calm"}
+    store.journal.commit(Dream(number=number, id=f"d{number}", at=datetime.now(UTC), **(values | changes)))
+
+
+def read_long_ago(here: Path) -> None:
+    """What stands there now was written before the last bootstrap, and whatever follows comes after it."""
+    past = time.time() - 3_600
+    os.utime(here / "MEMORY.md", (past, past))
+
+
+def test_what_nobody_said_is_unknown_and_a_memory_that_nobody_read_says_so(here: Path) -> None:
+    (here / "MEMORY.md").write_text("- Ada prefers tea\n")
+    assert codes(here, "parrot") == [Absence.UNKNOWN]
+    answer = asked(here, "tea")
+    assert answer.receipt is None
+    assert answer.reasons[0].what.startswith("no agent has read this memory yet; it stands in line 1")
+
+
+def test_what_was_given_is_said_with_its_line_and_what_was_cut_with_what_to_set(dreamd: Caller, here: Path) -> None:
+    rows = [
+        "# Working Memory State",
+        "",
+        "## The Bond",
+        "",
+        *(f"- Ada likes the tea of sort {n}." for n in range(300)),
+    ]
+    (here / "MEMORY.md").write_text("\n".join(rows) + "\n")
+    dreamd("bootstrap", here, "--agent", "codex", "--format", "hook")
+    receipt = next(receipts(open_workspace(here)))
+    last = 300 - receipt.cut.budget - 1
+    (given,) = asked(here, f"tea of sort {last}.").reasons
+    assert (given.code, given.line) == (Absence.GIVEN, last + 5)
+    (cut,) = asked(here, f"tea of sort {last + 1}.").reasons
+    assert (cut.code, cut.line) == (Absence.CUT, last + 6)
+    assert f"the first {last + 5} had room in 4,000 characters" in cut.what
+    assert cut.advice.startswith("set dream.context_window to 64000")
+    ended = dreamd("why-not", "sort", last + 1, "-w", here)
+    assert ended.status == 0
+    assert ended.out.splitlines()[0].endswith("UTC by hook (codex): version 0")
+    assert cut.advice in ended.out
+    assert dreamd("why-not", "sort", last + 1, "-w", here, "--json").json["reasons"][0]["code"] == "cut"
+
+
+def test_a_receipt_of_before_tells_by_its_budget(dreamd: Caller, here: Path) -> None:
+    (here / "MEMORY.md").write_text("".join(f"- Ada likes the tea of sort {n}.\n" for n in range(300)))
+    read_long_ago(here)
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    path_of(open_workspace(here)).write_text(
+        f'{{"at": "{at}", "how": "MCP", "session": "", "version": 0, "characters": 3190, "budget": 3200,'
+        ' "notes": 0, "left_out": 0, "more": false, "truncated": true}\n'
+    )
+    assert codes(here, "tea of sort 3.") == [Absence.GIVEN]
+    assert codes(here, "tea of sort 250.") == [Absence.CUT]
+
+
+def test_what_came_after_the_agent_read_is_later(dreamd: Caller, here: Path) -> None:
+    (here / "MEMORY.md").write_text("- Ada prefers tea\n")
+    read_long_ago(here)
+    dreamd("bootstrap", here)
+    (here / "MEMORY.md").write_text("- Ada prefers tea\n- Ada has a parrot\n")
+    ahead = time.time() + 60
+    os.utime(here / "MEMORY.md", (ahead, ahead))
+    with (here / "memory" / "scratch.md").open("a") as log:
+        log.write(render_note(Note("Ada moved to Berlin", datetime.now(UTC) + timedelta(minutes=1))))
+    assert codes(here, "parrot") == [Absence.LATER]
+    assert codes(here, "Berlin") == [Absence.LATER]
+
+
+def test_a_note_was_given_or_waits_behind_newer_ones(dreamd: Caller, here: Path) -> None:
+    for number in range(200):
+        at = datetime.now(UTC) - timedelta(hours=10, minutes=-number)
+        with (here / "memory" / "scratch.md").open("a") as log:
+            log.write(render_note(Note(f"Ada saw {number} herons at the river this morning", at)))
+    dreamd("bootstrap", here)
+    notes = next(receipts(open_workspace(here))).notes
+    assert codes(here, f"Ada saw {200 - notes} herons") == [Absence.GIVEN]
+    (reason,) = asked(here, f"Ada saw {199 - notes} herons").reasons
+    assert reason.code is Absence.NOTE_WAITS
+    assert f"older than the {notes} for which there was room" in reason.what
+    assert "dreamd dream" in reason.advice
+
+
+def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here: Path) -> None:
+    tea = Operation(Action.ADD, BOND, "Ada drinks tea")
+    staged = StagedChange(Operation(Action.ADD, BOND, "Ada owns a heron"), (), (), (), "dream.approve")
+    refused = Refusal("numbers", "operation", "7 is not said", Operation(Action.ADD, BOND, "Ada has 7 kites"))
+    kites, evicted = Crystal("Ada has 7 kites", Origin.SCRATCH, datetime.now(UTC)), Fate.EVICTED
+    desk = Crystal("Ada keeps the old desk", Origin.EVICTED, datetime.now(UTC))
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        texts = ("Ada drinks tea", "Ada keeps the old desk", "Ada has a bicycle")
+        born = [Birth(f"L{at}", BOND, text, 0.5, Trust.AGENT) for at, text in enumerate(texts, 1)]
+        committed(store, 1, "## The Bond\n\n- Ada drinks tea\n", operations=(tea,), births=tuple(born))
+        committed(
+            store,
+            2,
+            "## The Bond\n\n- Ada drinks coffee\n",
+            before="## The Bond\n\n- Ada drinks tea\n",
+            births=(Birth("L4", BOND, "Ada drinks coffee", 0.5, Trust.AGENT),),
+            deaths=(
+                Death("L1", BOND, "Ada drinks tea", Fate.REVISED, "", successor="L4"),
+                Death("L2", BOND, "Ada keeps the old desk", evicted, desk.id),
+                Death("L3", BOND, "Ada has a bicycle", Fate.DELETED, ""),
+            ),
+            crystals=(desk, kites),
+            dreamt=(kites.id,),
+            pointers=(PointerLine("Ada's desk", "old desk keeps", desk.id, "L2"),),
+            staged=(staged,),
+            refused=(refused,),
+        )
+        store.ledger.begin("d2", "manual", datetime.now(UTC))
+        store.ledger.end("d2", "committed", "", datetime.now(UTC), 2)
+        store.ledger.reject("d2", (refused,), datetime.now(UTC))
+    dreamd("bootstrap", here)
+    (changed,) = asked(here, "Ada drinks tea").reasons
+    assert (changed.code, changed.what) == (
+        Absence.CHANGED,
+        "its line left MEMORY.md in version 2: revised; it says now: Ada drinks coffee",
+    )
+    assert asked(here, "l1").reasons == (changed,)
+    (left, *_) = asked(here, "old desk").reasons
+    assert (left.code, left.advice) == (Absence.EVICTED, "search for `old desk keeps`")
+    assert codes(here, "bicycle") == [Absence.DELETED]
+    (waits,) = asked(here, "heron").reasons
+    assert (waits.code, "change 1" in waits.what) == (Absence.APPROVAL, True)
+    no, crystal = asked(here, "7 kites").reasons
+    assert (no.code, no.what) == (Absence.REFUSED, "the guards refused it in version 2: numbers: 7 is not said")
+    assert (crystal.code, "version 2 took in" in crystal.what) == (Absence.CRYSTAL, True)
+
+
+def test_what_only_the_search_knows_is_ranked_and_another_value_named(here: Path) -> None:
+    old = Crystal("The server listens at port 8080", Origin.SESSION, datetime(2026, 3, 1, tzinfo=UTC), importance=0.9)
+    new = Crystal("The server listens at port 9090", Origin.SESSION, datetime(2026, 3, 2, tzinfo=UTC), importance=0.5)
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        store.crystals.upsert([old, new])
+    (reason,) = asked(here, "port 9090").reasons
+    assert (reason.code, "2 of 2 by importance" in reason.what) == (Absence.CRYSTAL, True)
+    assert process("supersede", old.id, new.id, "-w", str(here)).status == 0
+    (reason,) = asked(here, "port 8080").reasons
+    assert (reason.code, reason.what) == (Absence.SUPERSEDED, f"another value holds now: {new.text}")
+    assert codes(here, "port server") == [Absence.SUPERSEDED, Absence.CRYSTAL]
+
+
+def test_what_is_forgotten_is_not_said_again(dreamd: Caller, here: Path) -> None:
+    dreamd("note", "-w", here, "the heron nests in March")
+    assert dreamd("forget", "the heron nests in March", "-w", here, "--yes").status == 0
+    answer = asked(here, "the heron nests in March")
+    assert [one.code for one in answer.reasons] == [Absence.FORGOTTEN]
+    assert "heron" not in dreamd("why-not", "the heron nests in March", "-w", here).out
+
+
+def test_the_global_workspace_and_the_others_are_named(
+    dreamd: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    here = init_workspace(tmp_path / "project").root
+    everywhere, other = init_workspace(global_root(os.environ)), init_workspace(tmp_path / "other")
+    everywhere.document.write_text("## The Bond\n\n- Ada prefers tea.\n\n## Active Context\n\n- A heron elsewhere.\n")
+    other.document.write_text("- Ada has a parrot.\n")
+    add(registry_path(os.environ), other.root)
+    dreamd("bootstrap", here)
+    assert codes(here, "tea") == [Absence.GIVEN]
+    (reason,) = asked(here, "heron").reasons
+    assert (reason.code, "in Active Context" in reason.what) == (Absence.EVERYWHERE, True)
+    (reason,) = asked(here, "parrot").reasons
+    assert (reason.code, str(other.root) in reason.what, reason.text) == (Absence.ELSEWHERE, True, "")
+
+
+def test_a_session_is_asked_for_by_its_id(here: Path) -> None:
+    (here / "MEMORY.md").write_text("- Ada prefers tea\n")
+    message = f'{{"session_id": "{SESSION}"}}'.encode()
+    assert process("bootstrap", str(here), "--format", "hook", stdin=message).status == 0
+    assert process("bootstrap", str(here)).status == 0
+    answer = asked(here, "tea", SESSION)
+    assert answer.receipt is not None
+    assert answer.receipt.session == SESSION
+    with pytest.raises(NotFoundError, match="no bootstrap of this session"):
+        asked(here, "tea", "1234")
+
+
+def test_a_memory_of_somebody_else_is_given_to_nobody(here: Path) -> None:
+    (here / "MEMORY.md").write_text("- Ada prefers tea\n")
+    open_workspace(here).identity.unlink()
+    assert codes(here, "tea") == [Absence.FOREIGN]
+
+
+def test_no_secret_is_told(dreamd: Caller, here: Path) -> None:
+    (here / "MEMORY.md").write_text("- The root password is hunter2-Xy9!kQ.\n")
+    dreamd("bootstrap", here)
+    assert "hunter2" not in str(asked(here, "root password"))
