@@ -29,6 +29,8 @@ except ImportError:
 
 _NUMBER = re.compile(rb"[0-9a-f]{32}")
 _MARK, _TRANSCRIPTS = "mark", "transcripts"
+# git leaves out a folder that says so itself, whatever repository the workspace is in.
+_IGNORE = ".gitignore", b"*\n"
 
 
 def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
@@ -133,8 +135,12 @@ def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ) ->
 
 
 def adopt(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Mark the workspace as this user's; doing it again is harmless."""
+    """Mark the workspace as this user's, and its state folder as nothing for git; doing it again is harmless."""
     disk = Disk(workspace.root)
+    name, content = _IGNORE
+    if not os.path.lexists(workspace.state / name):  # what somebody put there, a link as well, stays as it is
+        with suppress(FileExistsError):
+            disk.write_new(workspace.state / name, content)
     with suppress(FileExistsError):
         disk.write_new(workspace.identity, os.urandom(16).hex().encode() + b"\n")
     number = _number(workspace)

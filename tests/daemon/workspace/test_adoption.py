@@ -3,6 +3,7 @@
 import itertools
 import os
 import shutil
+import subprocess
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,36 @@ def cloned(workspace: Workspace, folder: Path) -> Workspace:
 def contents(root: Path) -> dict[str, tuple[int, bytes]]:
     """Every file, with its time."""
     return {str(one): (one.stat().st_mtime_ns, one.read_bytes()) for one in root.rglob("*") if one.is_file()}
+
+
+def test_git_shows_nothing_of_the_state_folder_also_of_an_older_workspace(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    workspace = made(tmp_path)
+
+    def shown() -> list[str]:
+        command = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
+        return [
+            one[3:] for one in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+        ]
+
+    assert not any(one.startswith(".dreamd") for one in shown())
+    assert "MEMORY.md" in shown()
+    (workspace.state / ".gitignore").unlink()
+    assert ".dreamd/id" in shown()
+    init_workspace(tmp_path)
+    assert not any(one.startswith(".dreamd") for one in shown())
+    (workspace.state / ".gitignore").write_text("# mine\n")
+    init_workspace(tmp_path)
+    assert (workspace.state / ".gitignore").read_text() == "# mine\n"
+
+
+def test_a_link_of_a_stranger_in_place_of_the_ignore_file_is_not_followed(tmp_path: Path) -> None:
+    there = cloned(made(tmp_path / "theirs"), tmp_path / "cloned")
+    (there.state / ".gitignore").unlink()
+    (there.state / ".gitignore").symlink_to(tmp_path / "mine")
+    assert not take_over_workspace(there).foreign
+    assert (there.state / ".gitignore").is_symlink()
+    assert not (tmp_path / "mine").exists()
 
 
 def test_what_this_user_made_is_own_and_a_copy_of_it_is_not(tmp_path: Path) -> None:
