@@ -32,7 +32,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 # No address stands in the lock: it installs from whatever index the machine has.
 lock:
 	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	    --all-extras --group dev --python-version 3.11 pyproject.toml -o requirements.lock
+	    --group dev --python-version 3.11 pyproject.toml -o requirements.lock
 
 dream: install
 	@rm -rf $(EXAMPLE) && cp -R docs/example $(EXAMPLE)

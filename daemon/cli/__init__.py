@@ -39,6 +39,7 @@ COMMANDS = {
     "mcp": "MCP over stdio, for an agent",
     "install-service": "have systemd run the daemon",
     "eval": "measure what the dream is worth, on a life of notes",
+    "models": "the embedding model: which is there; 'install' brings it",
     "config": "the configuration in force, and where each value comes from",
     "doctor": "check everything and say what to do",
 }

