@@ -104,6 +104,13 @@ class Client:
         """The JSON of this workspace's status. Raises as `get` does, and UnknownWorkspaceError."""
         return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _root_header(root))
 
+    def connection(self, seconds: float) -> http.client.HTTPConnection:
+        """A connection that is yet to be made; each wait for the daemon takes at most these seconds.
+
+        `connect` raises OSError when no daemon answers, and StorageError when a listener is another user's.
+        """
+        return _Connection(self, seconds)
+
     def get(self, path: str, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """The JSON at this path. Raises UnreachableError, the daemon's error, and LostError after these seconds."""
         return self._json("GET", path, None, seconds)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from daemon.api.access import LocalAccess
 from daemon.api.client import LostError, UnreachableError, daemon
-from daemon.config.layers import PREFIX
 from daemon.config.paths import registry_path
 from daemon.config.registry import excluded
 from daemon.config.settings import Config
@@ -106,8 +105,3 @@ def dispatch(
             if holder is None or holder.command != KEEPER or time.monotonic() >= deadline:
                 raise
             time.sleep(_POLL_SECONDS)
-
-
-def configured_here() -> bool:
-    """Whether environment variables set keys of the configuration."""
-    return any(name.startswith(PREFIX) and "__" in name for name in os.environ)

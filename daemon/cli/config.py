@@ -1,6 +1,7 @@
 """Show the configuration as it is in force, and where each value comes from."""
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import caller_of, config_of, named_folder, takes_workspace, workspace_of
@@ -35,11 +36,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _in_force(arguments: argparse.Namespace) -> "Configuration":
-    from daemon.api.dispatch import configured_here
     from daemon.api.operations.setup import LONGEST_KEY, ConfigurationRequest, configuration, in_force
+    from daemon.config.layers import configured_here
 
     key = arguments.key[:LONGEST_KEY]  # what is longer is no key, and neither is this then
-    has_own = arguments.config is not None or configured_here()
+    has_own = arguments.config is not None or configured_here(os.environ)
     if has_own or not _is_in_workspace(arguments):
         return in_force(config_of(arguments), key)
     return caller_of(arguments, "config").ask(configuration, ConfigurationRequest(key=key))

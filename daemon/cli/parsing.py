@@ -161,8 +161,9 @@ def caller_of(
     arguments: "argparse.Namespace", command: str, on_step: "Callable[[Step], None] | None" = None
 ) -> "Caller":
     """The caller of an operation; each notice goes to stderr once."""
-    from daemon.api.dispatch import Caller, configured_here
+    from daemon.api.dispatch import Caller
     from daemon.cli.terminal import say
+    from daemon.config.layers import configured_here
 
     shown = set[str]()
 
@@ -172,7 +173,7 @@ def caller_of(
             say(f"notice: {notice}")
 
     workspace = workspace_of(arguments)
-    own_config = arguments.config is not None or configured_here()
+    own_config = arguments.config is not None or configured_here(os.environ)
     return Caller(workspace, config_of(arguments), f"dreamd {command}", on_step or _ignore, on_notice, own_config)
 
 

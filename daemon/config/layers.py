@@ -18,6 +18,11 @@ NOT_KEYS = frozenset(
 )
 
 
+def configured_here(environment: Mapping[str, str]) -> bool:
+    """Whether variables set keys of the configuration."""
+    return any(name.startswith(PREFIX) and "__" in name for name in environment)
+
+
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The merged keys, and which layer set each section and key (`dream`, `dream.mode`) last."""
     merged: dict[str, Any] = {}

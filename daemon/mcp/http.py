@@ -1,7 +1,8 @@
 """MCP over streamable HTTP, inside the daemon: /mcp/{workspace}, or /mcp when there is only one workspace.
 
 Stateless: each request is answered without a session, so that a client does not notice a restart of the daemon.
-The SDK is loaded at the first request: it costs memory, and most daemons are used over stdio alone.
+The SDK is loaded at the first request, or soon after the start: an agent that has just been started waits a second or
+less for `dreamd mcp`, which passes its requests on to here.
 
 Whoever mounts this has checked Host, Origin and the token before: the SDK's own check of Host and Origin is off here,
 because it knows nothing of `http.allowed_hosts`, and would refuse requests that the access policy allows.
@@ -34,6 +35,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # A note of 16 KiB may be six times as long in JSON.
 MAX_BODY_BYTES = 1 << 20
+# After the start, which has enough to do.
+_LOADING_SECONDS = 3.0
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class Endpoint:
         workers = Workers(self._limits)
         async with anyio.create_task_group() as group:
             self._running = group, workers
+            group.start_soon(_load_sdk_soon)
             try:
                 yield
             finally:
@@ -121,6 +125,18 @@ def _meant(given: str, names: list[str]) -> str:
     if not given:
         raise UsageError(f"which workspace is meant? ask at {MCP_PATH}/NAME", known)
     raise NotFoundError(f"there is no workspace {given[:100]!r}", known)
+
+
+async def _load_sdk_soon() -> None:
+    await anyio.sleep(_LOADING_SECONDS)
+    await anyio.to_thread.run_sync(_sdk, abandon_on_cancel=True)
+
+
+def _sdk() -> None:
+    """Import what the first request needs."""
+    import mcp.server.streamable_http_manager  # noqa: F401
+
+    import daemon.mcp.server  # noqa: F401
 
 
 def _load(api: DaemonApi, name: str, workers: Workers) -> Any:  # noqa: ANN401 - the SDK's types are late, too

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable
 from io import TextIOWrapper
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import anyio
 from mcp.server import Server
@@ -45,6 +45,21 @@ def serve(find: Callable[[], Workspace], load: Callable[[], Config], wire: Binar
 
     A dream that runs in this process when stdin ends is finished; a signal leaves it to be resumed.
     """
+    # The SDK would give fd 1 back at the end, and what libraries have printed meanwhile would follow the protocol.
+    outside = TextIOWrapper(wire, encoding="utf-8")
+    try:
+        anyio.run(_serve_process, _server(find, load), outside)
+    except* BrokenPipeError:
+        pass  # the client went away before its reply
+    return 0
+
+
+def serve_lines(find: Callable[[], Workspace], load: Callable[[], Config], lines: BinaryIO, messages: TextIO) -> None:
+    """The same for a client whose messages come in `lines`, and go out by `messages`; in any thread."""
+    anyio.run(_serve, _server(find, load), messages, TextIOWrapper(lines, encoding="utf-8", errors="replace"))
+
+
+def _server(find: Callable[[], Workspace], load: Callable[[], Config]) -> Server[Any]:
     if not debugging():
         # The client already gets the SDK's complaints as replies, and its log would quote the user's words.
         logging.getLogger("mcp").setLevel(logging.CRITICAL)
@@ -53,21 +68,20 @@ def serve(find: Callable[[], Workspace], load: Callable[[], Config], wire: Binar
         config = calls.config()
     except ConfigError:
         config = Config()  # the first call raises it again
-    try:
-        anyio.run(_serve, _with_warm_up(server(calls, config, Workers(Limits())), calls), wire)
-    except* BrokenPipeError:
-        pass  # the client went away before its reply
-    return 0
+    return _with_warm_up(server(calls, config, Workers(Limits())), calls)
 
 
-async def _serve(served: Server[Any], wire: BinaryIO) -> None:
+async def _serve_process(served: Server[Any], messages: TextIO) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         # At once: a thread that waits for stdin cannot be interrupted. Whatever is under way may be cut off anywhere.
         loop.add_signal_handler(number, os._exit, 0)
-    # The SDK would give fd 1 back at the end, and what libraries have printed meanwhile would follow the protocol.
-    outside = anyio.wrap_file(TextIOWrapper(wire, encoding="utf-8"))
-    async with stdio_server(stdout=outside) as (incoming, outgoing):
+    await _serve(served, messages)
+
+
+async def _serve(served: Server[Any], messages: TextIO, lines: TextIO | None = None) -> None:
+    inside = anyio.wrap_file(lines) if lines is not None else None
+    async with stdio_server(inside, anyio.wrap_file(messages)) as (incoming, outgoing):
         await served.run(incoming, outgoing, served.create_initialization_options())
 
 
