@@ -14,6 +14,8 @@ from state.errors import UsageError
 
 COMMANDS = {
     "init": "create a workspace, take in an existing MEMORY.md, show how to connect an agent",
+    "connect": "have agents use the memory: each file is shown first; --check tries it",
+    "disconnect": "take out of agents' files what connect has put in",
     "note": "append a note to the scratch log",
     "bootstrap": "print what an agent reads at session start",
     "dream": "dream now: fold what is new into MEMORY.md",

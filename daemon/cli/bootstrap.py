@@ -10,7 +10,7 @@ from daemon.cli.parsing import names_folder, plain_arguments, workspace_of
 from daemon.config.layers import context_window, redaction
 from daemon.observability.printable import safe
 from daemon.workspace.session_start import session
-from state.agents import agent_called, reader_of
+from state.agents import TRIED, agent_called, reader_of
 from state.bootstrap import Bootstrap, budget_for
 from state.errors import DreamdError, UsageError
 from state.stores.disk.workspace import Workspace
@@ -47,7 +47,7 @@ def add(parser: "argparse.ArgumentParser") -> None:
         "--format",
         choices=_FORMATS,
         default="md",
-        help="hook: what a session-start hook of Claude Code answers; default %(default)s",
+        help="hook: what an agent's hook at session start answers; default %(default)s",
     )
     parser.add_argument(
         "--agent",
@@ -87,7 +87,7 @@ def run(arguments: "argparse.Namespace") -> int:
     most = reader.characters if arguments.format == "hook" else None
     given = session(workspace, window, most, redaction(arguments.config, os.environ), datetime.now(UTC))
     ready = given.ready
-    sys.stdout.write(_formatted(ready, arguments.format))
+    sys.stdout.write(_formatted(ready, arguments.format, agent))
     for notice in given.notices:
         sys.stderr.write(f"notice: {notice}\n")
     _leave_receipt(workspace, ready, window, most, agent, arguments.format)
@@ -102,6 +102,8 @@ def _leave_receipt(
     """Note what was given; an agent that has been given it is not to fail for that."""
     sys.stdout.flush()
     named = _session_of_hook() if form == "hook" else ""
+    if named == TRIED:
+        return
     how, now = "hook" if form == "hook" else "command line", datetime.now(UTC)
     budget = budget_for(window) if most is None else min(budget_for(window), most)
     try:
@@ -111,7 +113,10 @@ def _leave_receipt(
 
 
 def _session_of_hook() -> str:
-    """The session in what the agent gave its hook on stdin; "" when nothing comes, which is hardly waited for."""
+    """The session in what the agent gave its hook on stdin; "" when nothing comes, which is hardly waited for.
+
+    TRIED for a start that is none: 'dreamd connect --check' looks whether the hook works.
+    """
     import json
     import select
 
@@ -122,16 +127,20 @@ def _session_of_hook() -> str:
         message = json.loads(os.read(stdin, _LONGEST_MESSAGE))
     except (OSError, ValueError, AttributeError, RecursionError):  # it is closed, or says something else
         return ""
-    session = message.get("session_id") if isinstance(message, dict) else None
+    if not isinstance(message, dict):
+        return ""
+    session = TRIED if message.get("source") == TRIED else message.get("session_id")
     return session if isinstance(session, str) else ""
 
 
-def _formatted(ready: Bootstrap, form: str) -> str:
+def _formatted(ready: Bootstrap, form: str, agent: str = "") -> str:
     if form == "md":
         return safe(ready.text) if sys.stdout.isatty() else ready.text
     import json
     from dataclasses import asdict
 
+    if form == "hook" and agent == "cursor":
+        return json.dumps({"additional_context": ready.text}, ensure_ascii=False) + "\n"
     if form == "hook":
         answer = {"hookEventName": "SessionStart", "additionalContext": ready.text}
         return json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False) + "\n"

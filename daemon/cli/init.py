@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -115,7 +116,7 @@ def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
     elif wanted:
         out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
     out("")
-    out(_how_to_connect(workspace))
+    _offer_to_connect(workspace)
 
 
 def _adopt(foreign: Workspace, arguments: argparse.Namespace) -> None:
@@ -165,15 +166,22 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
     return False
 
 
-def _how_to_connect(workspace: Workspace) -> str:
-    """What to put where, so that an agent uses the workspace."""
+def _offer_to_connect(workspace: Workspace) -> None:
+    """Say which agents can be connected, and ask a person at a terminal whether they shall be."""
     from daemon.api.recipes import recipes
     from daemon.config.paths import program
+    from daemon.connect.agents.table import AGENTS, installed
 
-    # What goes into no file is a command.
-    shown = (
-        f"{one.what}:\n{one.text if one.file else indent(one.text, '  ')}"
-        for one in recipes(workspace.root, program(), os.environ)
-    )
-    every = "\n\n".join(shown)
-    return f"Connect an agent:\n\n{every}\n\ndocs/agents.md of dreamd has Codex, LangGraph and OpenAI-style loops."
+    found = installed(os.environ)
+    titles = ", ".join(one.title for one in found)
+    if found and can_ask() and agreed(f"{titles}: shall dreamd show how it would connect them here?"):
+        from daemon.cli.connect import connect_all
+
+        connect_all(workspace, found)
+        return
+    here = f"here: {titles}" if found else f"it knows {', '.join(one.title for one in AGENTS)}"
+    out(f"Connect your agents ({here}):\n\n  dreamd connect -w {shlex.quote(str(workspace.root))}\n")
+    for one in recipes(workspace.root, program(), os.environ):
+        if not one.file:
+            out(f"{one.what}:\n{indent(one.text, '  ')}\n")
+    out("docs/agents.md of dreamd has LangGraph, other frameworks and loops of your own.")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from daemon.dream.progress import Step
 
 _EVERYWHERE = ("-g", "--global")
+_OR_GLOBAL = "--or-global"
 
 
 def parser_of(prog: str, description: str | None) -> "argparse.ArgumentParser":
@@ -50,7 +51,13 @@ def plain_arguments(
     default) are options besides those named. None, and argparse has to read them, where a word is anything else.
     """
     readers = {"--workspace": Path, "-w": Path, "--config": Path, **options}
-    found: dict[str, object] = {"workspace": None, "everywhere": False, "config": None, **defaults}
+    found: dict[str, object] = {
+        "workspace": None,
+        "everywhere": False,
+        "or_global": False,
+        "config": None,
+        **defaults,
+    }
     text, left = list[str](), iter(words)
     for word in left:
         if not word.startswith("-"):
@@ -59,6 +66,8 @@ def plain_arguments(
             found["json"] = True
         elif word in _EVERYWHERE:
             found["everywhere"] = True
+        elif word == _OR_GLOBAL:
+            found["or_global"] = True
         else:
             value = next(left, "-")
             if word not in readers or value.startswith("-"):
@@ -71,7 +80,7 @@ def plain_arguments(
 
 
 def names_workspace(parser: "argparse.ArgumentParser") -> None:
-    """`--workspace`, `--global` and `--config`."""
+    """`--workspace`, `--global`, `--or-global` and `--config`."""
     parser.add_argument(
         "-w",
         "--workspace",
@@ -84,6 +93,11 @@ def names_workspace(parser: "argparse.ArgumentParser") -> None:
         dest="everywhere",
         action="store_true",
         help="your global workspace, of what is true in every project, instead of the one here",
+    )
+    parser.add_argument(
+        _OR_GLOBAL,
+        action="store_true",
+        help="your global workspace where there is none from the working directory up",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
 
@@ -131,7 +145,12 @@ def workspace_of(arguments: "argparse.Namespace") -> Workspace:
     if arguments.everywhere:
         return open_global_workspace()
     if folder is None:
-        return find_workspace(Path.cwd())
+        try:
+            return find_workspace(Path.cwd())
+        except UsageError:
+            if not arguments.or_global:
+                raise
+            return open_global_workspace()
     return shared_workspace(folder) or open_workspace(folder)
 
 

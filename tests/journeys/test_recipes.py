@@ -1,7 +1,7 @@
-"""The recipes of docs/agents.md, followed: Claude Code, Codex, LangGraph, a plain loop.
+"""What `dreamd connect` writes and docs/agents.md says, followed: Claude Code, Codex, LangGraph, a plain loop.
 
-Neither Claude Code nor Codex runs here. What they read is checked against the forms that they document, and what they
-run is run as they run it: hooks with their JSON on stdin, servers with the command and the environment of the file.
+Neither Claude Code nor Codex runs here (tests/clients/ has them): what they run is run as they run it, hooks with
+their JSON on stdin, servers with the command and the environment of the file.
 """
 
 import json
@@ -15,8 +15,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from daemon.api.recipes import recipes
 from daemon.config.registry import name_of
-from daemon.process.systemd_unit import installation
 from state.dream import Reason
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import notes, run, shown, told
@@ -31,7 +31,7 @@ NOTE = "Ada prefers tea over coffee in the morning"
 MOST_OF_A_HOOK = 10_000
 # What Codex hands to a server beside `env` and `env_vars`: its DEFAULT_ENV_VARS.
 CODEX_PASSES = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
-CLAUDE, CODEX = "claude-settings.json", "codex-config.toml"
+CLAUDE, CODEX, SERVERS = ".claude/settings.local.json", ".codex/config.toml", ".mcp.json"
 
 
 @pytest.fixture
@@ -45,8 +45,9 @@ def cold(home: Home) -> Follower:
 
 
 def settings(me: Follower, name: str) -> Any:
-    """The file as the agent reads it."""
-    text = me.file(name)
+    """The file that `dreamd connect` writes, as the agent reads it."""
+    every = recipes(me.workspace.root, (str(me.program),), me.environment())
+    (text,) = (one.text for one in every if one.file == name)
     return tomllib.loads(text) if name == CODEX else json.loads(text)
 
 
@@ -81,30 +82,9 @@ def links(workspace: Workspace) -> list[Path]:
 def test_the_documents_show_the_files() -> None:
     agents, readme = ROOT / "docs" / "agents.md", ROOT / "README.md"
     files = {path.name: path.read_text() for path in (ROOT / "docs" / "agents").iterdir() if path.is_file()}
-    as_json = [json.loads(files[name]) for name in ("mcp.json", "mcp-http.json", CLAUDE)]
-    assert [json.loads(block) for block in blocks(agents, "json")] == as_json
-    assert blocks(agents, "toml") == [files[CODEX]]
-    assert all(json.loads(block) in as_json for block in blocks(readme, "json"))
+    assert [json.loads(block) for block in blocks(agents, "json")] == [json.loads(files["mcp-http.json"])]
+    assert blocks(agents, "toml") == blocks(readme, "json") == []
     assert all(f"(agents/{name})" in agents.read_text() for name in files)
-
-
-def test_init_prints_the_files_with_the_paths_filled_in(me: Follower) -> None:
-    ended = me.shell(f"dreamd init {me.workspace.root}")
-    assert ended.status == 0, ended.err
-    printed, rest = [], ended.out.replace(installation().command[0], str(me.program))
-    while "\n{" in rest:
-        rest = rest[rest.index("\n{") + 1 :]
-        value, end = json.JSONDecoder().raw_decode(rest)
-        printed.append(value)
-        rest = rest[end:]
-    assert printed == [_server_of(me), settings(me, CLAUDE)]
-
-
-def _server_of(me: Follower) -> dict[str, Any]:
-    """The recipe, with what `dreamd init` adds for a person whose state is not in the usual folder."""
-    recipe: dict[str, Any] = settings(me, "mcp.json")
-    recipe["mcpServers"]["dreamd"]["env"]["XDG_STATE_HOME"] = me.environment()["XDG_STATE_HOME"]
-    return recipe
 
 
 # ---------------------------------------------------------------- hooks
@@ -190,17 +170,16 @@ def test_the_shorter_hook_only_asks_for_the_dream(me: Follower) -> None:
 
 def test_the_server_of_claude_code_starts_as_it_is_written(cold: Follower) -> None:
     """With nothing in its environment but what the file and the SDK's client give it."""
-    server = _server_of(cold)["mcpServers"]["dreamd"]
-    assert server.pop("type") == "stdio"
+    server = settings(cold, SERVERS)["mcpServers"]["dreamd"]
+    assert (server.pop("type"), server.pop("alwaysLoad")) == ("stdio", True)
     _remembers(cold, StdioServerParameters(**server))
 
 
 def test_the_server_of_codex_starts_as_it_is_written(me: Follower) -> None:
     server = settings(me, CODEX)["mcp_servers"]["dreamd"]
-    passed = (*CODEX_PASSES, *server["env_vars"])
-    given = {name: value for name, value in me.environment().items() if name in passed}
+    given = {name: value for name, value in me.environment().items() if name in CODEX_PASSES}
     # `env` replaces whatever the client would pass on by itself, and HOME is this person's.
-    _remembers(me, StdioServerParameters(command=server["command"], args=server["args"], env=given))
+    _remembers(me, StdioServerParameters(command=server["command"], args=server["args"], env=given | server["env"]))
 
 
 def _remembers(me: Follower, server: StdioServerParameters) -> None:
@@ -229,7 +208,7 @@ def _bearer(me: Follower) -> dict[str, str]:
 
 def test_the_server_over_http_is_asked_as_it_is_written(me: Follower) -> None:
     with me.served():
-        (server,) = settings(me, "mcp-http.json")["mcpServers"].values()
+        (server,) = json.loads(me.file("mcp-http.json"))["mcpServers"].values()
         assert server["type"] == "http"
         headers = {name: value.replace("${DREAMD_TOKEN}", me.token) for name, value in server["headers"].items()}
 
@@ -243,14 +222,6 @@ def test_the_server_over_http_is_asked_as_it_is_written(me: Follower) -> None:
 
         run(body)
     assert notes(me.workspace) == [NOTE]
-
-
-def test_codex_has_the_same_address_and_token(me: Follower) -> None:
-    text = me.file(CODEX)
-    commented = [line[2:] for line in text.splitlines() if line.startswith(("# [mcp", "# url", "# bearer"))]
-    over_http = tomllib.loads("\n".join(commented))["mcp_servers"]["dreamd"]
-    (server,) = settings(me, "mcp-http.json")["mcpServers"].values()
-    assert over_http == {"url": server["url"], "bearer_token_env_var": "DREAMD_TOKEN"}
 
 
 # ---------------------------------------------------------------- programs

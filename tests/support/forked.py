@@ -125,6 +125,7 @@ def run(
     environment: Mapping[str, str],
     seconds: float = _PATIENCE_SECONDS,
     before: tuple[str, Sequence[Any]] | None = None,
+    folder: Path = ROOT,
 ) -> "subprocess.CompletedProcess[bytes]":
     """The command to its end. Raises TimeoutExpired, and kills it, when it takes longer."""
     process: Forked[bytes] = Forked(
@@ -133,7 +134,7 @@ def run(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        cwd=ROOT,
+        cwd=folder,
         env=environment,
     )
     with process:

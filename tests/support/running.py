@@ -51,11 +51,17 @@ class Caller:
 
 
 def process(
-    *words: str | Path, stdin: bytes = b"", before: tuple[str, Sequence[Any]] | None = None, **environment: str
+    *words: str | Path,
+    stdin: bytes = b"",
+    before: tuple[str, Sequence[Any]] | None = None,
+    folder: Path = ROOT,
+    **environment: str,
 ) -> Ended:
-    """A real process, with these variables and next to no others; `before` is that of `Forked`."""
+    """A real process in this folder, with these variables and next to no others; `before` is that of `Forked`."""
     places = {"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "PATH": "/usr/bin:/bin"}
     # The embedding model is made once for all.
     state = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "XDG_CACHE_HOME": str(cache_folder(os.environ).parent)}
-    ended = forked.run(words, stdin=stdin, environment={**places, **state, **environment}, before=before)
+    ended = forked.run(
+        words, stdin=stdin, environment={**places, **state, **environment}, before=before, folder=folder
+    )
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())

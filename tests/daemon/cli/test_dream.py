@@ -195,7 +195,7 @@ def test_init_takes_in_an_old_memory_once_and_shows_how_to_connect(dreamd: Calle
     assert (folder / "MEMORY.md").read_text() == old
     assert (folder / "MEMORY.md.seed-backup").read_text() == old
     assert stat.S_IMODE((folder / ".dreamd").stat().st_mode) == 0o700
-    assert f"dreamd bootstrap '{folder}' --format hook" in ended.out
+    assert f"dreamd connect -w '{folder}'" in ended.out
     assert f"dreamd note -w '{folder}'" in ended.out
 
     again = dreamd("init", folder, "--json").json

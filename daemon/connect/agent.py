@@ -1,0 +1,157 @@
+"""Agent: one kind of program that can be connected, and what its files hold then.
+
+An agent is data: how it is recognised, and a pure function from a `Place` to the settings of its files. Nothing here
+reads or writes a file.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from daemon.config.paths import home, socket_path, state_folder
+from daemon.connect.editors.editor import Format
+
+SERVER = "dreamd"
+# Without a time of its own an agent ends a hook early; a long session is read in less.
+INGEST_SECONDS = 60
+
+
+class Scope(StrEnum):
+    """Where an agent is connected: in one project, or in all of this user's."""
+
+    PROJECT = "project"
+    USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value in an agent's file. `item`: it is one of the list at this path, not all that stands there."""
+
+    path: tuple[str, ...]
+    value: object
+    item: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """A file of an agent's, and the settings in it that connect it. `purpose`: in a person's words."""
+
+    path: Path
+    format: Format
+    purpose: str
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is connected to what: the commands that go into files.
+
+    `workspace` is None for all projects: then it is the nearest one from the working directory up, else the global
+    one. Without `auto_memory` the memory that the agent keeps beside is turned off; with `trust` the agent is told
+    that its owner trusts the project and these hooks.
+    """
+
+    scope: Scope
+    project: Path
+    workspace: Path | None
+    program: tuple[str, ...]
+    environment: Mapping[str, str]
+    auto_memory: bool = True
+    trust: bool = False
+
+    @property
+    def home(self) -> Path:
+        """The user's home folder."""
+        return home(self.environment)
+
+    @property
+    def needed(self) -> dict[str, str]:
+        """Where the daemon is, and this user's own folder, in which it stands whose the workspace is."""
+        path, plain = socket_path(self.environment), {"HOME": str(self.home)}
+        socket = {} if path == socket_path(plain) else {"DREAMD_SOCKET": str(path)}
+        elsewhere = state_folder(self.environment) != state_folder(plain)
+        return socket | ({"XDG_STATE_HOME": str(state_folder(self.environment).parent)} if elsewhere else {})
+
+    def folder(self, variable: str, usual: str) -> Path:
+        """A folder of an agent's own: what the variable names, else the usual one in the home folder."""
+        named = self.environment.get(variable, "")
+        return Path(named) if named.startswith("/") else self.home / usual
+
+    def server(self) -> list[str]:
+        """The command of the MCP server."""
+        return [*self.program, "mcp", *self._workspace()]
+
+    def bootstrap(self, agent: str) -> str:
+        """The command of the hook at the start of a session, for a shell."""
+        return shlex.join([*self.program, "bootstrap", *self._workspace(), "--format", "hook", "--agent", agent])
+
+    def ingest(self) -> str:
+        """The command of the hooks that have a transcript read, for a shell."""
+        return shlex.join([*self.program, "ingest", *self._workspace(), "--hook"])
+
+    def _workspace(self) -> list[str]:
+        return ["--or-global"] if self.workspace is None else ["-w", str(self.workspace)]
+
+
+# What a file holds now, parsed; nothing where there is none.
+Read = Callable[[Path], object]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One thing that was tried. `advice` says what to do where it is not `sound`."""
+
+    what: str
+    sound: bool
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One kind of agent. `name` is what a person types.
+
+    It is installed where one of `programs` is on the PATH or one of `folders` is in the home folder. `lists` asks the
+    agent itself which servers it knows, `knows` is a pattern of its answer, `unknown` what to do where it does not.
+    `tries` sees what else an agent can be asked, in a project and an environment.
+    `advice` is what its owner has to know, or do once by hand.
+    """
+
+    name: str
+    title: str
+    programs: tuple[str, ...]
+    folders: tuple[str, ...]
+    files: Callable[[Place, Read], Sequence[AgentFile]]
+    lists: tuple[str, ...] = ()
+    knows: str = SERVER
+    unknown: str = ""
+    tries: Callable[[Path, Mapping[str, str]], Iterable[CheckResult]] | None = None
+    advice: tuple[str, ...] = ()
+
+
+def calls_dreamd(hook: object) -> bool:
+    """Whether a hook in an agent's file runs `dreamd bootstrap` or `dreamd ingest`, and nothing else."""
+    commands = list(_commands(hook))
+    return bool(commands) and all(_is_own(command) for command in commands)
+
+
+def _commands(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == "command" and isinstance(inner, str):
+                yield inner
+            else:
+                yield from _commands(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _commands(inner)
+
+
+def _is_own(command: str) -> bool:
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quotation without its end
+        return False
+    program, called = (words[:1], words[1:2]) if words[1:3] != ["-m", "daemon"] else (["dreamd"], words[3:4])
+    return [Path(word).name for word in program] == ["dreamd"] and called in (["bootstrap"], ["ingest"])

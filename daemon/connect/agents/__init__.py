@@ -1,0 +1,1 @@
+"""The agents that can be connected, a module for each."""

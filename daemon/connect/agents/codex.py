@@ -1,0 +1,114 @@
+"""Codex: `config.toml` of a project that it trusts, or the user's own.
+
+As of 0.169.0: it ends a SessionEnd hook after 3 seconds and takes some 2,500 tokens of a SessionStart hook's output;
+a session that a background server keeps runs no SessionEnd at all, which is why Stop has the transcript read as well.
+`required` has it wait for the server before the first request. The files of a project that is not trusted count for
+nothing, and hooks that nobody trusted are skipped; `codex exec` says neither.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from daemon.connect.agent import SERVER, Agent, AgentFile, CheckResult, Place, Read, Scope, Setting, calls_dreamd
+from daemon.connect.change import at
+from daemon.connect.json_rpc import asked, running
+
+NAME = "codex"
+_MOST_SECONDS, _USUAL_SECONDS = 3, 600
+
+
+def files(place: Place, read: Read) -> Sequence[AgentFile]:
+    """The file of server and hooks; with trust, also what the user's own file says of them."""
+    own = place.folder("CODEX_HOME", ".codex") / "config.toml"
+    path = own if place.scope is Scope.USER else place.project / ".codex" / "config.toml"
+    command, *arguments = place.server()
+    server: dict[str, object] = {"command": command, "args": arguments}
+    server |= {"env": place.needed} if place.needed else {}
+    # dream_now waits for a model.
+    server |= {"required": True, "startup_timeout_sec": 30, "tool_timeout_sec": 300}
+    hooks = tuple(
+        Setting(("hooks", event), {"hooks": [{"type": "command", "command": line, **more}]}, item=True)
+        for event, line, more in (
+            ("SessionStart", place.bootstrap(NAME), {}),
+            ("PreCompact", place.ingest(), {}),
+            ("Stop", place.ingest(), {}),
+            ("SessionEnd", place.ingest(), {"timeout": _MOST_SECONDS}),
+        )
+    )
+    settings = (Setting(("mcp_servers", SERVER), server), *hooks)
+    trusted = _trusted(path, hooks, read(path)) if place.trust else ()
+    if path == own:
+        return (AgentFile(own, "toml", "its MCP server and hooks", (*settings, *trusted)),)
+    project = Setting(("projects", str(place.project), "trust_level"), "trusted")
+    file = AgentFile(path, "toml", "its MCP server and hooks", settings)
+    return (file, AgentFile(own, "toml", "that you trust them", (project, *trusted))) if place.trust else (file,)
+
+
+def _trusted(path: Path, hooks: Sequence[Setting], known: object) -> tuple[Setting, ...]:
+    """That the user trusts each hook, by its place in the file and the digest of what it runs."""
+    settings = []
+    for setting in hooks:
+        groups = at(known, setting.path)
+        others = groups if isinstance(groups, list) else []
+        place = (
+            others.index(setting.value) if setting.value in others else sum(not calls_dreamd(one) for one in others)
+        )
+        event = re.sub(r"(?<!^)(?=[A-Z])", "_", setting.path[-1]).lower()
+        key = f"{path}:{event}:{place}:0"
+        settings.append(Setting(("hooks", "state", key, "trusted_hash"), _digest(event, setting.value)))
+    return tuple(settings)
+
+
+def _digest(event: str, group: object) -> str:
+    """What Codex takes of a hook to see that it has not changed since it was trusted."""
+    hooks = at(group, ["hooks"])
+    assert isinstance(hooks, list)
+    about = [{"async": False, "timeout": _USUAL_SECONDS, **hook} for hook in hooks]
+    text = json.dumps(
+        {"event_name": event, "hooks": about}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _tries(project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
+    """Whether Codex runs the hooks: it is asked as its own windows ask it."""
+    advice = "'dreamd connect codex --trust', or start 'codex' there, trust the folder and allow them with /hooks"
+    try:
+        with running(["codex", "app-server"], project, environment) as server:
+            asked(
+                server, {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": SERVER, "version": "1"}}}
+            )
+            listed = asked(
+                server,
+                {"method": "initialized"},
+                {"id": 2, "method": "hooks/list", "params": {"cwds": [str(project)]}},
+            )
+    except (OSError, ValueError) as error:
+        yield CheckResult(f"'codex app-server' does not say whether hooks run: {error}", sound=False, advice=advice)
+        return
+    hooks = [hook for one in listed.get("data", ()) for hook in one.get("hooks", ()) if calls_dreamd(hook)]
+    skipped = [str(hook.get("eventName")) for hook in hooks if hook.get("trustStatus") != "trusted"]
+    if not hooks:
+        yield CheckResult("Codex sees none of the hooks", sound=False, advice=advice)
+    elif skipped:
+        yield CheckResult(f"Codex skips the hooks of {', '.join(skipped)}", sound=False, advice=advice)
+    else:
+        yield CheckResult(f"Codex runs {len(hooks)} hooks", sound=True)
+
+
+CODEX = Agent(
+    NAME,
+    "Codex",
+    ("codex",),
+    (".codex",),
+    files,
+    lists=("codex", "mcp", "list"),
+    unknown="'dreamd connect codex --trust', or start 'codex' once in the project and trust the folder",
+    tries=_tries,
+    advice=(
+        "'codex exec' skips a folder and hooks that nobody trusted: start 'codex' there once, or say it by --trust",
+    ),
+)

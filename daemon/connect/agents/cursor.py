@@ -1,0 +1,38 @@
+"""Cursor: `mcp.json` and `hooks.json` in `.cursor`, of a project or of the user."""
+
+from collections.abc import Sequence
+
+from daemon.connect.agent import SERVER, Agent, AgentFile, Place, Read, Scope, Setting
+
+NAME = "cursor"
+
+
+def files(place: Place, _: Read) -> Sequence[AgentFile]:
+    """The file of servers, and the one of hooks."""
+    folder = (place.home if place.scope is Scope.USER else place.project) / ".cursor"
+    command, *arguments = place.server()
+    server = {"command": command, "args": arguments, "env": place.needed}
+    hooks = tuple(
+        Setting(("hooks", event), {"command": line}, item=True)
+        for event, line in (
+            ("sessionStart", place.bootstrap(NAME)),
+            ("preCompact", place.ingest()),
+            ("sessionEnd", place.ingest()),
+        )
+    )
+    return (
+        AgentFile(folder / "mcp.json", "json", "its MCP server", (Setting(("mcpServers", SERVER), server),)),
+        AgentFile(folder / "hooks.json", "json", "its hooks", (Setting(("version",), 1), *hooks)),
+    )
+
+
+CURSOR = Agent(
+    NAME,
+    "Cursor",
+    ("cursor", "cursor-agent"),
+    (".cursor",),
+    files,
+    lists=("cursor-agent", "mcp", "list"),
+    unknown="enable the server in Cursor's settings, under MCP",
+    advice=("enable the server once in its settings, under MCP",),
+)

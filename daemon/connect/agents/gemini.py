@@ -1,0 +1,39 @@
+"""Gemini CLI: `settings.json` in `.gemini`, of a project or of the user. Times are in milliseconds there."""
+
+from collections.abc import Sequence
+
+from daemon.connect.agent import INGEST_SECONDS, SERVER, Agent, AgentFile, Place, Read, Scope, Setting
+
+NAME = "gemini"
+
+
+def files(place: Place, _: Read) -> Sequence[AgentFile]:
+    """The one file: server and hooks."""
+    folder = (place.home if place.scope is Scope.USER else place.project) / ".gemini"
+    command, *arguments = place.server()
+    server = {"command": command, "args": arguments, "env": place.needed, "timeout": 300_000}
+    hooks = tuple(
+        Setting(
+            ("hooks", event), {"hooks": [{"type": "command", "name": SERVER, "command": line, **more}]}, item=True
+        )
+        for event, line, more in (
+            ("SessionStart", place.bootstrap(NAME), {}),
+            ("PreCompress", place.ingest(), {}),
+            ("SessionEnd", place.ingest(), {"timeout": 1000 * INGEST_SECONDS}),
+        )
+    )
+    settings = (Setting(("mcpServers", SERVER), server), *hooks)
+    return (AgentFile(folder / "settings.json", "json", "its MCP server and hooks", settings),)
+
+
+GEMINI = Agent(
+    NAME,
+    "Gemini CLI",
+    ("gemini",),
+    (".gemini",),
+    files,
+    lists=("gemini", "mcp", "list"),
+    knows=rf"{SERVER}.*Connected",
+    unknown="start 'gemini' once in the project, and trust the folder",
+    advice=("start 'gemini' once in the project, trust the folder and its hooks",),
+)

@@ -1,0 +1,183 @@
+"""Plan: what connecting an agent, or taking it out again, changes; shown first, then carried out with backups."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from daemon.connect import record
+from daemon.connect.agent import Agent, Place, Scope
+from daemon.connect.change import Change, Written, connected, disconnected
+from daemon.connect.editors.editor import EDITORS
+from daemon.connect.record import Connection
+from state.errors import BusyError, DreamdError, StorageError, UsageError
+from state.stores.disk.disk import Disk
+from state.stores.disk.syscalls import storage_errors
+
+# Claude Code keeps more than settings in one of its files; beyond this nobody's settings are read.
+_LONGEST_FILE = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """One file's change; `written` is what the record will say of it, None where nothing of ours is left."""
+
+    path: Path
+    change: Change
+    written: Written | None
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff; "" without one."""
+        before, after = (
+            text.splitlines(keepends=True) for text in (self.change.before or "", self.change.after or "")
+        )
+        old, new = (
+            "/dev/null" if text is None else str(self.path) for text in (self.change.before, self.change.after)
+        )
+        lines = (
+            line if line.endswith("\n") else f"{line}\n" for line in difflib.unified_diff(before, after, old, new)
+        )
+        return "".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes of one agent's files. `connection`: as the record will have it, None once it is taken out."""
+
+    agent: str
+    files: tuple[PlannedFile, ...]
+    connection: Connection | None
+    last: Connection | None
+
+    @property
+    def changes(self) -> tuple[PlannedFile, ...]:
+        """The files that are not yet as they will be."""
+        return tuple(one for one in self.files if one.change.before != one.change.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A file that was changed, and the copy of what it held; "" where there was none."""
+
+    path: str
+    copy: str
+
+
+def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetime) -> Plan:
+    """What connects the agent. Files of the last time that are no longer meant are taken back.
+
+    Raises ConfigError for a file that is broken, StorageError for one that cannot be read or leads elsewhere.
+    """
+    files, project = list[PlannedFile](), None if place.scope is Scope.USER else place.project
+    known = {one.path: one for one in last.files} if last is not None else {}
+
+    def read(path: Path) -> object:
+        with _named(path):
+            return EDITORS["toml" if path.suffix == ".toml" else "json"].parse(text_of(path, project) or "")
+
+    for file in agent.files(place, read):
+        text = text_of(file.path, project)
+        with _named(file.path):
+            change, written = connected(file, text, known.pop(str(file.path), None))
+        files.append(PlannedFile(file.path, change, written))
+    files += (_taken_out(old, project) for old in known.values())
+    named, workspace = ("", "") if project is None else (str(project), str(place.workspace))
+    written_files = tuple(one.written for one in files if one.written is not None)
+    connection = Connection(agent.name, place.scope, named, workspace, now, written_files)
+    if last is not None and replace(last, at=now) == connection:
+        connection = last
+    return Plan(agent.name, tuple(files), connection, last)
+
+
+def to_disconnect(last: Connection) -> Plan:
+    """What takes exactly that connection out again. Raises as `to_connect` does."""
+    files = tuple(_taken_out(old, last.folder) for old in last.files)
+    return Plan(last.agent, files, None, last)
+
+
+def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tuple[Backup, ...]:
+    """Change the files, each at once, and the record. The record is written first: what it names can be taken out.
+
+    Raises BusyError for a file that changed since it was shown, StorageError.
+    """
+    with record.held(environment) as disk:
+        known = record.read(environment)
+        if plan.connection is not None and plan.connection != plan.last:
+            record.write(environment, disk, known.having(plan.connection))
+        project = (plan.connection or plan.last or _nothing(plan)).folder
+        backups = tuple(_replaced(disk, one, project, now) for one in plan.changes)
+        if plan.connection is None and plan.last is not None:
+            record.write(environment, disk, known.lacking(plan.last))
+        return backups
+
+
+def _taken_out(old: Written, project: Path | None) -> PlannedFile:
+    path = Path(old.path)
+    text = text_of(path, project)
+    with _named(path):
+        return PlannedFile(path, disconnected(text, old), None)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """An editor knows the text alone: what it refuses is told with the file's name."""
+    try:
+        yield
+    except DreamdError as error:
+        raise type(error)(f"{path}: {error.what}", error.advice) from error
+
+
+def _nothing(plan: Plan) -> Connection:
+    raise UsageError(f"{plan.agent} is not connected there", "'dreamd connect --check' lists what is")
+
+
+def _replaced(disk: Disk, file: PlannedFile, project: Path | None, now: datetime) -> Backup:
+    """Replace a file that still holds what was shown, and keep a copy of that."""
+    if text_of(file.path, project) != file.change.before:
+        raise BusyError(f"{file.path} changed meanwhile", "try again")
+    copy = ""
+    if file.change.before is not None:
+        copy = str(record.back_up(disk, file.path, file.change.before.encode(), now))
+    target, folder = _place_of(file.path, project)
+    if file.change.after is None:
+        folder.remove(target)
+    else:
+        for parent in _missing(target.parent):
+            folder.make_folder(parent, 0o755)
+        folder.write_atomic(target, file.change.after.encode(), 0o644 if folder.root == project else 0o600)
+    return Backup(str(file.path), copy)
+
+
+def text_of(path: Path, project: Path | None) -> str | None:
+    """What the file holds; None without one. Raises StorageError when it cannot be read or leads elsewhere."""
+    target, folder = _place_of(path, project)
+    if not target.parent.is_dir():
+        return None
+    content = folder.read_optional(target, _LONGEST_FILE)
+    try:
+        return content.decode() if content is not None else None
+    except UnicodeDecodeError as error:
+        raise StorageError(f"{path} is not UTF-8", "save it as UTF-8, and try again") from error
+
+
+def _place_of(path: Path, project: Path | None) -> tuple[Path, Disk]:
+    """Where the file is, and the folder that it may not leave.
+
+    A user's own files may be links into a folder of dotfiles. A project's may have come with a repository: one that
+    leads out of the project is refused.
+    """
+    if project is not None and path.is_relative_to(project):
+        return path, Disk(project)
+    with storage_errors(path):
+        target = path.resolve()
+        existing = next(folder for folder in target.parents if folder.exists())
+    return target, Disk(existing)
+
+
+def _missing(folder: Path) -> Iterator[Path]:
+    """The folders down to this one that are not there, the highest first."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    return reversed(missing)

@@ -1,0 +1,189 @@
+"""Connecting changes agents' files as little as can be, and disconnecting undoes exactly that."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.connect.agent import AgentFile, Place, Scope, Setting, calls_dreamd
+from daemon.connect.agents.table import AGENTS
+from daemon.connect.change import connected, disconnected, missing
+from daemon.connect.editors.editor import EDITORS
+from state.errors import DocumentError
+
+
+def nothing(_: Path) -> object:
+    """Of every file: it is not there."""
+    return {}
+
+
+ROOT = Path('/srv/Ada\'s "own" memory')
+HERE = Place(Scope.PROJECT, ROOT, ROOT, ("/opt/my tools/dreamd",), {"HOME": "/home/ada"})
+EVERYWHERE = Place(Scope.USER, ROOT, None, ("/opt/my tools/dreamd",), {"HOME": "/home/ada"})
+FILES = [
+    pytest.param(file, id=f"{agent.name}-{place.scope}-{file.path.name}")
+    for place in (HERE, EVERYWHERE)
+    for agent in AGENTS
+    for file in agent.files(place, nothing)
+]
+JSONC = """// mine
+{
+    "theme": "dark", /* as it was */
+    "mcpServers": {"other": {"command": "x"}},
+    "servers": {},
+    "hooks": {
+        // the linter
+        "SessionStart": [{"hooks": [{"type": "command", "command": "lint"}]}],
+    },
+    "permissions": {"allow": ["Bash(ls:*)"], "deny": []},
+}
+"""
+TOML = """# mine
+model = "gpt-5"  # the usual one
+
+[mcp_servers.other]
+command = "x"
+
+# the linter
+[[hooks.SessionStart]]
+[[hooks.SessionStart.hooks]]
+type = "command"
+command = "lint"
+
+[projects."/srv"]
+trust_level = "trusted"
+"""
+OWN = {"json": JSONC, "toml": TOML}
+TEXTS = {
+    "json": st.one_of(
+        st.sampled_from(
+            ["", "{}", "{}\n", "// nothing yet\n", "{\n}\n", JSONC, JSONC.replace("\n", "\r\n"), "\ufeff{}"]
+        ),
+        st.dictionaries(
+            st.sampled_from(["hooks", "mcpServers", "permissions", "mcp", "servers", "instructions", "é", "version"]),
+            st.one_of(st.dictionaries(st.text(max_size=4), st.integers(), max_size=2), st.just({})),
+            max_size=4,
+        ).map(lambda value: json.dumps(value, indent=2)),
+    ),
+    "toml": st.sampled_from(["", "\n", "# nothing yet\n", TOML, TOML.replace("\n", "\r\n"), 'model = "x"']),
+}
+
+
+def read(file: AgentFile, text: str) -> Any:
+    return EDITORS[file.format].parse(text)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_was_there_stays_and_what_is_put_in_is_found(file: AgentFile) -> None:
+    own = OWN[file.format]
+    change, written = connected(file, own, None)
+    assert change.after is not None
+    assert missing(written, change.after) == ()
+    comments = (
+        ("// mine", "/* as it was */", "// the linter") if file.format == "json" else ("# mine", "# the usual one")
+    )
+    assert all(comment in change.after for comment in comments)
+    before, after = read(file, own), read(file, change.after)
+    assert after["hooks"]["SessionStart"][0] == before["hooks"]["SessionStart"][0]
+    assert before.keys() <= after.keys()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_doing_it_again_changes_nothing_and_undoing_it_leaves_every_byte(file: AgentFile) -> None:
+    @given(TEXTS[file.format])
+    def holds(text: str) -> None:
+        try:
+            change, written = connected(file, text, None)
+        except DocumentError:  # a list where an object would have to be: nothing is written
+            return
+        again, the_same = connected(file, change.after, written)
+        assert again.after == change.after
+        assert the_same == written
+        back = disconnected(change.after, written)
+        assert back.left == ()
+        assert read(file, back.after or "") == read(file, text)
+        if text in (JSONC, TOML, "{}\n"):
+            assert (back.after or "") == text
+
+    holds()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_that_was_not_there_is_gone_again(file: AgentFile) -> None:
+    change, written = connected(file, None, None)
+    assert written.created
+    assert disconnected(change.after, written).after is None
+    assert read(file, change.after or "")  # and it can be read by those who do not know comments
+    json.loads(change.after or "") if file.format == "json" else tomllib.loads(change.after or "")
+
+
+def hook(command: str) -> dict[str, Any]:
+    return {"hooks": [{"type": "command", "command": command}]}
+
+
+def test_a_hook_that_was_written_by_hand_gives_way_and_comes_back() -> None:
+    (file,) = (one for one in AGENTS[0].files(HERE, nothing) if one.path.name == "settings.local.json")
+    by_hand = hook("/usr/bin/dreamd bootstrap /srv --format hook")
+    text = json.dumps({"hooks": {"SessionStart": [hook("lint"), by_hand]}})
+    change, written = connected(file, text, None)
+    starts = read(file, change.after or "")["hooks"]["SessionStart"]
+    assert by_hand not in starts
+    assert len([one for one in starts if calls_dreamd(one)]) == 1
+    assert read(file, disconnected(change.after, written).after or "") == json.loads(text)
+
+
+def test_what_somebody_changed_since_stays_and_is_told() -> None:
+    file = AGENTS[0].files(HERE, nothing)[0]
+    change, written = connected(file, None, None)
+    edited = (change.after or "").replace('"alwaysLoad": true', '"alwaysLoad": false')
+    back = disconnected(edited, written)
+    assert back.after == edited
+    assert [one.path for one in back.left] == [("mcpServers", "dreamd")]
+
+
+def test_what_stood_there_by_somebody_else_is_not_taken_out() -> None:
+    file = AgentFile(ROOT / "x.json", "json", "", (Setting(("permissions", "allow"), "mcp__dreamd", item=True),))
+    text = '{"permissions": {"allow": ["mcp__dreamd"]}}'
+    change, written = connected(file, text, None)
+    assert change.after == text
+    assert disconnected(text, written).after == text
+
+
+def test_a_server_of_that_name_comes_back() -> None:
+    file = AGENTS[0].files(HERE, nothing)[0]
+    text = '{"mcpServers": {"dreamd": {"command": "mine"}}}'
+    change, written = connected(file, text, None)
+    assert read(file, change.after or "")["mcpServers"]["dreamd"]["command"] == HERE.program[0]
+    assert read(file, disconnected(change.after, written).after or "") == json.loads(text)
+
+
+def test_a_new_place_of_the_program_replaces_the_old_one_alone() -> None:
+    moved = Place(Scope.PROJECT, ROOT, ROOT, ("/new/dreamd",), HERE.environment)
+    for old, new in zip((one for agent in AGENTS for one in agent.files(HERE, nothing)),
+                        (one for agent in AGENTS for one in agent.files(moved, nothing)), strict=True):  # fmt: skip
+        own = OWN[old.format]
+        change, written = connected(old, own, None)
+        second, rewritten = connected(new, change.after, written)
+        assert "my tools" not in (second.after or "")
+        assert disconnected(second.after, rewritten).after == own
+
+
+@pytest.mark.parametrize(
+    ("command", "own"),
+    [
+        ("/a/dreamd bootstrap /srv --format hook", True),
+        ("'/a b/dreamd' ingest --hook", True),
+        ("python -m daemon ingest --hook", True),
+        ("dreamd note hello", False),
+        ("echo dreamd bootstrap", False),
+        ("dreamd bootstrap 'torn", False),
+        ("", False),
+    ],
+)
+def test_a_hook_is_known_by_what_it_runs(command: str, *, own: bool) -> None:
+    assert calls_dreamd(hook(command)) is own
+    assert not calls_dreamd({"hooks": [*hook(command)["hooks"], *hook("lint")["hooks"]]})

@@ -1,0 +1,193 @@
+"""`dreamd connect` as a person runs it: real commands, agents' real files, a home of one's own."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from tests.support.folders import PLACE
+from tests.support.running import Ended, process
+
+AGENTS = ("claude-code", "codex", "cursor", "gemini", "opencode", "vscode")
+SETTINGS = (
+    '// mine\n{\n  "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "lint"}]}]}, // lint\n}\n'
+)
+CODEX = '# mine\nmodel = "gpt-5"  # the usual one\n'
+PROGRAM = "#!/bin/sh\nexit 0\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody with a home, a project whose name has blanks and quotes, and a workspace in it."""
+
+    home: Path
+    project: Path
+
+    def __call__(self, *words: str | Path, folder: Path | None = None, path: str = "/usr/bin:/bin") -> Ended:
+        state = str(self.home / ".local" / "state")
+        return process(*words, folder=folder or self.project, HOME=str(self.home), XDG_STATE_HOME=state, PATH=path)
+
+    def connect(self, *words: str, path: str = "/usr/bin:/bin") -> Ended:
+        return self("connect", "-w", self.project, *words, path=path)
+
+    def files(self) -> dict[str, bytes]:
+        """Every file of the home and the project but dreamd's own."""
+        every = (path for path in self.home.rglob("*") if path.is_file())
+        own = (".dreamd", "state")
+        return {
+            str(path.relative_to(self.home)): path.read_bytes()
+            for path in every
+            if not any(part in own for part in path.relative_to(self.home).parts)
+        }
+
+
+@pytest.fixture
+def ada() -> Iterator[Person]:
+    with TemporaryDirectory(prefix="ada-", dir=PLACE) as folder:  # a short path: a socket's must be
+        yield _person(Path(folder))
+
+
+def _person(home: Path) -> Person:
+    project = home / 'Ada\'s "own" project'
+    project.mkdir(parents=True)
+    person = Person(home, project)
+    assert person("init", project, "--no-daemon").status == 0
+    return person
+
+
+def parsed(path: Path) -> Any:
+    text = path.read_text()
+    return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+
+
+def test_every_agent_is_connected_twice_as_once_and_taken_out_again(ada: Person) -> None:
+    before = ada.files()
+    first = ada.connect(*AGENTS)
+    assert first.status == 0, first.err
+    connected = ada.files()
+    servers = {
+        ".mcp.json": ("mcpServers",),
+        ".codex/config.toml": ("mcp_servers",),
+        ".cursor/mcp.json": ("mcpServers",),
+        ".gemini/settings.json": ("mcpServers",),
+        "opencode.json": ("mcp",),
+        ".vscode/mcp.json": ("servers",),
+    }
+    for name, (key,) in servers.items():
+        assert str(ada.project) in json.dumps(parsed(ada.project / name)[key]["dreamd"], ensure_ascii=False).replace(
+            '\\"', '"'
+        ), name
+    again = ada.connect(*AGENTS)
+    assert (again.status, again.out.count("is connected"), ada.files()) == (0, len(AGENTS), connected)
+    assert ada("disconnect", "-w", ada.project).status == 0
+    assert ada.files() == before
+    assert ada("disconnect", "-w", ada.project).status == 3
+
+
+def test_the_change_is_shown_as_a_diff_and_the_old_file_is_kept(ada: Person) -> None:
+    settings = ada.project / ".claude" / "settings.local.json"
+    settings.parent.mkdir()
+    settings.write_text(SETTINGS)
+    tried = ada.connect("claude-code", "--dry-run")
+    assert settings.read_text() == SETTINGS
+    assert "+" in tried.out
+    assert "mcp__dreamd" in tried.out
+    done = ada.connect("claude-code", "--json").json
+    assert done["changed"] == ["claude-code"]
+    copies = {backup["path"]: backup["copy"] for backup in done["backups"]}
+    assert Path(copies[str(settings)]).read_text() == SETTINGS
+    assert Path(copies[str(settings)]).stat().st_mode & 0o077 == 0
+    assert copies[str(ada.project / ".mcp.json")] == ""
+    text = settings.read_text()
+    assert text.startswith("// mine\n")
+    assert "// lint" in text
+    assert text.count('"lint"') == 1
+
+
+def test_a_broken_file_is_told_and_nothing_is_written(ada: Person) -> None:
+    (ada.project / ".mcp.json").write_text('{"mcpServers": {')
+    before = ada.files()
+    refused = ada.connect("claude-code")
+    assert refused.status == 1
+    assert ".mcp.json" in refused.err
+    assert ada.files() == before
+
+
+def test_a_file_that_leads_out_of_the_project_is_refused(ada: Person) -> None:
+    (ada.home / "authorized").write_text("{}")
+    (ada.project / ".mcp.json").symlink_to(ada.home / "authorized")
+    refused = ada.connect("claude-code")
+    assert refused.status == 1
+    assert (ada.home / "authorized").read_text() == "{}"
+
+
+def test_the_user_s_own_file_may_be_a_link_into_a_folder_of_dotfiles(ada: Person) -> None:
+    dotfiles = ada.home / ".dotfiles" / "codex.toml"
+    dotfiles.parent.mkdir()
+    dotfiles.write_text(CODEX)
+    (ada.home / ".codex").mkdir()
+    (ada.home / ".codex" / "config.toml").symlink_to(dotfiles)
+    assert ada.connect("codex", "--user").status == 0
+    assert (ada.home / ".codex" / "config.toml").is_symlink()
+    assert dotfiles.read_text().startswith("# mine\n")
+    assert "dreamd" in tomllib.loads(dotfiles.read_text())["mcp_servers"]
+    assert ada("disconnect", "--user").status == 0
+    assert dotfiles.read_text() == CODEX
+
+
+def test_only_those_that_are_installed_are_connected_unless_named(ada: Person, tmp_path: Path) -> None:
+    nothing = ada.connect()
+    assert nothing.status == 3
+    assert "claude-code" in nothing.err
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "codex").write_text(PROGRAM)
+    (folder / "codex").chmod(0o755)
+    path = f"{folder}:/usr/bin:/bin"
+    assert ada.connect("--json", path=path).json["changed"] == ["codex"]
+    assert "Codex" in ada("init", ada.project, path=path).out
+
+
+def test_a_home_is_no_project(ada: Person) -> None:
+    refused = ada("connect", "claude-code", "-w", ada.project, folder=ada.home)
+    assert refused.status == 2
+    assert "--user" in refused.err
+
+
+def test_check_tries_what_was_written(ada: Person) -> None:
+    missing = ada.connect("claude-code", "--check", "--json")
+    assert (missing.status, missing.json["checks"][0]["advice"]) == (1, "dreamd connect claude-code")
+    assert ada("note", "-w", ada.project, "Ada prefers tea").status == 0
+    assert ada.connect("claude-code", "codex").status == 0
+    checked = ada.connect("--check", "--json")
+    assert checked.status == 0, checked.out
+    said = [one["what"] for one in checked.json["checks"]]
+    assert sum("as it was written" in one for one in said) == 3
+    assert sum("the server answers" in one for one in said) == 2
+    assert sum("session start gives" in one for one in said) == 2
+    receipts = ada("status", "-w", ada.project, "--json").json["last_bootstrap"]
+    assert receipts is None  # to try it is no reading
+    settings = ada.project / ".claude" / "settings.local.json"
+    settings.write_text(settings.read_text().replace("mcp__dreamd", "mcp__other"))
+    broken = ada.connect("--check", "--json")
+    assert broken.status == 1
+    (wrong,) = (one for one in broken.json["checks"] if not one["sound"])
+    assert "permissions.allow" in wrong["what"]
+
+
+def test_what_somebody_changed_since_stays_and_is_told(ada: Person) -> None:
+    assert ada.connect("cursor").status == 0
+    servers = ada.project / ".cursor" / "mcp.json"
+    servers.write_text(servers.read_text().replace("mcp", "MCP", 1).replace('"MCPServers"', '"mcpServers"').replace(
+        '"args"', '"arguments"'
+    ))  # fmt: skip
+    edited = servers.read_text()
+    done = ada("disconnect", "-w", ada.project, "cursor")
+    assert done.status == 0
+    assert "mcpServers.dreamd was changed" in done.err
+    assert servers.read_text() == edited
