@@ -143,6 +143,11 @@ def bootstrap(
     )
 
 
+def room_taken(ready: Bootstrap) -> int:
+    """Characters of the budget that stand beside MEMORY.md."""
+    return sum(len(_BETWEEN) + len(part) for part in (ready.everywhere, ready.attention) if part)
+
+
 def rows_given(memory: str, cut: Cut, budget: int) -> int:
     """How many rows of this MEMORY.md were given from the top, blank ones and headings too, where it was cut so.
 

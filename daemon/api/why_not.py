@@ -202,7 +202,7 @@ class _Asked:
         one = self.receipt
         if one is None:
             return ""
-        beside = " beside what is true everywhere" if one.cut.everywhere or one.cut.same else ""
+        beside = " with what is true everywhere" if one.cut.everywhere or one.cut.same else ""
         by = f"; its hook takes {one.most:,} altogether" if one.cut.host else ""
         return f"in {one.budget:,} characters{beside}{by}"
 

@@ -11,12 +11,12 @@ from daemon.dream.owner_edits import owner_edits
 from daemon.sessions.for_dreams import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
+from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.eviction import OLD_TEXT_SHARE
 from graphs.input_budget import numbered
 from graphs.working_copy import MAX_OLD_LINES
 from state.attribution.sources import Voice, repeated
-from state.bootstrap import budget_for
 from state.crystals.crystal import Crystal, Origin, crystal_id
 from state.document.document import Document, SectionName
 from state.document.merge import working
@@ -336,7 +336,7 @@ def _budget(store: Store, text: str, document: Document, old_text: Sequence[Curr
     The first dream has half a budget of its own below that text; later ones let it stand within its share. The
     owner's own text beside the sections takes at most half a budget from them.
     """
-    budget = budget_for(store.config.dream.context_window)
+    budget = project_budget(store.workspace, store.config.dream.context_window, store.config.secrets.redaction)
     if text.strip() and not store.lineage.last_version():
         return max(budget, len(text) + budget // 2)
     owners = sum(len(part.raw) for part in document.parts if part.name is None)

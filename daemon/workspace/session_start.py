@@ -13,7 +13,7 @@ from functools import cache
 
 from daemon.config.paths import global_root
 from daemon.workspace.adoption import open_workspace
-from state.bootstrap import Bootstrap, bootstrap
+from state.bootstrap import Bootstrap, bootstrap, budget_for, room_taken
 from state.errors import DreamdError
 from state.secrets.policy import Redaction
 from state.stores.disk.disk import Disk
@@ -76,6 +76,16 @@ def session(
         attention=_attention(facts, newest, now),
     )
     return Session(ready, tuple(notices))
+
+
+def project_budget(
+    workspace: Workspace, window: int, redaction: Redaction, environment: Mapping[str, str] = os.environ
+) -> int:
+    """Characters that MEMORY.md may have so that a reader gets all of it, beside what is true everywhere."""
+    everywhere = _everywhere(workspace, environment, [])
+    if not everywhere:
+        return budget_for(window)
+    return budget_for(window) - room_taken(bootstrap("", (), window, redaction=redaction, everywhere=everywhere))
 
 
 def is_global(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> bool:

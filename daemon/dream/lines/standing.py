@@ -10,10 +10,10 @@ from daemon.dream.owner_edits import IMPORTANCE
 from daemon.dream.snapshot import Grounds, grounds_of
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
+from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.approval import AUTHOR as OWNER
 from graphs.approval import stands
-from state.bootstrap import budget_for
 from state.document.document import Block, Part, SectionName, parse
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
@@ -110,7 +110,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
     return StandingLines(
         version=store.lineage.last_version(),
         characters=len(text),
-        budget=budget_for(store.config.dream.context_window),
+        budget=project_budget(store.workspace, store.config.dream.context_window, store.config.secrets.redaction),
         digest=hashlib.sha256(content).hexdigest() if content is not None else "",
         sections=tuple(
             SectionLines(part.name.value if part.name else "", shown(store, part.heading.strip())[0], found)

@@ -3,6 +3,7 @@
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,27 @@ def test_a_person_is_told_of_one_thing_the_most_urgent(dreamd: Caller, here: Pat
         store.crystals.connection.execute(record, (1,))
     assert attention(here, now + timedelta(days=9)) == "[dreamd: 2 changes wait for the owner: dreamd review]"
     assert dreamd("bootstrap", here).out.endswith("\n\n[dreamd: 2 changes wait for the owner: dreamd review]\n")
+
+
+def test_a_dream_leaves_room_for_what_is_true_everywhere(dreamd: Caller, here: Path, everywhere: Workspace) -> None:
+    lines = "".join(f"- Ada likes the tea of sort {number}, in the morning.\n" for number in range(40))
+    everywhere.document.write_text(f"## The Bond\n\n{lines}")
+    parts = product(
+        "ledger harbour garden kitchen library office".split(),
+        "green quiet tall narrow bright old".split(),
+        "door wall roof lamp".split(),
+    )
+    rows = "".join(f"- The {which} {what} of the {where} is painted.\n" for where, which, what in parts)
+    (here / "MEMORY.md").write_text(f"# Working Memory State\n\n## Active Context\n\n{rows}")
+    dreamd("bootstrap", here)
+    assert next(receipts(open_workspace(here))).truncated
+    for note in ("Ada moved to Berlin", "Ada plays chess on Sundays"):  # the first dream may take more room
+        dreamd("note", "-w", here, note)
+        assert dreamd("dream", here).status == 0
+    dreamd("bootstrap", here)
+    after = next(receipts(open_workspace(here)))
+    assert (after.truncated, after.cut.budget) == (False, 0)
+    assert after.characters > 5_000
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "garbage", "empty"])
