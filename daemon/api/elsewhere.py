@@ -25,7 +25,7 @@ def global_lines(workspace: Workspace, wanted: str, environment: Mapping[str, st
     if is_global(workspace, environment):
         return
     with suppress(DreamdError, OSError):  # a bootstrap says why it cannot be read
-        for part in parse(global_memory(environment)[:_LOOKED_AT]).parts:
+        for part in parse(global_memory(environment)[0][:_LOOKED_AT]).parts:
             for block in part.lines:
                 if wanted in block.key:
                     yield part.name.value if part.name else "", block.raw

@@ -61,7 +61,7 @@ def session(
     """
     notices = list[str]()
     memory, newest = _memory(workspace, notices), Segments(workspace).newest()
-    everywhere = _everywhere(workspace, environment, notices)
+    everywhere, beside = _everywhere(workspace, environment, notices)
     facts = _facts(workspace)
     shown_of = _unforgotten(workspace) if facts.forgets else str
     ready = bootstrap(
@@ -73,7 +73,7 @@ def session(
         shown_of,
         more=newest.more,
         everywhere=everywhere,
-        attention=_attention(facts, newest, now),
+        attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
     return Session(ready, tuple(notices))
 
@@ -82,7 +82,7 @@ def project_budget(
     workspace: Workspace, window: int, redaction: Redaction, environment: Mapping[str, str] = os.environ
 ) -> int:
     """Characters that MEMORY.md may have so that a reader gets all of it, beside what is true everywhere."""
-    everywhere = _everywhere(workspace, environment, [])
+    everywhere, _ = _everywhere(workspace, environment, [])
     if not everywhere:
         return budget_for(window)
     return budget_for(window) - room_taken(bootstrap("", (), window, redaction=redaction, everywhere=everywhere))
@@ -95,39 +95,42 @@ def is_global(workspace: Workspace, environment: Mapping[str, str] = os.environ)
     return False
 
 
-def global_memory(environment: Mapping[str, str] = os.environ) -> str:
-    """MEMORY.md of the person's global workspace; empty without one.
+def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Workspace | None]:
+    """MEMORY.md of the person's global workspace, and that workspace; without one, nothing.
 
     Raises StorageError, UsageError when it cannot be read, ForeignError when somebody else made it.
     """
     root = global_root(environment)
     if not os.path.lexists(root / STATE_FOLDER):
-        return ""
+        return "", None
     own = open_workspace(root, environment)
     own.require_own()
-    return _memory(own, [])
+    return _memory(own, []), own
 
 
-def _everywhere(workspace: Workspace, environment: Mapping[str, str], notices: list[str]) -> str:
-    """What the global workspace says in every other one; a notice when it cannot be read."""
+def _everywhere(
+    workspace: Workspace, environment: Mapping[str, str], notices: list[str]
+) -> tuple[str, Workspace | None]:
+    """What the global workspace says in every other one, and which it is; a notice when it cannot be read."""
     if is_global(workspace, environment):
-        return ""
+        return "", None
     try:
         return global_memory(environment)
     except (DreamdError, OSError) as error:
         notices.append(f"the global workspace was left out: {error}")
-        return ""
+        return "", None
 
 
-def _attention(facts: _Facts, newest: Newest, now: datetime) -> str:
+def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime) -> str:
     """The one line about what a person has to do, the most urgent thing; "" when there is nothing."""
     if facts.outcome == "failed":
         return "[dreamd: the last dream failed: dreamd status]"
     if facts.outcome == "rejected" and not facts.verdict:  # else its owner did not want it
         return "[dreamd: the guards refused the last dream: dreamd status]"
-    if facts.changes:
-        waiting = "1 change waits" if facts.changes == 1 else f"{facts.changes} changes wait"
-        return f"[dreamd: {waiting} for the owner: dreamd review]"
+    for changes, option in ((facts.changes, ""), (everywhere.changes, " --global")):
+        if changes:
+            waiting = "1 change waits" if changes == 1 else f"{changes} changes wait"
+            return f"[dreamd: {waiting} for the owner: dreamd review{option}]"
     if facts.verdict == "waiting":
         return "[dreamd: a dream waits for the owner: dreamd review]"
     day_ago = now - OLD

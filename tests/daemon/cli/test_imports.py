@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from daemon.cli import bootstrap, note
 from daemon.cli.parsing import parser_of
+from daemon.config.settings import Config
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.stores import open_exclusive
 from state.bootstrap import NOTES_HEADING, TRUNCATED, budget_for
 from state.scratch import HEADER
 from tests.support.running import ROOT, Caller, process
@@ -42,7 +45,7 @@ def loaded_by(*words: str) -> set[str]:
         [sys.executable, "-c", script, *words],
         capture_output=True,
         cwd=ROOT,
-        env={"HOME": "/nonexistent", "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]},
+        env={name: os.environ.get(name, "/nonexistent") for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")},
         text=True,
         check=True,
     )
@@ -58,6 +61,18 @@ def test_bootstrap_loads_nothing_heavy(here: Path) -> None:
     assert loaded_by("bootstrap", str(here)) == set()
     (here / "memory" / "scratch.md").write_text("- a note\n")
     assert loaded_by("bootstrap", str(here)) == set()
+
+
+def test_a_bootstrap_of_a_life_with_a_global_workspace_loads_sqlite_alone(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everywhere = init_workspace(tmp_path / "data" / "dreamd" / "global")
+    for root in (here, everywhere.root):
+        (root / "MEMORY.md").write_text("## The Bond\n\n- Ada prefers tea.\n")
+        with open_exclusive(open_workspace(root), Config(), "test"):
+            pass
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert loaded_by("bootstrap", str(here)) == {"sqlite3"}
 
 
 def test_status_loads_no_model_and_no_index(here: Path) -> None:

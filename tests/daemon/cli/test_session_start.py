@@ -3,13 +3,13 @@
 import json
 import os
 from datetime import UTC, datetime, timedelta
-from itertools import product
 from pathlib import Path
 
 import pytest
 
 from daemon.config.paths import global_root
 from daemon.config.settings import Config
+from daemon.dream.lines.standing import standing_lines
 from daemon.workspace.adoption import init_workspace, open_workspace, own_folder
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive
@@ -126,25 +126,23 @@ def test_a_person_is_told_of_one_thing_the_most_urgent(dreamd: Caller, here: Pat
     assert dreamd("bootstrap", here).out.endswith("\n\n[dreamd: 2 changes wait for the owner: dreamd review]\n")
 
 
-def test_a_dream_leaves_room_for_what_is_true_everywhere(dreamd: Caller, here: Path, everywhere: Workspace) -> None:
-    lines = "".join(f"- Ada likes the tea of sort {number}, in the morning.\n" for number in range(40))
-    everywhere.document.write_text(f"## The Bond\n\n{lines}")
-    parts = product(
-        "ledger harbour garden kitchen library office".split(),
-        "green quiet tall narrow bright old".split(),
-        "door wall roof lamp".split(),
-    )
-    rows = "".join(f"- The {which} {what} of the {where} is painted.\n" for where, which, what in parts)
-    (here / "MEMORY.md").write_text(f"# Working Memory State\n\n## Active Context\n\n{rows}")
-    dreamd("bootstrap", here)
-    assert next(receipts(open_workspace(here))).truncated
-    for note in ("Ada moved to Berlin", "Ada plays chess on Sundays"):  # the first dream may take more room
-        dreamd("note", "-w", here, note)
-        assert dreamd("dream", here).status == 0
-    dreamd("bootstrap", here)
-    after = next(receipts(open_workspace(here)))
-    assert (after.truncated, after.cut.budget) == (False, 0)
-    assert after.characters > 5_000
+def test_what_waits_in_the_global_workspace_is_told_in_every_project(here: Path, everywhere: Workspace) -> None:
+    with open_exclusive(everywhere, Config(), "test") as store:
+        store.crystals.connection.execute(
+            "INSERT INTO changes (dream, place, at, record, decision) VALUES ('c', 0, '', '{}', 'waiting')"
+        )
+    assert attention(here, NOW) == "[dreamd: 1 change waits for the owner: dreamd review --global]"
+    assert attention(everywhere.root, NOW) == "[dreamd: 1 change waits for the owner: dreamd review]"
+
+
+def test_a_dream_leaves_room_for_what_is_true_everywhere(here: Path, everywhere: Workspace) -> None:
+    everywhere.document.write_text("## The Bond\n\n" + "- Ada likes tea in the morning.\n- Ada reads.\n" * 99)
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        budget = standing_lines(store, NOW).budget
+    assert 7_800 < budget < 8_000
+    (here / "MEMORY.md").write_text("- Ada paints the wall of the harbour.\n".ljust(budget - 1, "x") + "\n")
+    given = session(open_workspace(here), 200_000, None, DEFAULT, NOW).ready
+    assert (given.truncated, len(given.text)) == (False, 8_000)
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "garbage", "empty"])

@@ -7,21 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.api.access import LocalAccess
 from daemon.api.operations.search import WhyNot, memory_why_not
-from daemon.api.why_not import Absence, Answer
+from daemon.api.why_not import MOST_REASONS, Absence, Answer, why_not
 from daemon.config.paths import global_root, registry_path
 from daemon.config.registry import add
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import Store, open_exclusive
 from state.crystals.crystal import Crystal, Origin
+from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
 from state.document.operations import Action, Birth, Death, Fate, Operation, Refusal
 from state.dream import Dream, PointerLine, StagedChange
 from state.errors import NotFoundError
 from state.scratch import Note, render_note
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.bootstraps import path_of, receipts
 from state.trust import Trust
 from tests.support.running import Caller, process
@@ -177,7 +181,10 @@ def test_what_only_the_search_knows_is_ranked_and_another_value_named(here: Path
         store.crystals.upsert([old, new])
     (reason,) = asked(here, "port 9090").reasons
     assert (reason.code, "2 of 2 by importance" in reason.what) == (Absence.CRYSTAL, True)
-    assert process("supersede", old.id, new.id, "-w", str(here)).status == 0
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        keys = store.crystals.keys([old.id, new.id])
+        pair = Supersession(keys[old.id], keys[new.id], 1.0, new.created_at, Trust.OWNER, Cause.OWNER)
+        Supersessions(store.crystals).record([pair])
     (reason,) = asked(here, "port 8080").reasons
     assert (reason.code, reason.what) == (Absence.SUPERSEDED, f"another value holds now: {new.text}")
     assert codes(here, "port server") == [Absence.SUPERSEDED, Absence.CRYSTAL]
@@ -231,3 +238,14 @@ def test_no_secret_is_told(dreamd: Caller, here: Path) -> None:
     (here / "MEMORY.md").write_text("- The root password is hunter2-Xy9!kQ.\n")
     dreamd("bootstrap", here)
     assert "hunter2" not in str(asked(here, "root password"))
+
+
+@given(st.text(max_size=40) | st.text("\"'*():^-L19 NEAR", max_size=12))
+def test_any_words_have_an_answer(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    here = init_workspace(tmp_path_factory.mktemp("here")).root
+    (here / "MEMORY.md").write_text("- Ada prefers tea\n")
+    with open_exclusive(open_workspace(here), Config(), "test") as store:
+        store.crystals.upsert([Crystal("Ada prefers tea", Origin.SESSION, datetime(2026, 3, 1, tzinfo=UTC))])
+        answer = why_not(store, text)
+    assert 1 <= len(answer.reasons) <= MOST_REASONS
+    assert all(one.what for one in answer.reasons)

@@ -16,6 +16,7 @@ from typing import IO, Any, Self
 import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp_types import Implementation
 
 from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
@@ -42,9 +43,12 @@ def asking(workspace: Workspace, config: Config | None = None) -> Calls:
 
 
 @asynccontextmanager
-async def in_process(ask: CallOperation, mode: str = "auto", config: Config | None = None) -> AsyncIterator[Client]:
+async def in_process(
+    ask: CallOperation, mode: str = "auto", config: Config | None = None, name: str = "an agent"
+) -> AsyncIterator[Client]:
     """A client of a server in this process."""
-    async with Client(server(ask, config or Config(), Workers(Limits())), mode=mode) as client:
+    called = Implementation(name=name, version="1")
+    async with Client(server(ask, config or Config(), Workers(Limits())), mode=mode, client_info=called) as client:
         yield client
 
 

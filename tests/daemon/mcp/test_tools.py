@@ -172,7 +172,7 @@ def test_a_dream_that_is_to_be_reviewed_cannot_be_forced(here: Workspace) -> Non
 
 def test_the_resources_are_the_memory_as_markdown(here: Workspace) -> None:
     async def body() -> None:
-        async with in_process(asking(here)) as client:
+        async with in_process(asking(here), name="codex-mcp-client") as client:
             listed = {resource.uri: resource.mime_type for resource in (await client.list_resources()).resources}
             assert listed == {"memory://bootstrap": "text/markdown", "memory://state": "text/markdown"}
             await told(client, "working_memory_note", note=TEA)
@@ -187,7 +187,7 @@ def test_the_resources_are_the_memory_as_markdown(here: Workspace) -> None:
             assert TEA in await shown(client, "memory_bootstrap")  # it still answers
 
     run(body)
-    assert [one.how for one in receipts(here)] == ["MCP", "MCP"]
+    assert [(one.how, one.agent) for one in receipts(here)] == [("MCP", "codex")] * 2
 
 
 def test_a_resource_that_cannot_be_read_says_why(here: Workspace) -> None:
