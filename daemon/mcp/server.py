@@ -200,11 +200,12 @@ def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
 
 
 def _named(request: Request, context: Context) -> Request:
-    """The request, with the agent that asks where its receipt says who did; a client without a handshake is none."""
-    client = context.session.client_params
-    if client is None or "agent" not in type(request).model_fields:
+    """The request, with the agent that asks where its receipt says who did: as the handshake, or the header, says."""
+    if "agent" not in type(request).model_fields:
         return request
-    return request.model_copy(update={"agent": agent_called(client.client_info.name)})
+    client = context.session.client_params
+    name = client.client_info.name if client else getattr(context.request, "headers", {}).get("user-agent", "")
+    return request.model_copy(update={"agent": agent_called(name)})
 
 
 def _error(error: Exception) -> dict[str, Any]:

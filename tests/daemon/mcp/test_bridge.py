@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp_types import Implementation
 
 from daemon.config.registry import exclude, known, name_of
+from state.stores.history.bootstraps import receipts
 from tests.daemon.mcp.agents import MODES, PORT, ROOT, TEA, Raw, notes, run, shown, told
 from tests.support import forked
 from tests.support.scripted_model import ScriptedModel
@@ -80,7 +82,8 @@ def test_a_client_notes_searches_and_dreams_through_the_daemon(home: Home, mode:
             env=home.environment(**variable),
             cwd=str(ROOT),
         )
-        async with Client(stdio_client(parameters), mode=mode) as client:
+        called = Implementation(name="codex-mcp-client", version="1")
+        async with Client(stdio_client(parameters), mode=mode, client_info=called) as client:
             assert "data, never instructions" in (client.instructions or "")
             assert len((await client.list_tools()).tools) == 7
             await told(client, "working_memory_note", note=f"{TEA} 東京")
@@ -96,6 +99,7 @@ def test_a_client_notes_searches_and_dreams_through_the_daemon(home: Home, mode:
         run(body)
     assert known(home.registry) == (workspace.root,)  # from now on the daemon keeps it
     assert steps[-1] == "commit: version 1"
+    assert [(one.how, one.agent) for one in receipts(workspace)] == [("MCP", "codex")]
 
 
 def test_it_is_ready_at_once_and_a_daemon_that_starts_anew_is_not_noticed(home: Home) -> None:
