@@ -180,7 +180,8 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
     standing = {normalise(line.text) for line in _lines(store, now)}
     pending = {note.text for note in store.segments.pending_notes()}
     for one in changes:
-        note = _as_note(one) if one.decision is Decision.WAITING else None
+        # What workspaces agree on stands in them: it is no news of this one.
+        note = _as_note(one) if one.decision is Decision.WAITING and not one.is_agreement else None
         if note is None or normalise(note.text) in standing:
             store.changes.decide(one.number, decision, now)
             continue

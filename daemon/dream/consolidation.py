@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from daemon.dream.lines.agreements import propose_agreements
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
@@ -91,6 +92,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     archived, frozen = _age(store, now, stop)
     skills = None if stop() else Skills(store.crystals.connection).refresh()
     settled = 0 if stop() else settle_questions(store, now)
+    propose_agreements(store, now)
     store.sweep(now)
     return Consolidation(
         notes=notes,

@@ -14,6 +14,7 @@ from daemon.dream.changes import settle
 from daemon.dream.checkpoints import Reached, based_on, checkpoints, drop, reached, save, saver_of
 from daemon.dream.consolidation import compare, settle_questions
 from daemon.dream.forgotten import unforget_written, withheld_lately
+from daemon.dream.lines.agreements import propose_agreements
 from daemon.dream.memory import DryMemory, ProposingMemory, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, report_nodes
@@ -105,6 +106,7 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     migrate(store, now)
     if settled := settle(store, now):
         on_step(Step("review", f"{settled} changes that nobody decided, or whose lines are gone, wait no longer"))
+    propose_agreements(store, now)
     absorbed = absorb_transcripts(store, transcript_files(store), now, lambda line: on_step(Step("ingest", line)))
     store.unread = absorbed.problems
     store.notices += absorbed.problems

@@ -128,6 +128,37 @@ def test_a_note_for_everywhere_makes_the_global_workspace_and_is_found_from_anyw
     assert (made["workspace"], made["created"]) == (str(home / "data/dreamd/global"), False)
 
 
+def test_what_two_projects_have_by_hand_is_proposed_for_everywhere_and_declined_for_good(
+    home: Path, dreamd: Caller
+) -> None:
+    for name in ("one", "two", "three"):
+        assert dreamd("init", home / name).status == 0
+        memory, bond = home / name / "MEMORY.md", "## The Bond\n\n"
+        assert dreamd("note", "-w", home / name, f"{name} listens on port 8080").status == 0
+        assert dreamd("dream", home / name).status == 0
+        text = memory.read_text("utf-8").replace(bond, f"{bond}- Ada prefers tea\n- Ada reads {name}\n\n")
+        memory.write_text(text, "utf-8")
+        assert dreamd("note", "-w", home / name, f"{name} has a certificate").status == 0
+        assert dreamd("dream", home / name).status == 0
+    assert dreamd("init", "--global").status == 0
+    asked = dreamd("dream", "--global")
+    assert (asked.status, "workspaces agree on 1 line" in asked.err) == (3, True)
+    shown = dreamd("review", "--global").out
+    assert "Ada prefers tea" in shown
+    assert all(f"owner ({home / name})" in shown for name in ("one", "two", "three"))
+    assert "Ada reads" not in shown
+    assert dreamd("bootstrap", "--global").out == ""
+    assert dreamd("review", "--global", "--decline", "1").status == 0
+    assert dreamd("note", "-w", home / "one", "one listens on port 9090").status == 0
+    assert dreamd("dream", home / "one").status == 0
+    assert dreamd("dream", "--global").status == 3
+    assert dreamd("review", "--global").status == 3
+    assert dreamd("review", "--global", "--reopen", "1").status == 0
+    assert dreamd("review", "--global", "--approve", "1").status == 0
+    assert "- Ada prefers tea" in dreamd("bootstrap", "--global").out
+    assert "(change 1), add" in dreamd("why", "--global", "Ada prefers tea").out
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -1,6 +1,6 @@
 """Operations on single changes that wait for the owner, or that applied in doubt: list them, decide on them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -13,7 +13,7 @@ from daemon.dream.changes import RefusedChange, decide_changes, open_changes
 from daemon.workspace.stores import Store
 from state.document.document import SectionName
 from state.document.operations import Action
-from state.dream import Decision
+from state.dream import Decision, Evidence
 from state.errors import UsageError
 from state.stores.history.changes import Change
 from state.trust import Trust
@@ -24,7 +24,10 @@ Numbers = Annotated[tuple[Number, ...], Field(max_length=10_000)]
 
 @dataclass(frozen=True, slots=True)
 class SaidBy:
-    """Something that a change cites: who said it, and when. `speaker` is empty where it is not known."""
+    """Something that a change cites: who said it, and when. `speaker` is empty where it is not known.
+
+    Of what workspaces agree on it is the folder of the workspace that says so.
+    """
 
     text: str
     trust: Trust
@@ -74,7 +77,7 @@ def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:  # 
         crystal.id: crystal.speaker
         for crystal in store.crystals.get([piece.crystal for piece in change.evidence if piece.crystal])
     }
-    cited = [SaidBy(piece.text, piece.trust, piece.at, speakers.get(piece.crystal, "")) for piece in change.evidence]
+    cited = [SaidBy(piece.text, piece.trust, piece.at, _speaker(one, piece, speakers)) for piece in change.evidence]
     cited += [SaidBy(line.text, line.trust, line.born_at, "") for line in change.beside]
     return ChangeToReview(
         number=one.number,
@@ -90,6 +93,10 @@ def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:  # 
         until=one.at + timedelta(days=store.config.dream.approve_days),
         outdated=outdated,
     )
+
+
+def _speaker(change: Change, piece: Evidence, speakers: Mapping[str, str]) -> str:
+    return piece.about if change.is_agreement else speakers.get(piece.crystal, "")
 
 
 class OwnText(Request):

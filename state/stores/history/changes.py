@@ -1,6 +1,7 @@
 """Changes: what of single dreams the owner is to look at, from the dream that staged it to the decision on it."""
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,6 +10,8 @@ from state.dream import Decided, Decision, Dream, EarlierChange, StagedChange
 from state.errors import NotFoundError
 from state.stores.database.connection import from_text, optional_moment, to_text
 
+# From this place on a change is what several workspaces agree on, and none of its dream's own.
+AGREEMENTS = 10_000
 OPEN = (Decision.WAITING, Decision.DOUBTFUL)
 # A synthesis is compared with the latest of these.
 MOST_EARLIER = 500
@@ -25,6 +28,11 @@ class Change:
     change: StagedChange
     decision: Decision
     decided_at: datetime | None
+
+    @property
+    def is_agreement(self) -> bool:
+        """Whether several workspaces of its owner agree on it."""
+        return self.place >= AGREEMENTS
 
     def decided(self, decision: Decision) -> Decided:
         """This decision on it."""
@@ -64,6 +72,21 @@ class Changes:
             else:
                 statement = "UPDATE changes SET decision = ?, decided_at = ? WHERE dream = ? AND place = ?"
             self._connection.execute(statement, (one.decision.value, at, one.dream, one.place))
+
+    def propose(self, dream: str, agreements: Sequence[StagedChange], at: datetime) -> None:
+        """Have these wait, which workspaces agree on; `dream` names who found them. In the caller's transaction."""
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO changes (dream, place, at, record, decision) VALUES (?, ?, ?, ?, ?)",
+            [
+                (dream, place, to_text(at), encode(one), Decision.WAITING)
+                for place, one in enumerate(agreements, AGREEMENTS)
+            ],
+        )
+
+    def agreements(self) -> list[Change]:
+        """What workspaces agreed on and the owner was asked, whatever was decided; the latest first."""
+        rest = "place >= ? AND decision <> ? ORDER BY number DESC LIMIT ?"
+        return self._where(rest, (AGREEMENTS, Decision.OUTDATED, MOST_EARLIER))
 
     def open(self) -> list[Change]:
         """The changes that wait or are doubtful, in the order of their numbers."""
@@ -121,9 +144,13 @@ class Changes:
         )
 
     def sweep(self, before: datetime) -> int:
-        """Delete the changes that were decided before; returns how many. In the caller's transaction."""
-        statement = "DELETE FROM changes WHERE decided_at < ?"
-        return self._connection.execute(statement, (to_text(before),)).rowcount
+        """Delete the changes that were decided before; returns how many. In the caller's transaction.
+
+        Of what workspaces agree on the owner is asked once: that stays.
+        """
+        statement = "DELETE FROM changes WHERE decided_at < ? AND (place < ? OR decision = ?)"
+        values = (to_text(before), AGREEMENTS, Decision.OUTDATED.value)
+        return self._connection.execute(statement, values).rowcount
 
     def _where(self, rest: str, values: tuple[object, ...]) -> list[Change]:
         columns = "number, dream, place, at, record, decision, decided_at"

@@ -1,0 +1,223 @@
+"""Agreements: what several workspaces of a person say alike is proposed to the person's global one.
+
+The global workspace's dream, and its pass, look at the MEMORY.md of the other workspaces in the registry, those that
+this user has made or adopted, for reading only. Nothing is applied: what they agree on waits for the owner, who is
+asked once.
+"""
+
+import hashlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from daemon.config.paths import global_root, registry_path
+from daemon.config.registry import known
+from daemon.dream.owner_edits import IMPORTANCE, owner_edits
+from daemon.workspace.adoption import open_workspace
+from daemon.workspace.document import read_document
+from daemon.workspace.redaction import redacted
+from daemon.workspace.stores import Store
+from graphs.input_budget import numbered
+from graphs.operation_checks import same_as_deleted
+from state.document.agreement import SECTIONS, Agreement, Statement, agreements, alike
+from state.document.document import parse
+from state.document.merge import working
+from state.document.operations import Action, Operation
+from state.dream import CurrentLine, Decision, Evidence, Kind, StagedChange
+from state.errors import DreamdError
+from state.forgetting.tombstones import Tombstones
+from state.injection.defang import LINE_CHARACTERS, defang, spoken_trust
+from state.stores.database.connection import open_unmigrated, require_ours, transaction
+from state.stores.database.meta import Meta
+from state.stores.database.tombstones import tombstones_in
+from state.stores.disk.disk import Disk
+from state.stores.disk.stamp import Stamp, is_settled
+from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Change
+from state.stores.history.lineage import Lineage, match
+from state.text.identity import SAME, UPDATE, compare
+from state.text.words import normalise
+from state.trust import Trust
+
+_READ = "agreements_read"
+_MOST_WORKSPACES = 100
+_LONGEST_MEMORY = 256 * 1024
+_MOST_OF_ONE = 100
+_MOST_WAITING = 20
+_MOST_CITED = 10
+# One workspace on a disk that hangs does not hold up the dream.
+_PATIENCE_SECONDS = 5.0
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """What the other workspaces say, what they have forgotten, and how many of them could not be read."""
+
+    statements: tuple[Statement, ...]
+    forgotten: tuple[Tombstones, ...]
+    unread: int
+
+
+def propose_agreements(store: Store, now: datetime, environment: Mapping[str, str] = os.environ) -> int:
+    """Stage what the other workspaces agree on and the global one does not say; returns how many are new.
+
+    Only in the global workspace, and only when one of the others has changed. What is agreed on no longer waits no
+    longer. What cannot be read of the others is left out: nothing of them raises here.
+    """
+    if store.workspace.foreign or str(store.workspace.root) != os.path.realpath(global_root(environment)):
+        return 0
+    meta, began = Meta(store.crystals.connection), time.time_ns()
+    stamps = _in_time(lambda: _stamps(store.workspace.root, environment)) or {}
+    state = hashlib.sha256(repr(stamps).encode()).hexdigest()
+    if not stamps or meta.get(_READ) == state:
+        return 0
+    others = _in_time(lambda: _read(stamps, environment))
+    if others is None:
+        store.notice("a workspace does not answer: what several of them agree on is looked at by the next dream")
+        return 0
+    found = agreements(others.statements, _sameness(store, others.statements))
+    staged = _staged(store, found, others.forgotten, now)
+    waiting = [one for one in store.changes.open() if one.is_agreement]
+    gone = [] if others.unread else [one for one in waiting if not _is_agreed(one, found)]
+    room = max(0, _MOST_WAITING - len(waiting) + len(gone))
+    with transaction(store.crystals.connection):
+        store.check()
+        for one in gone:
+            store.changes.decide(one.number, Decision.OUTDATED, now)
+        store.changes.propose(f"{now:%Y%m%dT%H%M%S%f}Z", staged[:room], now)
+        # Else it is looked at again: what did not fit, or was written within a tick of the clock.
+        if len(staged) <= room and all(is_settled(each, began) for each in stamps.values()):
+            meta.put(_READ, state)
+    if staged[:room]:
+        said = "1 line" if len(staged[:room]) == 1 else f"{len(staged[:room])} lines"
+        store.notice(f"several of your workspaces agree on {said}: 'dreamd review --global' shows them")
+    return len(staged[:room])
+
+
+def _in_time(read: Callable[[], T]) -> T | None:
+    """What it reads, by a thread that may be left behind: a disk may hang. None when it takes too long."""
+    found = list[T]()
+    reader = threading.Thread(target=lambda: found.append(read()), name="agreements", daemon=True)
+    reader.start()
+    reader.join(_PATIENCE_SECONDS)
+    return found[0] if found else None
+
+
+def _stamps(own: Path, environment: Mapping[str, str]) -> dict[Path, tuple[Stamp | None, ...]]:
+    """Of the other workspaces what tells whether they have changed: of a hundred at most, the latest first."""
+    try:
+        roots = [root for root in known(registry_path(environment)) if root != own]
+    except DreamdError:
+        return {}
+    files = {root: (Workspace(root).document, Workspace(root).database) for root in roots}
+    found = {
+        root: tuple(Stamp.of(str(file)) for file in (document, database, f"{database}-wal"))
+        for root, (document, database) in files.items()
+    }
+    written = {root: max((one.written_ns for one in each if one), default=0) for root, each in found.items()}
+    return {root: found[root] for root in sorted(found, key=lambda root: -written[root])[:_MOST_WORKSPACES]}
+
+
+def _read(roots: Iterable[Path], environment: Mapping[str, str]) -> _Others:
+    statements, forgotten, unread = list[Statement](), list[Tombstones](), 0
+    for root in roots:
+        try:
+            workspace = open_workspace(root, environment)
+            if workspace.foreign or not workspace.database.exists():
+                continue
+            statements += _by_owner(workspace)
+            forgotten.append(tombstones_in(workspace.database))
+        except (DreamdError, OSError, sqlite3.Error, ValueError):
+            unread += 1  # its own status says what is wrong with it
+    return _Others(tuple(statements), tuple(one for one in forgotten if one), unread)
+
+
+def _by_owner(workspace: Workspace) -> Iterator[Statement]:
+    """The lines that stand in a workspace's MEMORY.md by its owner's word, as its ledger knows them.
+
+    What was written by hand since its last dream is not known yet: somebody else may have put it there.
+    """
+    content = Disk(workspace.root).read_optional(workspace.document, _LONGEST_MEMORY) or b""
+    with open_unmigrated(workspace.database) as connection:
+        require_ours(connection, workspace.database)
+        current = Lineage(connection).current_lines()
+    lines = [(name, block.text) for name, block in parse(content.decode(errors="replace")).lines()]
+    known_lines = zip(lines, match(current, lines), strict=True)
+    said = [(name, text, line) for (name, text), line in known_lines if line is not None and name in SECTIONS]
+    for name, text, line in said[:_MOST_OF_ONE]:
+        if line.trust is Trust.OWNER is spoken_trust(text, Trust.OWNER) and len(text) <= LINE_CHARACTERS:
+            yield Statement(str(workspace.root), name, text, line.born_at)
+
+
+def _sameness(store: Store, statements: Collection[Statement]) -> Callable[[str, str], bool]:
+    """Whether two texts say the same, by their words and, with an embedding model, by their meaning."""
+    texts = {normalise(one.text): one.text for one in statements}
+    wanted = sorted({texts[text] for pair in alike(statements) for text in pair})
+    embedder = store.embedder() if wanted else None
+    vectors = dict(zip(wanted, embedder.embed(wanted), strict=True)) if embedder is not None else {}
+
+    def same(older: str, newer: str) -> bool:
+        cosine = float(vectors[older] @ vectors[newer]) if older in vectors and newer in vectors else None
+        return compare(older, newer, cosine).same >= SAME
+
+    return same
+
+
+def _staged(
+    store: Store, found: Sequence[Agreement], forgotten: Sequence[Tombstones], now: datetime
+) -> list[StagedChange]:
+    """The agreements that are news, each as a change: a new line, or the new value of one that stands."""
+    text, _ = read_document(store)
+    lines = owner_edits(store, working(text), now).lines
+    known = [*(one.change.operation.text for one in store.changes.agreements()), *store.lineage.tombstones()]
+    known += [one.operation.text for one in store.changes.earlier()]
+    graves = (store.crystals.forgotten.tombstones(), *forgotten)
+    staged = list[StagedChange]()
+    for one in found:
+        said = [each.text for each in one.statements]
+        if any(grave.found(each) for grave in graves for each in said) or any(
+            redacted(store, each) != each for each in said
+        ):
+            continue
+        if any(_says(each, old) for each in said for old in (*known, *(line.text for line in lines))):
+            continue
+        older = [line for line in lines if compare(line.text, one.text).update >= UPDATE]
+        if all(not line.pinned and line.born_at < one.statements[-1].said_at for line in older) and len(older) <= 1:
+            staged.append(_change(one, older))
+    return staged
+
+
+def _change(agreement: Agreement, older: Sequence[CurrentLine]) -> StagedChange:
+    pieces = [
+        Evidence("", Kind.NOTE, one.text, IMPORTANCE, Trust.OWNER, one.said_at, about=one.workspace)
+        for one in agreement.statements[:_MOST_CITED]
+    ]
+    evidence = numbered(Kind.NOTE, pieces)
+    action, section = (Action.REVISE, older[0].section) if older else (Action.ADD, agreement.section)
+    operation = Operation(
+        action,
+        section,
+        defang(agreement.text),
+        tuple(line.id for line in older),
+        tuple(piece.id for piece in evidence),
+    )
+    return StagedChange(
+        operation, tuple(older), evidence, (), f"{len(agreement.statements)} of your workspaces say so"
+    )
+
+
+def _says(text: str, other: str) -> bool:
+    return compare(other, text).same >= SAME or same_as_deleted(text, other)
+
+
+def _is_agreed(change: Change, found: Iterable[Agreement]) -> bool:
+    return any(_says(each.text, change.change.operation.text) for one in found for each in one.statements)

@@ -1,0 +1,272 @@
+"""What several workspaces agree on: proposed to the person's global one, once, and never applied by itself."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from daemon.config.paths import registry_path
+from daemon.config.registry import add, exclude
+from daemon.config.settings import Config
+from daemon.dream.changes import decide_changes, settle
+from daemon.dream.lines.agreements import propose_agreements
+from daemon.dream.run import Mode, dream_now
+from daemon.workspace.adoption import init_global_workspace, init_workspace
+from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding
+from state.document.document import SectionName
+from state.document.operations import Action
+from state.dream import Decision, Reason
+from state.scratch import Note
+from state.stores.database.tombstones import TombstoneStore
+from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Change
+from state.stores.vectors.embedder import Unavailable
+
+TEA, SHORT, SHORTLY = "Ada prefers tea over coffee", "Ada wants short answers", "Ada wants answers short"
+
+
+@pytest.fixture(autouse=True)
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who has nothing yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@contextmanager
+def opened(workspace: Workspace) -> Iterator[Store]:
+    with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(Unavailable("not here"))) as store:
+        yield store
+
+
+def dreamt(workspace: Workspace, note: str = "The staging server listens on port 8080") -> None:
+    with opened(workspace) as store:
+        store.segments.append(
+            Note(f"{note} ({store.lineage.last_version()})", utc_now(), 0.8), Config().secrets.redaction
+        )
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+
+
+def project(folder: Path, *lines: str, section: SectionName = SectionName.BOND) -> Workspace:
+    """A project of this person's, whose MEMORY.md has these lines by hand, and a dream that has seen them."""
+    workspace = init_workspace(folder)
+    if not workspace.document.exists():
+        workspace.document.write_text("", encoding="utf-8")
+        dreamt(workspace)
+    rows = "".join(f"- {line}\n" for line in lines)
+    text = workspace.document.read_text(encoding="utf-8")
+    heading = f"## {section.value}\n\n"
+    workspace.document.write_text(text.replace(heading, f"{heading}{rows}\n"), encoding="utf-8")
+    dreamt(workspace, "The certificate expires in May")
+    add(registry_path(os.environ), workspace.root)
+    return workspace
+
+
+def proposed(everywhere: Workspace) -> list[Change]:
+    with opened(everywhere) as store:
+        propose_agreements(store, utc_now())
+        return store.changes.open()
+
+
+def decide(everywhere: Workspace, number: int, decision: Decision) -> None:
+    with opened(everywhere) as store:
+        decide_changes(store, {number: decision}, {})
+
+
+@pytest.fixture
+def everywhere() -> Workspace:
+    return init_global_workspace()
+
+
+def test_what_two_workspaces_say_waits_in_the_global_one_and_names_them(
+    tmp_path: Path, everywhere: Workspace
+) -> None:
+    one = project(tmp_path / "one", TEA, SHORT)
+    assert proposed(everywhere) == []
+    two = project(tmp_path / "two", SHORTLY, "Ada lives in Berlin")
+    (change,) = proposed(everywhere)
+    assert (change.decision, change.is_agreement) == (Decision.WAITING, True)
+    operation = change.change.operation
+    assert (operation.action, operation.section, operation.text) == (Action.ADD, SectionName.BOND, SHORT)
+    said = {(piece.about, piece.text) for piece in change.change.evidence}
+    assert said == {(str(one.root), SHORT), (str(two.root), SHORTLY)}
+    assert change.change.figures == "2 of your workspaces say so"
+    assert not everywhere.document.exists()
+    assert [again.number for again in proposed(everywhere)] == [change.number]
+
+
+def test_it_is_a_line_when_its_owner_approves_it_and_is_not_proposed_again(
+    tmp_path: Path, everywhere: Workspace
+) -> None:
+    for name in ("one", "two"):
+        project(tmp_path / name, SHORT)
+    (change,) = proposed(everywhere)
+    decide(everywhere, change.number, Decision.APPROVED)
+    text = everywhere.document.read_text(encoding="utf-8")
+    assert SHORT in text.partition(SectionName.BOND.value)[2]
+    project(tmp_path / "three", SHORTLY)
+    assert proposed(everywhere) == []
+    everywhere.document.write_text(text.replace(f"- {SHORT}\n", ""), encoding="utf-8")
+    dreamt(everywhere)
+    project(tmp_path / "four", SHORT)
+    assert proposed(everywhere) == []
+
+
+def test_declined_once_is_not_proposed_again_in_no_words_and_at_no_time(
+    tmp_path: Path, everywhere: Workspace
+) -> None:
+    for name in ("one", "two"):
+        project(tmp_path / name, SHORT)
+    decide(everywhere, proposed(everywhere)[0].number, Decision.DECLINED)
+    with opened(everywhere) as store:
+        store.changes.sweep(utc_now().replace(year=2100))
+    for name in ("three", "four"):
+        project(tmp_path / name, SHORTLY)
+    assert proposed(everywhere) == []
+
+
+def test_what_nobody_decides_becomes_no_note_and_is_not_asked_again(tmp_path: Path, everywhere: Workspace) -> None:
+    for name in ("one", "two"):
+        project(tmp_path / name, SHORT)
+    assert len(proposed(everywhere)) == 1
+    with opened(everywhere) as store:
+        assert settle(store, utc_now().replace(year=2100)) == 1
+        assert store.segments.count().notes == 0
+    project(tmp_path / "three", SHORT)
+    assert proposed(everywhere) == []
+
+
+def test_what_is_no_longer_agreed_on_waits_no_longer(tmp_path: Path, everywhere: Workspace) -> None:
+    one, two = (project(tmp_path / name, SHORT) for name in ("one", "two"))
+    assert len(proposed(everywhere)) == 1
+    text = two.document.read_text(encoding="utf-8")
+    two.document.write_text(text.replace(f"- {SHORT}\n", ""), encoding="utf-8")
+    assert proposed(everywhere) == []
+    shutil.rmtree(one.root)
+    assert proposed(everywhere) == []
+
+
+@pytest.mark.parametrize("section", [SectionName.CONTEXT, SectionName.NICHE])
+def test_other_sections_are_of_their_workspace_alone(
+    tmp_path: Path, everywhere: Workspace, section: SectionName
+) -> None:
+    for name in ("one", "two"):
+        project(tmp_path / name, SHORT, section=section)
+    assert proposed(everywhere) == []
+
+
+def test_what_an_agent_noted_is_no_word_of_the_owners(tmp_path: Path, everywhere: Workspace) -> None:
+    for name in ("one", "two"):
+        workspace = init_workspace(tmp_path / name)
+        dreamt(workspace, TEA)
+        assert TEA in workspace.document.read_text(encoding="utf-8")
+        add(registry_path(os.environ), workspace.root)
+    assert proposed(everywhere) == []
+
+
+def test_what_stands_by_hand_and_no_dream_has_seen_does_not_count_yet(tmp_path: Path, everywhere: Workspace) -> None:
+    project(tmp_path / "one", SHORT)
+    two = project(tmp_path / "two", "Ada lives in Berlin")
+    text = two.document.read_text(encoding="utf-8")
+    two.document.write_text(text.replace("Ada lives in Berlin", SHORT), encoding="utf-8")
+    assert proposed(everywhere) == []
+    dreamt(two)
+    assert len(proposed(everywhere)) == 1
+
+
+def test_a_newer_value_of_a_line_that_stands_revises_it(tmp_path: Path, everywhere: Workspace) -> None:
+    project(everywhere.root, "Ada lives in Berlin")
+    for name in ("one", "two"):
+        project(tmp_path / name, "Ada lives in Munich")
+    (change,) = proposed(everywhere)
+    assert change.change.operation.action is Action.REVISE
+    assert [line.text for line in change.change.lines] == ["Ada lives in Berlin"]
+    decide(everywhere, change.number, Decision.APPROVED)
+    assert "Berlin" not in everywhere.document.read_text(encoding="utf-8").partition("## ")[2]
+
+
+def test_nothing_is_read_of_a_workspace_that_is_foreign_or_left_alone(tmp_path: Path, everywhere: Workspace) -> None:
+    one, two = (project(tmp_path / name, SHORT) for name in ("one", "two"))
+    exclude(registry_path(os.environ), two.root)
+    shutil.copytree(one.root, tmp_path / "cloned")
+    add(registry_path(os.environ), tmp_path / "cloned")
+    assert proposed(everywhere) == []
+
+
+@pytest.mark.parametrize("name", ["one", "three", "global"])
+def test_what_is_forgotten_in_any_workspace_is_not_proposed(tmp_path: Path, everywhere: Workspace, name: str) -> None:
+    found = {one: project(tmp_path / one, SHORT) for one in ("one", "two")}
+    found |= {"three": project(tmp_path / "three", "Ada lives in Berlin"), "global": everywhere}
+    with opened(found[name]) as store:
+        TombstoneStore(store.crystals.connection).block_texts([SHORT], utc_now())
+    assert proposed(everywhere) == []
+
+
+def test_a_secret_and_a_quotation_are_not_spread(tmp_path: Path, everywhere: Workspace) -> None:
+    secret = "Ada's token is ghp_" + "a1B2" * 9
+    for name in ("one", "two"):
+        project(tmp_path / name, secret, '"Ada wants long answers" (from the web)')
+    assert proposed(everywhere) == []
+
+
+def test_only_the_global_workspace_is_proposed_to(tmp_path: Path, everywhere: Workspace) -> None:
+    projects = [project(tmp_path / name, SHORT) for name in ("one", "two")]
+    with opened(projects[0]) as store:
+        assert propose_agreements(store, utc_now()) == 0
+        assert store.changes.open() == []
+
+
+def test_a_dream_of_the_global_workspace_proposes_though_nothing_else_is_new(
+    tmp_path: Path, everywhere: Workspace
+) -> None:
+    for name in ("one", "two"):
+        project(tmp_path / name, SHORT)
+    dreamt(everywhere)
+    with opened(everywhere) as store:
+        assert [one.change.operation.text for one in store.changes.open()] == [SHORT]
+        assert SHORT not in everywhere.document.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("what", ["document", "database", "root"])
+def test_one_that_cannot_be_read_is_left_out(tmp_path: Path, everywhere: Workspace, what: str) -> None:
+    for name in ("one", "two"):
+        project(tmp_path / name, SHORT)
+    broken = project(tmp_path / "broken", SHORT)
+    place = {"document": broken.document, "database": broken.database, "root": broken.root}[what]
+    place.rename(tmp_path / "away")
+    if what != "root":
+        os.mkfifo(place)
+    (change,) = proposed(everywhere)
+    assert len(change.change.evidence) == 2
+    assert len(proposed(everywhere)) == 1
+
+
+def test_nothing_is_read_again_until_something_has_changed(tmp_path: Path, everywhere: Workspace) -> None:
+    one, two = (project(tmp_path / name, SHORT) for name in ("one", "two"))
+    for workspace in (one, two):
+        for file in (workspace.document, workspace.database, Path(f"{workspace.database}-wal")):
+            if file.exists():
+                os.utime(file, (1_700_000_000, 1_700_000_000))
+    assert len(proposed(everywhere)) == 1
+    text = one.document.read_text(encoding="utf-8")
+    with one.document.open("r+", encoding="utf-8") as written:
+        written.write(text.replace("short", "witty"))
+    os.utime(one.document, (1_700_000_000, 1_700_000_000))
+    assert len(proposed(everywhere)) == 1
+    os.utime(one.document)
+    assert proposed(everywhere) == []
+
+
+def test_what_fails_while_they_are_written_costs_a_repetition(tmp_path: Path, everywhere: Workspace) -> None:
+    for name in ("one", "two"):
+        project(tmp_path / name, SHORT)
+    with opened(everywhere) as store:
+        full = "BEGIN SELECT RAISE(ABORT, 'full'); END"
+        store.crystals.connection.execute(f"CREATE TEMP TRIGGER fail BEFORE INSERT ON main.changes {full}")
+        with pytest.raises(sqlite3.Error, match="full"):
+            propose_agreements(store, utc_now())
+    assert len(proposed(everywhere)) == 1
