@@ -5,19 +5,59 @@ quoted on one line, with who said it, and invisible characters are written as es
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from daemon.api.operations.dreams import Dreamt
-from daemon.api.operations.search import SearchHit, SearchReply, WhyReply
-from daemon.api.provenance import LineHistory, Removal, WrittenBy
+from daemon.api.operations.search import Archived, Search, SearchHit, SearchReply, Why, WhyReply
+from daemon.api.provenance import MAX_LINES, LineHistory, Removal, WrittenBy
 from daemon.dream.run import Mode
 from daemon.workspace.status import Problem, Status
 from state.document.operations import Action, Fate
 
+# What an agent is given of a search in one answer: some 8,000 tokens. The first result is always given.
+MOST_FOUND = 32_000
+MOST_EVIDENCE = 10
+_MOST_QUOTED = 1_000
+_MOST_LISTED = 20
 _STATES = {Mode.AUTO: "committed", Mode.PROPOSE: "proposed", Mode.DRY: "dry run"}
 _POINTERS = "Crystal Pointers"
+_LAYOUT = "\n\t"
 _JOINERS = "\u200c\u200d"  # two invisible characters that belong to the spelling of words
+
+
+@dataclass(frozen=True, slots=True)
+class Found(SearchReply):
+    """What a search found, so far as it is given at once. `left_out`: results that would be too long."""
+
+    left_out: int = 0
+
+
+def found(reply: SearchReply) -> Found:
+    """The results that fit into one answer; their texts without invisible characters."""
+    kept, room = list[SearchHit](), MOST_FOUND
+    for hit in reply.hits:
+        room -= len(hit.text) + len(hit.context) + len(hit.superseded_by)
+        if kept and room < 0:
+            break
+        context, newer = visible(hit.context), visible(hit.superseded_by)
+        kept.append(replace(hit, text=visible(hit.text), context=context, superseded_by=newer))
+    archived = list[Archived]()
+    for one in reply.archived:
+        room -= len(one.text)
+        if room < 0:
+            break
+        archived.append(replace(one, text=visible(one.text), session=visible(one.session)))
+    left_out = len(reply.hits) - len(kept) + len(reply.archived) - len(archived)
+    return Found(reply.query, reply.good, reply.arms, tuple(kept), tuple(archived), left_out)
+
+
+def rest_of_search(request: Search, reply: Found) -> str:
+    """What was not given, and how to ask for it."""
+    if reply.left_out:
+        return f"{reply.left_out} more were found, too long for one answer: ask with their words and a lower limit"
+    is_full = request.limit in (len(reply.hits), len(reply.archived))
+    return f"the limit of {request.limit} is reached: a higher one may find more" if is_full else ""
 
 
 def findings_text(reply: SearchReply) -> str:
@@ -44,6 +84,21 @@ def _about(hit: SearchHit) -> str:
     return ", ".join([*parts, f"id {hit.id}"])
 
 
+def visible(text: str) -> str:
+    """The text with its invisible characters as escapes; it may have several lines."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in _LAYOUT or char in _JOINERS else json.dumps(char)[1:-1] for char in text
+    )
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a text that only shows where something comes from."""
+    shown = visible(text[:_MOST_QUOTED])
+    return shown if len(text) <= _MOST_QUOTED else f"{shown}… [{len(text) - _MOST_QUOTED} characters more]"
+
+
 def quoted(text: str) -> str:
     """The text as a JSON string on one line; invisible characters are written as escapes."""
     inner = json.dumps(text, ensure_ascii=False)
@@ -65,7 +120,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class LineOrigin:
-    """A line from its writing to its end, both in words. `replaced`: the texts in whose place it stands."""
+    """A line from its writing to its end, both in words. `replaced`: the texts in whose place it stands.
+
+    `left_out`: further evidence and texts that are not told here.
+    """
 
     id: str
     section: str
@@ -75,6 +133,7 @@ class LineOrigin:
     evidence: tuple[Evidence, ...]
     replaced: tuple[str, ...]
     ended: str
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +148,27 @@ def origins(reply: WhyReply) -> LineOrigins:
     return LineOrigins(tuple(_origin(line) for line in reply.lines))
 
 
+def rest_of_why(_: Why, reply: LineOrigins) -> str:
+    """What was not told, and how to ask for it."""
+    if len(reply.lines) >= MAX_LINES:
+        return f"{MAX_LINES} lines are told at most: give more of its words, or an id"
+    return "memory_search finds the evidence that is left out" if any(one.left_out for one in reply.lines) else ""
+
+
 def _origin(line: LineHistory) -> LineOrigin:
     return LineOrigin(
         id=line.id,
         section=line.section,
-        text=line.text,
+        text=visible(line.text),
         trust=line.trust,
         written=_written(line.writing) if line.writing else "by hand, since the last dream",
-        evidence=tuple(Evidence(one.crystal, one.text, one.trust, one.sources) for one in line.evidence),
-        replaced=tuple(one.text for one in line.replaced),
+        evidence=tuple(
+            Evidence(one.crystal, _shortened(one.text), one.trust, one.sources[:MOST_EVIDENCE])
+            for one in line.evidence[:MOST_EVIDENCE]
+        ),
+        replaced=tuple(_shortened(one.text) for one in line.replaced[:MOST_EVIDENCE]),
         ended=_ended(line.ending) if line.ending else "",
+        left_out=len(line.evidence[MOST_EVIDENCE:]) + len(line.replaced[MOST_EVIDENCE:]),
     )
 
 
@@ -126,7 +196,7 @@ class RefusedOperation:
 
 @dataclass(frozen=True, slots=True)
 class DreamSummary:
-    """How a dream ended. `pending` notes came while it ran."""
+    """How a dream ended. `pending` notes came while it ran. `left_out`: further refusals."""
 
     state: str
     dream: str
@@ -139,6 +209,7 @@ class DreamSummary:
     usd: float
     seconds: float
     pending: int
+    left_out: int = 0
 
 
 def dreamed(reply: Dreamt) -> DreamSummary:
@@ -155,11 +226,14 @@ def dreamed(reply: Dreamt) -> DreamSummary:
         added=actions.count(Action.ADD),
         revised=actions.count(Action.REVISE) + actions.count(Action.MERGE),
         evicted=sum(death.fate is Fate.EVICTED and death.section != _POINTERS for death in dream.deaths),
-        refused=tuple(RefusedOperation(one.guard, f"{one.scope}: {one.figures}") for one in outcome.refused),
+        refused=tuple(
+            RefusedOperation(one.guard, f"{one.scope}: {one.figures}") for one in outcome.refused[:_MOST_LISTED]
+        ),
         tokens=dream.usage.tokens,
         usd=round(dream.usage.usd, 6),
         seconds=round(dream.seconds, 2),
         pending=outcome.pending,
+        left_out=len(outcome.refused[_MOST_LISTED:]),
     )
 
 
@@ -176,7 +250,10 @@ class LastDream:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceCondition:
-    """How a workspace is. `changes` wait for the user. `breaker` says why no model is asked any more; else empty."""
+    """How a workspace is. `changes` wait for the user. `breaker` says why no model is asked any more; else empty.
+
+    `left_out`: further proposals and problems, which 'dreamd status' lists.
+    """
 
     version: int
     last_dream: LastDream | None
@@ -190,6 +267,7 @@ class WorkspaceCondition:
     usd_per_day: float
     breaker: str
     problems: tuple[Problem, ...]
+    left_out: int = 0
 
 
 def condition(reply: Status) -> WorkspaceCondition:
@@ -202,10 +280,11 @@ def condition(reply: Status) -> WorkspaceCondition:
         pending_notes=reply.pending.notes,
         oldest_note_hours=round(reply.pending.oldest_seconds / 3600, 2),
         crystals=sum(reply.crystals.values()),
-        proposals=reply.proposals,
+        proposals=reply.proposals[:_MOST_LISTED],
         changes=reply.changes.waiting + reply.changes.doubtful,
         usd_today=round(reply.spending.usd, 6),
         usd_per_day=reply.spending.usd_per_day,
         breaker=reply.spending.breaker,
-        problems=reply.problems,
+        problems=reply.problems[:_MOST_LISTED],
+        left_out=len(reply.proposals[_MOST_LISTED:]) + len(reply.problems[_MOST_LISTED:]),
     )

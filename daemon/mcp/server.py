@@ -26,6 +26,7 @@ from daemon.api.operations.operation import AnyOperation, FieldsError, Request
 from daemon.api.workers import Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
+from daemon.mcp.arguments import meant
 from daemon.mcp.tool import Tool, input_schema, output_schema
 from daemon.mcp.tools import PAGES, TOOLSETS, Page, instructions
 from daemon.observability import logs
@@ -114,6 +115,7 @@ def _listed(tool: Tool) -> types.Tool:
         description=tool.description,
         input_schema=input_schema(tool),
         output_schema=output_schema(tool),
+        _meta={"anthropic/alwaysLoad": True} if tool.first else None,
         annotations=types.ToolAnnotations(
             read_only_hint=tool.reads,
             destructive_hint=None if tool.reads else tool.destroys,
@@ -146,8 +148,8 @@ async def _call_tool(
 
     def work() -> types.CallToolResult:
         notices: list[str] = []
-        reply, text = tool.shown(runner.call(tool.operation, request, on_step, notices.append))
-        texts = [text, *(f"notice: {notice}" for notice in notices)]
+        full = runner.call(tool.operation, request, on_step, notices.append)
+        reply, texts = tool.shown(request, full, notices)
         return types.CallToolResult(content=[_text(text) for text in texts], structured_content=reply)
 
     result: types.CallToolResult | Exception
@@ -186,13 +188,15 @@ async def _read(page: Page, runner: _Runner, context: Context) -> str:
 
 
 def _request(tool: Tool, arguments: Mapping[str, Any]) -> Request:
-    """The request, as strict as its schema. Raises FieldsError that names the invalid arguments."""
+    """The request, of what the arguments mean. Raises FieldsError that names the invalid ones."""
     known = [name for name in tool.operation.request.model_fields if name not in tool.hidden]
     if unknown := [name[:LONGEST_NAME] for name in arguments if name not in known]:
         names = f"there are {', '.join(known)}" if known else "there are none"
         raise FieldsError(dict.fromkeys(unknown[:MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
     try:
-        request: Request = tool.operation.request.model_validate_json(json.dumps(arguments), strict=True)
+        request: Request = tool.operation.request.model_validate_json(
+            json.dumps(meant(arguments, input_schema(tool))), strict=True
+        )
     except ValidationError as error:
         problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
         raise FieldsError(problems) from None  # the error holds what was sent

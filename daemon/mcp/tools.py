@@ -10,12 +10,16 @@ from daemon.api.operations.search import memory_bootstrap, memory_search, memory
 from daemon.mcp import session_replies
 from daemon.mcp.replies import (
     DreamSummary,
+    Found,
     LineOrigins,
     WorkspaceCondition,
     condition,
     dreamed,
     findings_text,
+    found,
     origins,
+    rest_of_search,
+    rest_of_why,
 )
 from daemon.mcp.tool import Tool
 
@@ -58,14 +62,20 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             "Remember something beyond this session: decisions, facts, preferences, corrections, open ends. Call it "
             "when you learn it, not at the end. Durable on return; the next search finds it.",
             hides=frozenset({"text"}),  # the agent has just sent it
+            first=True,
         ),
         Tool(
             memory_search,
             "Search long-term memory by meaning and words. Use before answering about the past, and with a crystal "
             "pointer's keywords.",
-            text=findings_text,
+            Found,
+            found,
+            findings_text,
             hides=_LESS_OF_HITS,
             hidden=("explain", "look"),
+            quotes=True,
+            rest=rest_of_search,
+            first=True,
             reads=True,
             repeatable=True,
         ),
@@ -75,6 +85,7 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             text=lambda reply: reply.text or "The memory is empty.",
             hides=frozenset({"memory", "notes", "everywhere", "attention"}),  # they stand in the text
             hidden=("receipt", "agent"),
+            quotes=True,
             fixed=_GIVEN,
             reads=True,
             repeatable=True,
@@ -84,6 +95,8 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
             "Where a line of the working memory comes from: dream, operation, evidence. Use when you doubt it.",
             LineOrigins,
             origins,
+            quotes=True,
+            rest=rest_of_why,
             reads=True,
             repeatable=True,
         ),

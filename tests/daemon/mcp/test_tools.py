@@ -87,6 +87,9 @@ def test_the_tools_are_listed_with_lean_schemas(here: Workspace, mode: str) -> N
                 assert "$ref" not in json.dumps([tool.input_schema, tool.output_schema])
             reading = {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint}
             assert reading == {"memory_search", "memory_bootstrap", "memory_why", "dream_status"}
+            # Claude Code shows the others when they are searched for.
+            at_once = {tool.name for tool in tools if tool.meta == {"anthropic/alwaysLoad": True}}
+            assert at_once == {"working_memory_note", "memory_search"}
             # What every session of every agent pays for: about 900 tokens of it reach the model.
             words = [(tool.name, tool.description, tool.input_schema) for tool in tools]
             assert len(json.dumps(words, separators=(",", ":"))) < 4_000
