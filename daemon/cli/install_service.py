@@ -7,9 +7,11 @@ keeps the DIRs that were named before, unless others are named.
 
 import argparse
 import os
+import pwd
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,9 @@ from daemon.config.paths import home
 from daemon.process import systemd_unit as unit
 from daemon.process.systemd_unit import Placed, Sandbox
 from state.errors import DreamdError, UsageError
+
+# Where the system's service keeps its things, and where it listens: its unit says the same.
+_PLACES = {"XDG_STATE_HOME": "/var/lib", "DREAMD_SOCKET": "/run/dreamd/dreamd.sock"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +84,22 @@ def run(arguments: argparse.Namespace) -> int:
         _may_install_for_the_system(arguments.account)
     systemctl = _systemctl() if arguments.now else ""
     outcome = unit.place(plan.path, plan.text)
+    left, refused = plan.workspaces, dict[Path, str]()
     if systemctl:
         _start([systemctl, *plan.scope], outcome)
+        if arguments.system:  # what root names here it gives to the account
+            refused = {folder: why for folder in left if (why := _refusal(arguments.account, folder))}
+            left = tuple(refused)
     installed = Installed(
         plan.path,
         outcome,
         plan.sandbox,
         bool(systemctl),
-        _next(arguments, plan, outcome),
-        _notices(arguments, plan, outcome),
+        _next(arguments, outcome, left),
+        (
+            *(f"{folder} is not looked after yet: {why}" for folder, why in refused.items()),
+            *_notices(arguments, plan, outcome),
+        ),
     )
     if arguments.json:
         show_json(installed)
@@ -117,8 +129,6 @@ def _plan(arguments: argparse.Namespace) -> _Plan:
 
 
 def _may_install_for_the_system(account: str) -> None:
-    import pwd
-
     if os.geteuid() != 0:
         raise UsageError(f"{unit.SYSTEM_PATH} is root's", "run this with sudo, or --print and pass it on")
     try:
@@ -155,7 +165,33 @@ def _start(systemctl: list[str], outcome: Placed) -> None:
             )
 
 
-def _next(arguments: argparse.Namespace, plan: _Plan, outcome: Placed) -> tuple[str, ...]:
+def _refusal(account: str, folder: Path) -> str:
+    """Have the account make the folder its workspace, which the service then keeps; "", or why it could not."""
+    import subprocess
+
+    group = pwd.getpwnam(account).pw_gid
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program
+            [*unit.installation().command, "init", str(folder)],
+            user=account,
+            group=group,
+            extra_groups=os.getgrouplist(account, group),
+            umask=0o077,
+            env={**_PLACES, "HOME": "/var/lib/dreamd", "PATH": os.defpath},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:  # the program is where the account may not go
+        return f"{error.filename}: {error.strerror}"
+    said = done.stderr.strip().rpartition("\n")[2].removeprefix("dreamd: ")
+    return (said or f"exit status {done.returncode}") if done.returncode else ""
+
+
+def _next(arguments: argparse.Namespace, outcome: Placed, workspaces: Sequence[Path] = ()) -> tuple[str, ...]:
     systemctl = "systemctl" if arguments.system else "systemctl --user"
     if arguments.now:
         commands = []
@@ -167,16 +203,13 @@ def _next(arguments: argparse.Namespace, plan: _Plan, outcome: Placed) -> tuple[
         commands.append("loginctl enable-linger")
     if arguments.system:  # what another account made is not this account's until that is said
         dreamd = shlex.join(unit.installation().command)
-        asks = (
-            f"sudo -u {arguments.account} env XDG_STATE_HOME=/var/lib DREAMD_SOCKET=/run/dreamd/dreamd.sock {dreamd}"
-        )
-        commands += [f"{asks} init {shlex.quote(str(folder))}" for folder in plan.workspaces]
+        places = " ".join(f"{name}={value}" for name, value in _PLACES.items())
+        asks = f"sudo -u {arguments.account} env {places} {dreamd} init"
+        commands += [f"{asks} {shlex.quote(str(folder))}" for folder in workspaces]
     return tuple(commands)
 
 
 def _lingers() -> bool:
-    import pwd
-
     try:
         return (Path("/var/lib/systemd/linger") / pwd.getpwuid(os.geteuid()).pw_name).exists()
     except (KeyError, OSError):
@@ -205,7 +238,7 @@ def _notices(arguments: argparse.Namespace, plan: _Plan, outcome: Placed) -> tup
         notices.append("clients find the service by DREAMD_SOCKET=/run/dreamd/dreamd.sock, as the same account")
         if not plan.workspaces:
             notices.append("no workspace is named, so the service can write in none; name them: DIR…")
-    elif "loginctl enable-linger" in _next(arguments, plan, Placed.UNCHANGED):
+    elif "loginctl enable-linger" in _next(arguments, Placed.UNCHANGED):
         notices.append("without lingering the service ends when you log out")
     return tuple(notices)
 

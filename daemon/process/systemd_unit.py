@@ -30,7 +30,7 @@ _TEMPLATE = Path(__file__).with_name(NAME)
 _HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))  # what ProtectHome= covers
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp")))  # noqa: S108 - PrivateTmp= gives the service its own
 # Variables of the installing shell that the unit repeats: daemon and clients must agree on them.
-_PASSED_ON = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET")
+_PASSED_ON = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET")
 
 # Keys, other agents' logins, and ways out of the sandbox: who reaches the user's manager can run anything.
 _OUT_OF_REACH = (
@@ -113,7 +113,7 @@ def user_unit(
     passed_on = {name: path for name in _PASSED_ON if (path := (environment or {}).get(name, "")).startswith("/")}
     folders = [_visible(folder) for folder in workspaces]
     elsewhere = [*folders]
-    elsewhere += [Path(passed_on[name]) for name in ("XDG_STATE_HOME",) if name in passed_on]
+    elsewhere += [Path(passed_on[name]) for name in ("XDG_STATE_HOME", "XDG_DATA_HOME") if name in passed_on]
     elsewhere += [Path(passed_on[name]).parent for name in ("DREAMD_SOCKET",) if name in passed_on]
     paths = [
         "ProtectHome=read-only",

@@ -14,6 +14,7 @@ from daemon.workspace.vector_index import Embedding
 from state.errors import BusyError, DreamdError
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import present_holder
+from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import Workspace
 from state.stores.history.segments import Segments
 from state.stores.repair.check import WRONG_SCHEMA
@@ -159,7 +160,7 @@ def _folders(workspace: Workspace) -> Iterator[Finding]:
             yield Finding("folders", Level.PROBLEM, f"{folder} is no folder", advice)
         elif not os.access(folder, os.W_OK | os.X_OK):
             what = f"{folder} is not writable by this user"
-            yield Finding("folders", Level.PROBLEM, what, f"run 'chmod u+rwx {folder}' as its owner")
+            yield Finding("folders", Level.PROBLEM, what, access_to(folder))
 
 
 def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
@@ -194,9 +195,7 @@ def _notes(workspace: Workspace) -> Iterator[Finding]:
     pending = Segments(workspace).count()
     scratch = workspace.scratch
     if scratch.exists() and not os.access(scratch, os.R_OK | os.W_OK):
-        yield Finding(
-            "notes", Level.PROBLEM, f"{scratch} is not writable by this user", f"run 'chmod u+rw {scratch}'"
-        )
+        yield Finding("notes", Level.PROBLEM, f"{scratch} is not writable by this user", access_to(scratch))
     else:
         yield Finding("notes", Level.OK, f"{pending} pending")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +113,17 @@ def test_what_cannot_be_read_at_all_is_a_problem_of_the_status(dreamd: Caller, h
     assert problem["advice"] == "move it away"
     folder_instead(here / "memory" / "scratch.md")
     assert len(dreamd("status", here, "--json").json["problems"]) == 2
+
+
+def test_in_another_users_folder_no_change_of_modes_is_advised(tmp_path: Path) -> None:
+    there = tmp_path if os.geteuid() == 0 else Path("/usr")
+    if there == tmp_path:
+        os.chown(there, 65534, 65534)
+        there.chmod(0o755)
+    owner = pwd.getpwuid(there.stat().st_uid).pw_name
+    refused = unprivileged("init", there / "deep" / "project")
+    one_line(refused, 1, "permission denied", f"{there} belongs to {owner}: take a folder of your own")
+    assert "chmod" not in refused.err
 
 
 def test_permissions_are_told_with_what_to_do_and_lose_nothing(dreamd: Caller, here: Path) -> None:

@@ -39,27 +39,16 @@ def place() -> Iterator[Path]:
 
 def built(place: Path) -> tuple[Path, Path]:
     """The sdist, and the wheel that is made of it."""
-    command = [
-        UV,
-        "build",
-        "--quiet",
-        "--no-build-isolation",
-        "--python",
-        sys.executable,
-        "--out-dir",
-        place / "dist",
-    ]
-    subprocess.run([*command, ROOT], check=True)
+    with_this = ["--no-build-isolation", "--python", sys.executable]
+    subprocess.run([UV, "build", "--quiet", *with_this, "--out-dir", str(place / "dist"), ROOT], check=True)
     (sdist,), (wheel,) = (place / "dist").glob("*.tar.gz"), (place / "dist").glob("*.whl")
     return sdist, wheel
 
 
 def test_both_archives_have_every_file_of_the_packages_and_nothing_else(place: Path) -> None:
     sdist, wheel = built(place)
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
-        "\n"
-    )
-    wanted = {name for name in listed if name.split("/")[0] in PACKAGES and (ROOT / name).exists()}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    wanted = {name for name in listed.splitlines() if name.split("/")[0] in PACKAGES and (ROOT / name).exists()}
     assert {Path(name).suffix for name in wanted} >= {
         ".py",
         ".md",
@@ -83,25 +72,20 @@ def test_it_works_where_nothing_else_is(place: Path, home: Home) -> None:
     _, wheel = built(place)
     venv = place / "venv"
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, venv], check=True)
-    lock = ["--constraint", ROOT / "requirements.lock"]
-    subprocess.run([UV, "pip", "install", "--quiet", "--python", venv, *lock, wheel], check=True)
+    lock = ["--constraint", str(ROOT / "requirements.lock")]
+    subprocess.run([UV, "pip", "install", "--quiet", "--python", str(venv), *lock, str(wheel)], check=True)
     program, root = venv / "bin" / "dreamd", home.folder / "agent"
     variables = home.environment(XDG_DATA_HOME=str(home.folder / "data"), XDG_DATA_DIRS=str(home.folder / "none"))
 
     def dreamd(*words: str | Path, stdin: str = "") -> str:
+        command = [str(program), *map(str, words)]
         ended = subprocess.run(
-            [program, *words],
-            env=variables,
-            cwd=home.folder,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, env=variables, cwd="/", input=stdin, capture_output=True, text=True, check=False
         )
         assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
         return ended.stdout
 
-    where = [venv / "bin" / "python", "-c", "import daemon, state; print(daemon.__file__, state.__file__)"]
+    where = [str(venv / "bin" / "python"), "-c", "import daemon, state; print(daemon.__file__, state.__file__)"]
     loaded = subprocess.run(where, cwd="/", env=variables, capture_output=True, text=True, check=True).stdout
     assert all(one.startswith(str(venv)) for one in loaded.split())
     assert dreamd("--version") == f"dreamd {VERSION}\n"

@@ -89,6 +89,31 @@ _MEANINGS = {
 
 def _explained(error: OSError, path: Path) -> tuple[str, str]:
     if error.errno in (errno.EACCES, errno.EPERM):
-        folder = path if os.path.isdir(path) else path.parent  # noqa: PTH112 - Path.is_dir may raise here
-        return "permission denied", f"give this user the folder (chmod u+rwx '{folder}') and the file (chmod u+rw)"
+        return "permission denied", access_to(path)
     return _MEANINGS.get(error.errno or 0, (error.strerror or str(error), "run 'dreamd doctor'"))
+
+
+def access_to(path: Path) -> str:
+    """What gives this user access there: to what is another user's no change of its mode does."""
+    while True:
+        try:
+            owner = path.stat().st_uid
+            break
+        except OSError:  # it is not there, or what is above it keeps it from being seen
+            path = path.parent
+    if owner == os.geteuid():
+        folder = path if os.path.isdir(path) else path.parent  # noqa: PTH112 - Path.is_dir may raise here
+        return f"give this user the folder (chmod u+rwx '{folder}') and the file (chmod u+rw)"
+    return (
+        f"{path} belongs to {_user(owner)}: take a folder of your own; "
+        f"'sudo install -d -o {_user(os.geteuid())} DIR' makes one there"
+    )
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # another machine's
+        return str(number)

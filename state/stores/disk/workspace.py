@@ -6,7 +6,7 @@ from pathlib import Path
 
 from state.errors import ForeignError, StorageError, UsageError
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.syscalls import access_to, storage_errors
 
 STATE_FOLDER = ".dreamd"
 SCRATCH = "memory/scratch.md"
@@ -159,5 +159,5 @@ def open_workspace(folder: Path) -> Workspace:
     Disk(workspace.root).target(workspace.state)  # a link that leads out is refused
     for path in (workspace.state, workspace.root):
         if not os.access(path, os.W_OK | os.X_OK):
-            raise StorageError(f"{path} is not writable by this user", f"run 'chmod u+rwx {path}' as its owner")
+            raise StorageError(f"{path} is not writable by this user", access_to(path))
     return workspace

@@ -72,6 +72,7 @@ def test_an_installation_in_a_home_is_there_for_the_system_and_read_only_for_its
 def test_where_clients_look_the_service_looks() -> None:
     environment = {
         "XDG_STATE_HOME": "/data/state",
+        "XDG_DATA_HOME": "/data/share",
         "DREAMD_SOCKET": "/data/run/d.sock",
         "DREAMD_CONFIG": "/home/ada/my config.yaml",
         "XDG_CONFIG_HOME": "relative, and so ignored",
@@ -83,7 +84,7 @@ def test_where_clients_look_the_service_looks() -> None:
     assert '"DREAMD_CONFIG=/home/ada/my config.yaml"' in said
     assert not any("XDG_CONFIG_HOME" in one for one in said)
     assert "sk-never" not in text
-    assert directives(text, "ReadWritePaths") == ["%h", "-/data/state", "-/data/run"]
+    assert directives(text, "ReadWritePaths") == ["%h", "-/data/state", "-/data/share", "-/data/run"]
 
 
 def test_a_workspace_in_the_home_needs_no_line() -> None:
@@ -193,7 +194,7 @@ def test_a_unit_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> N
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("XDG_STATE_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET"):
+    for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
