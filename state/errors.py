@@ -207,8 +207,9 @@ KINDS: tuple[type[DreamdError], ...] = (
 def error_of(code: str, message: str, details: Mapping[str, object] | None = None) -> DreamdError:
     """The error that another process told: its class by its code, as far as it has one of its own.
 
-    The message says what happened and what to do: both are its `what`.
+    The message says what happened and what to do: both are its `what`. A code of no class, as HTTP has some, is kept.
     """
     error = next((kind for kind in KINDS if kind.code == code), DreamdError)(message)
+    error.code = code
     error.details = details or {}
     return error

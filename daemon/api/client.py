@@ -34,9 +34,9 @@ ROOT_HEADER = "Dreamd-Workspace"
 # "yes": register that workspace if the daemon does not keep it yet.
 ADOPT_HEADER = "Dreamd-Adopt"
 _CONNECT_SECONDS = 5.0
-_ANSWER_SECONDS = 30.0
+ANSWER_SECONDS = 30.0
 # A dream says nothing while a model thinks, which may take model.timeout_seconds and tries.
-_LONG_SECONDS = 3_600.0
+LONG_SECONDS = 3_600.0
 
 
 class UnreachableError(BusyError):
@@ -72,35 +72,20 @@ class Client:
         on_notice: Callable[[str], None] = lambda _: None,
         *,
         register: bool = False,
+        seconds: float | None = None,
     ) -> ReplyT:
         """The operation's reply for the workspace at this root; `register`: the daemon keeps it from now on.
 
+        `seconds` without a word from the daemon, and it is lost; else as many as the operation may need.
         Raises what the operation raises; UnreachableError when no daemon runs, UnknownWorkspaceError when it does not
         keep this workspace, LostError when it ended meanwhile.
         """
-        from state.codec import decode
+        headers = _root_header(root) | ({ADOPT_HEADER: "yes"} if register else {})
+        connection = _Connection(self, seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
+        path = f"/v1/workspaces/{name_of(root)}"
+        return reply_over(connection, path, headers, operation, request, on_step, on_notice)
 
-        path = f"/v1/workspaces/{name_of(root)}{operation.path}"
-        fields = request.model_dump(mode="json", exclude_none=True)
-        headers = {"Accept": NDJSON, **_root_header(root)} | ({ADOPT_HEADER: "yes"} if register else {})
-        body = None
-        if operation.method == "GET":
-            path += f"?{urlencode(fields, doseq=True)}" if fields else ""
-        else:
-            body, headers["Content-Type"] = json.dumps(fields).encode(), "application/json"
-        connection = _Connection(self, _LONG_SECONDS if operation.long else _ANSWER_SECONDS)
-        for line in _lines(connection, operation.method, path, body, headers):
-            if "step" in line:
-                on_step(Step(line["step"]["node"], line["step"]["figures"]))
-            elif "notice" in line:
-                on_notice(str(line["notice"]))
-            elif "error" in line:
-                raise _error(line["error"])
-            elif "reply" in line:
-                return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
-        raise LostError("the daemon went while it worked", "see 'dreamd status', and try again")
-
-    def status(self, root: Path, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
+    def status(self, root: Path, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """The JSON of this workspace's status. Raises as `get` does, and UnknownWorkspaceError."""
         return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _root_header(root))
 
@@ -111,7 +96,7 @@ class Client:
         """
         return _Connection(self, seconds)
 
-    def get(self, path: str, seconds: float = _ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
+    def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """The JSON at this path. Raises UnreachableError, the daemon's error, and LostError after these seconds."""
         return self._json("GET", path, None, seconds)
 
@@ -128,7 +113,7 @@ class Client:
         method: str,
         path: str,
         body: bytes | None,
-        seconds: float = _ANSWER_SECONDS,
+        seconds: float = ANSWER_SECONDS,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Any:  # noqa: ANN401
         with closing(_Connection(self, seconds)) as connection:
@@ -146,6 +131,41 @@ def daemon() -> Client | None:
     """The daemon of this user; None when there is no socket."""
     client = Client.at(os.environ)
     return client if client.socket.exists() else None
+
+
+def reply_over(
+    connection: http.client.HTTPConnection,
+    workspace: str,
+    headers: Mapping[str, str],
+    operation: "Operation[RequestT, ReplyT]",
+    request: RequestT,
+    on_step: Callable[[Step], None],
+    on_notice: Callable[[str], None],
+) -> ReplyT:
+    """The operation's reply over this connection, which is opened and closed; `workspace` is the path of its own.
+
+    Raises what the operation raises, UnreachableError, and LostError.
+    """
+    from state.codec import decode
+
+    path = workspace + operation.path
+    fields = request.model_dump(mode="json", exclude_none=True)
+    headers = {"Accept": NDJSON, **headers}
+    body = None
+    if operation.method == "GET":
+        path += f"?{urlencode(fields, doseq=True)}" if fields else ""
+    else:
+        body, headers["Content-Type"] = json.dumps(fields).encode(), "application/json"
+    for line in _lines(connection, operation.method, path, body, headers):
+        if "step" in line:
+            on_step(Step(line["step"]["node"], line["step"]["figures"]))
+        elif "notice" in line:
+            on_notice(str(line["notice"]))
+        elif "error" in line:
+            raise _error(line["error"])
+        elif "reply" in line:
+            return decode(operation.reply, json.dumps(line["reply"]), f"the daemon's answer to {operation.name}")
+    raise LostError("the daemon went while it worked", "see 'dreamd status', and try again")
 
 
 def _root_header(root: Path) -> dict[str, str]:

@@ -24,6 +24,7 @@ from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
+from state.stores.entries.entries import Entries
 from state.stores.history.acts import Acts
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
@@ -179,7 +180,7 @@ class Store:
             meta.put(_SWEPT, to_text(now))
             rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
             rows += self.feelings.sweep(before) + self.questions.sweep(before, keep.gaps)
-            rows += self.changes.sweep(before) + self.acts.sweep(before)
+            rows += self.changes.sweep(before) + self.acts.sweep(before) + Entries(connection).sweep(now)
         try:
             compact(connection)
         except OperationalError as error:  # another process reads for long, or there is no room for a second file

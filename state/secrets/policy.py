@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import add
 from pathlib import Path
+from typing import Any
 
 # Words, small numbers, times of day: no key or token is written so, and nothing looks chosen.
 _PLAIN = re.compile(
@@ -50,6 +51,19 @@ class Redaction:
     def of_table(self, table: Mapping[str, str]) -> dict[str, str]:
         """The same of each value, whose name may say that it is one."""
         return {self.of(name): self._named(name, value) for name, value in table.items()}
+
+    def of_json(self, value: Any) -> Any:  # noqa: ANN401 - JSON has no better type
+        """The same of each text in JSON, and of its names."""
+        if isinstance(value, str):
+            return self.of(value)
+        if isinstance(value, list):
+            return [self.of_json(one) for one in value]
+        if isinstance(value, Mapping):
+            texts = self.of_table({name: one for name, one in value.items() if isinstance(one, str)})
+            rest = {self.of(name): self.of_json(one) for name, one in value.items() if not isinstance(one, str)}
+            order = {self.of(name): None for name in value}
+            return {name: texts[name] if name in texts else rest[name] for name in order}
+        return value
 
     def _named(self, name: str, value: str) -> str:
         if not self.on:

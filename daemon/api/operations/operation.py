@@ -13,7 +13,8 @@ from state.errors import UsageError
 class Request(BaseModel):
     """The arguments of an operation, one a field; the fields' descriptions are what a caller reads."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Infinity, where JSON may hold anything, is not to arrive as null.
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
     @property
     def given(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from state.crystals.crystal import faded_at
 from state.errors import StorageError
+from state.stores.database.entry_schema import ENTRIES
 from state.stores.database.schema import (
     ACCOUNTS,
     COMPARISONS,
@@ -48,6 +49,7 @@ MIGRATIONS: tuple[str, ...] = (
     COUNTS,
     FILING,
     ACCOUNTS,
+    ENTRIES,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _MOST_THINGS = 1_000

@@ -26,6 +26,7 @@ from state.forgetting.matching import Cut, Target, spans, without
 from state.stores.crystals import full_text, skills
 from state.stores.database.columns import Kind, Table, content_of, tables_of
 from state.stores.database.connection import to_text
+from state.stores.erasing.entries import erase_entries
 from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_change, erased_record, says_less
 from state.stores.history.changes import OPEN
@@ -109,6 +110,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed["pointers"] += _pointers(connection, erasure)
     changed["searches"] += connection.execute("DELETE FROM searches WHERE crystal = ''").rowcount
     changed["items"] += erase_items(connection, erasure, now)
+    changed["entries"] += erase_entries(connection, erasure)
     changed["proposals"] += _proposals(connection, erasure)
     changed["changes"] += _changes(connection, erasure, now)
     for name, table in tables_of(connection).items():

@@ -22,6 +22,7 @@ from state.stores.crystals.vectors import MODEL
 from state.stores.database.connection import to_text
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones import TombstoneStore
+from state.stores.entries.meanings import forget_vectors
 from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.repair.row_rules import Row
@@ -255,6 +256,8 @@ def settle(connection: sqlite3.Connection, found: Salvage) -> None:
     _vectors(connection)
     if not found.torn.isdisjoint(("items", "sessions", "item_words")):
         _items(connection)
+    if not found.torn.isdisjoint(("entries", "entry_vectors")):
+        forget_vectors(connection)
     _patch_lines(connection)
     full_text.rebuild(connection)
     ColdArchive(connection).rebuild()

@@ -138,6 +138,10 @@ def test_the_eighth_migration_is_what_the_eighth_version_wrote() -> None:
     assert MIGRATIONS[7].strip() == (HERE / "version_8.sql").read_text(encoding="utf-8").strip()
 
 
+def test_the_ninth_migration_is_what_the_ninth_version_wrote() -> None:
+    assert MIGRATIONS[8].strip() == (HERE / "version_9.sql").read_text(encoding="utf-8").strip()
+
+
 def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

@@ -1,0 +1,12 @@
+"""The client for programs: `from daemon.client import Client`, typed, synchronous, over the socket or the port.
+
+Requests and replies are the values of the operations (`daemon.api.operations`), errors those of `state.errors`. What
+an operation needs is imported when it is first called; a model, an index or a database never is.
+"""
+
+from daemon.api.client import LostError, UnreachableError
+from daemon.client.client import Client
+from daemon.client.session import Session
+from state.errors import DreamdError
+
+__all__ = ["Client", "DreamdError", "LostError", "Session", "UnreachableError"]

@@ -1,0 +1,29 @@
+"""Schema of entries: what programs keep under names of their own, which no dream reads, and its vectors."""
+
+ENTRIES = """
+-- A namespace is a JSON list of labels. `fields` (JSON) are the paths of what is compared by meaning, `embedded_by`
+-- the model whose vectors there are; empty: none yet.
+CREATE TABLE entries (
+    key         INTEGER PRIMARY KEY,
+    namespace   TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    value       TEXT NOT NULL,
+    fields      TEXT NOT NULL DEFAULT '[]',
+    created_at  TEXT NOT NULL,
+    updated_at  TEXT NOT NULL,
+    lifetime    REAL,                       -- seconds from its last use on
+    expires_at  TEXT,
+    embedded_by TEXT NOT NULL DEFAULT ''
+);
+CREATE UNIQUE INDEX entries_by_name ON entries (namespace, name);
+CREATE INDEX entries_by_update ON entries (updated_at, key);
+CREATE INDEX entries_by_expiry ON entries (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX entries_by_model ON entries (embedded_by, updated_at) WHERE fields <> '[]';
+
+CREATE TABLE entry_vectors (
+    entry  INTEGER NOT NULL REFERENCES entries (key) ON DELETE CASCADE,
+    place  INTEGER NOT NULL,
+    vector BLOB NOT NULL,                   -- little-endian float32, L2-normalised
+    PRIMARY KEY (entry, place)
+) WITHOUT ROWID;
+"""

@@ -1,0 +1,174 @@
+"""A program's client: typed replies and errors at both doors, safe retries, and no weight at import."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from daemon.api.client import Client as Daemon
+from daemon.api.operations.notes import current_mood
+from daemon.api.operations.operation import FieldsError, Nothing
+from daemon.client import Client, LostError, UnreachableError
+from daemon.client.connection import SocketConnection
+from daemon.config.registry import name_of
+from daemon.workspace.adoption import init_workspace
+from state.errors import DreamdError, NothingToDoError, UnknownWorkspaceError, UsageError
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import TOKEN, Running, running
+from tests.support.running import ROOT
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Running]:
+    with running(OwnHouse()) as server:
+        yield server
+
+
+@pytest.fixture(params=["socket", "address", "name"])
+def client(
+    request: pytest.FixtureRequest, served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Client:
+    """Of a new workspace, at each door."""
+    monkeypatch.setenv("DREAMD_SOCKET", str(served.path))
+    name = served.house.make(tmp_path / "Ada's work")
+    if request.param == "socket":
+        return Client(tmp_path / "Ada's work")
+    workspace = name if request.param == "name" else tmp_path / "Ada's work"
+    return Client(workspace, address=f"http://127.0.0.1:{served.port}", token=TOKEN)
+
+
+def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
+    taken = client.note("the swift nests under the roof", importance=0.8)
+    assert (taken.importance, taken.crystal) == (0.8, "pending")
+    assert taken.at <= datetime.now(UTC)
+    found = client.search("where does the swift nest", limit=1)
+    assert [hit.text for hit in found.hits] == ["the swift nests under the roof"]
+    assert "swift" in client.bootstrap(context_window=200_000).text
+    assert client.status().pending.notes == 1
+    assert client.feel("reward", "a test").dopamine > 0
+    dreamt = client.dream(mode="auto")
+    assert dreamt.outcome is not None
+    assert "swift" in client.memory().text
+    assert client.preview_forget("the swift nests under the roof").traces
+    client.forget("the swift nests under the roof")
+    assert client.search("swift").hits == ()
+
+
+def test_a_session_is_opened_filled_and_closed(client: Client) -> None:
+    with client.session("chat 1", "bounded", max_items=5) as session:
+        memory = session.add("the ledger is SQLite", importance=0.9, tags=["storage"]).memory
+        assert memory.tags == ("storage",)
+        assert "ledger" in session.context(max_tokens=500).context
+        assert [one.id for one in session.remember("ledger").memories] == [memory.id]
+        assert (session.capacity().items, session.capacity().max_items) == (1, 5)
+        assert session.promote(memory.id).content == "the ledger is SQLite"
+        assert session.recall("nothing").memories == ()
+    assert [one.session_id for one in client.sessions().sessions] == ["chat 1"]
+    assert client.session_at("chat 1").id == "chat 1"
+
+
+def test_what_is_refused_is_raised_as_what_it_is(client: Client) -> None:
+    with pytest.raises(NothingToDoError):
+        client.dream()
+    with pytest.raises(FieldsError, match="limit: ") as refused:
+        client.search("x", limit=0)
+    assert refused.value.http_status == 422
+    with pytest.raises(UsageError, match="note: "):
+        client.note("")
+
+
+def test_who_is_not_known_is_told_so(served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DREAMD_SOCKET", str(served.path))
+    with pytest.raises(UsageError):
+        Client(tmp_path)  # no workspace
+    for wrong in ({"address": "localhost:7349"}, {"token": "t"}, {"address": "http://x", "workspace": ""}):
+        with pytest.raises(UsageError):
+            Client(**{"workspace": tmp_path, **wrong})  # type: ignore[arg-type]
+    stranger = Client("nobody-000000", address=f"http://127.0.0.1:{served.port}", token=TOKEN)
+    with pytest.raises(UnknownWorkspaceError):
+        stranger.status()
+    assert TOKEN not in repr(stranger._connection)
+    with pytest.raises(DreamdError, match="token") as refused:
+        Client("x", address=f"http://127.0.0.1:{served.port}", token="another").status()
+    assert refused.value.code == "UNAUTHORIZED"
+
+
+def test_a_workspace_that_the_daemon_does_not_know_is_kept_from_the_first_call_on(
+    served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DREAMD_SOCKET", str(served.path))
+    root = init_workspace(tmp_path / "new").root
+    (root / "deep").mkdir()
+    assert Client(root / "deep").status().workspace == str(root)
+    assert name_of(root) in served.house.roots
+
+
+def test_without_a_daemon_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DREAMD_SOCKET", str(tmp_path / "no.sock"))
+    init_workspace(tmp_path)
+    with pytest.raises(UnreachableError, match="'dreamd serve' starts one"):
+        Client(tmp_path).status()
+
+
+def test_a_read_is_asked_again_and_a_note_is_not(served: Running, tmp_path: Path) -> None:
+    """A door that closes on each first visitor, in front of the real one."""
+    name = served.house.make(tmp_path / "w")
+    for tries in (2, 1):
+        with closing(_Door(tmp_path / f"door{tries}", served.path)) as door:
+            client = Client(name, address="http://127.0.0.1")
+            client._connection = SocketConnection(tmp_path / "w", Daemon(door.path))
+            if tries == 2:
+                client.ask(current_mood, Nothing())
+            else:
+                with pytest.raises(LostError):
+                    client.note("x")
+            assert door.visitors == tries
+
+
+class _Door:
+    """Closes on the first visitor and lets the others through, one at a time."""
+
+    def __init__(self, path: Path, behind: Path) -> None:
+        self.path, self.visitors = path, 0
+        self._behind = behind
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                visitor, _ = self._socket.accept()
+            except OSError:
+                return
+            self.visitors += 1
+            with visitor:
+                if self.visitors > 1:
+                    with socket.socket(socket.AF_UNIX) as real:
+                        real.connect(str(self._behind))
+                        real.sendall(visitor.recv(65_536))
+                        while block := real.recv(65_536):
+                            visitor.sendall(block)
+                else:
+                    visitor.recv(65_536)
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def test_its_import_is_light() -> None:
+    heavy = "{'litellm', 'chromadb', 'numpy', 'pydantic', 'langgraph', 'onnxruntime', 'starlette', 'mcp'}"
+    program = f"import sys; from daemon.client import Client; print(sorted({heavy} & set(sys.modules)))"
+    said = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env={"PATH": os.environ["PATH"]}, capture_output=True, check=True
+    )
+    assert said.stdout == b"[]\n"
