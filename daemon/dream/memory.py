@@ -7,6 +7,7 @@ from datetime import datetime
 
 from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import forget_notes, note_crystal
+from daemon.workspace.blocks import write_blocks
 from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
@@ -73,8 +74,9 @@ class WorkspaceMemory:
         return cosine
 
     def commit(self, dream: Dream) -> Dream:
-        """Commit the dream to the journal, then embed what is new."""
+        """Commit the dream to the journal, write it into the files of agents, then embed what is new."""
         done = self.store.journal.commit(dream)
+        write_blocks(self.store)
         self.store.embed()
         return done
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from daemon.dream.owner_edits import IMPORTANCE as HAND_IMPORTANCE
+from daemon.workspace.blocks import write_blocks
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
@@ -32,6 +33,7 @@ def restore(store: Store, number: int) -> Dream:
     name it. Raises NotFoundError for a version that there is none of.
     """
     text = store.journal.text(number)
+    write_blocks(store)
     before, problems = read_document(store)
     later, lost = _later(store, number)
     now = utc_now()
@@ -66,6 +68,7 @@ def restore(store: Store, number: int) -> Dream:
     )
     store.ledger.begin(dream.id, f"restore of version {number}", now)
     done = store.journal.commit(dream)
+    write_blocks(store)
     store.embed()
     store.ledger.end(dream.id, "committed", f"version {number} again", utc_now(), done.number)
     return done

@@ -23,6 +23,7 @@ from daemon.ingest.notes import BATCH, absorb_notes, forget_notes
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
+from daemon.workspace.blocks import write_blocks
 from daemon.workspace.stores import Store, utc_now
 from graphs.dream import FIRST, build, walk
 from graphs.graph_state import Dreaming
@@ -100,6 +101,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
 
 def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:
     """Take in everything new before a dream: the owner's lines, transcripts, notes, sessions; then clean up."""
+    write_blocks(store)
     if lines := unforget_written(store):
         keep_copy(store.crystals.connection, store.disk, store.workspace.state)
         on_step(Step("forget", f"{lines} new lines of MEMORY.md hold what was forgotten: it is learnt again"))

@@ -15,6 +15,7 @@ from daemon.dream.progress import Step
 from daemon.upkeep.forget_plan import ForgetRequest, Plan, plan_of, would_go
 from daemon.upkeep.forget_proof import changed_in, contents, lines_with, name_of, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
+from daemon.workspace.blocks import write_blocks
 from daemon.workspace.stores import Store
 from state.forgetting.matching import Cut, Target
 from state.forgetting.respelt import RECOGNISED
@@ -78,6 +79,7 @@ def forget(
     connection = store.crystals.connection
     sound(connection)
     _end_interrupted(store, now)
+    write_blocks(store)  # what was typed there is erased like all that stands in MEMORY.md
     begun = intended(connection)
     for path in files.logs(store.workspace) if begun else ():
         files.write_rows(store.disk, path, rows_intended(connection))
@@ -93,6 +95,7 @@ def forget(
     on_step(Step("files", "MEMORY.md and the log of notes"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     _erase_history(store, plan.erasure, traces)
+    write_blocks(store)
     on_step(Step("history", "state.db, the history, checkpoints, the vector index"))
     _finish(store, plan.erasure, traces, now)
     on_step(Step("verify", "every byte is searched"))

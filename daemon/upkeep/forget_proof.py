@@ -16,6 +16,7 @@ from typing import Any
 from daemon.ingest.agent_hooks import is_trusted
 from daemon.ingest.transcripts import transcript_files
 from daemon.workspace.adoption import transcript_list
+from daemon.workspace.blocks import wished_files
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.errors import DreamdError
@@ -174,9 +175,9 @@ def all_files(store: Store) -> Iterator[Path]:
 
 
 def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
-    """The owner's files that hold a target: constraints, transcripts, feeds."""
+    """The owner's files that hold a target: constraints, transcripts, feeds, those with a block."""
     workspace = store.workspace
-    own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
+    own = {workspace.genome, *below(workspace.scratch.parent), *wished_files(workspace)} - {workspace.scratch}
     try:
         own |= {path for path in transcript_files(store) if is_trusted(workspace, path)}
     except DreamdError:

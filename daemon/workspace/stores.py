@@ -239,10 +239,13 @@ def open_owned(
 
 
 def recover(store: Store) -> None:
-    """Finish the commits that were interrupted, and remove what a killed export left."""
+    """Finish the commits that were interrupted, with their blocks, and remove what a killed export left."""
     remove_unmoved(store.workspace, store.disk)
     if store.journal.recover():
         store.notice(f"an interrupted commit was finished (version {store.lineage.last_version()})")
+    from daemon.workspace.blocks import finish_blocks  # which is about stores
+
+    finish_blocks(store)
 
 
 def _embedding(config: Config) -> Embedding:

@@ -62,3 +62,9 @@ def difference(before: str, after: str) -> tuple[Edit, ...]:
     gone: list[tuple[SectionName, str]] = [(name, text) for name, text, key in old if (name, key) not in there]
     come = [(name, text) for name, text, key in new if (name, key) not in here]
     return (*(Edit(name, (text,), None) for name, text in gone), *(Edit(name, (), text) for name, text in come))
+
+
+def with_lines_of(text: str, other: str) -> str:
+    """The text with the lines that only the other one has."""
+    lost = [edit for edit in difference(text, other) if edit.new is not None]
+    return render(edited(parse(text), lost)[0]) if lost else text

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from state.document.document import parse, render
-from state.document.editing import edited
-from state.document.merge import difference
+from state.document.merge import with_lines_of
 from state.dream import Dream, decode_record, encode_record
 from state.errors import DocumentError, StorageError
 from state.forgetting.in_place import blanked
@@ -24,6 +22,7 @@ from state.forgetting.placed_words import Span
 from state.scratch import HEADER, parse_notes
 from state.scratch import decode as scratch_text
 from state.stores.disk.disk import LONGEST_LOG, Disk, below
+from state.stores.disk.swap import change_text
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns
@@ -36,7 +35,6 @@ _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
 SQLITE = b"SQLite format 3\0"
 # In the name of a file that is being written.
 TEMPORARY = ".dreamd-tmp"
-_SAVES = 8
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -54,26 +52,12 @@ def erase_document(disk: Disk, path: Path, erasure: Erasure) -> bool:
 
     A save at the moment of the swap is kept, erased. Raises DocumentError for a file that is no text.
     """
-    aside = disk.displaced(path)
-    if aside is not None:
-        _rejoin(disk, path, aside, erasure)
-    changed = aside is not None
-    for _ in range(_SAVES):
-        current = disk.read_optional(path)
-        new = _erased(current, path, erasure)
-        if current is None or new == current:
-            return changed
-        changed = True
-        displaced_text = disk.exchange(path, new, mode=0o644)
-        if displaced_text not in (None, current):  # saved between reading and swapping: that is the newer one
-            disk.write_atomic(path, _erased(displaced_text, path, erasure))
-        disk.settle(path)
-    raise DocumentError(f"{path} changed {_SAVES} times while it was written", "stop what writes it and forget again")
+    return change_text(disk, path, lambda content: _erased(content, path, erasure), _joined, "forget again")
 
 
-def _erased(content: bytes | None, path: Path, erasure: Erasure) -> bytes:
+def _erased(content: bytes, path: Path, erasure: Erasure) -> bytes:
     try:
-        text = (content or b"").decode()
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise DocumentError(
             f"{path}: byte {error.start} is not UTF-8", "save it as UTF-8 text, or move it away, and forget again"
@@ -81,15 +65,8 @@ def _erased(content: bytes | None, path: Path, erasure: Erasure) -> bytes:
     return erased_document(text, erasure).encode()
 
 
-def _rejoin(disk: Disk, path: Path, aside: bytes, erasure: Erasure) -> None:
-    """Finish a swap that was cut off: the displaced text may be a save that came in between, whose lines are kept."""
-    current = _erased(disk.read_optional(path), path, erasure).decode()
-    taken_out = _erased(aside, path, erasure).decode()
-    lost = [edit for edit in difference(current, taken_out) if edit.new is not None]
-    if lost:
-        document, _ = edited(parse(current), lost)
-        disk.write_atomic(path, render(document).encode())
-    disk.settle(path)
+def _joined(current: bytes, taken_out: bytes) -> bytes:
+    return with_lines_of(current.decode(), taken_out.decode()).encode()
 
 
 def logs(workspace: Workspace) -> Iterator[Path]:

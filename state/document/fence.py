@@ -1,0 +1,96 @@
+"""Fence: the part of a person's file between two marker rows, which dreamd writes; not a byte around it changes.
+
+A marker is a row that says nothing else; a mention of one inside a row is text.
+"""
+
+from dataclasses import dataclass
+
+from state.errors import DocumentError
+
+BEGIN, END = "<!-- dreamd:begin -->", "<!-- dreamd:end -->"
+_BOM = b"\xef\xbb\xbf"
+_BLANKS = b" \t\r"
+# What git leaves in a file that it could not merge.
+_CONFLICTS = (b"<<<<<<< ", b">>>>>>> ")
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """A file with a block: the bytes before it, those from the first marker to the last one, and those after it."""
+
+    before: bytes
+    block: bytes
+    after: bytes
+
+    @property
+    def outside(self) -> bytes:
+        """What is a person's."""
+        return self.before + self.after
+
+    @property
+    def inside(self) -> str:
+        """What stands between the markers, with plain line ends. Raises DocumentError for what is no text."""
+        try:
+            text = self.block.decode()
+        except UnicodeDecodeError as error:
+            raise DocumentError("its block is not UTF-8", "save the file as UTF-8 text") from error
+        return text[len(BEGIN) : -len(END)].replace("\r\n", "\n").removeprefix("\n")
+
+    def with_block(self, block: bytes) -> bytes:
+        """The file with another block."""
+        return self.before + block + self.after
+
+
+def fenced(content: bytes) -> Fenced | None:
+    """The file in its three parts; None without a block.
+
+    Raises DocumentError when it is not clear where the block begins and ends, and inside a conflict of git's.
+    """
+    begins, ends, conflicts, at = list[int](), list[int](), False, len(_bom(content))
+    for row in content[at:].split(b"\n"):
+        bare = row.strip(_BLANKS)
+        if bare == BEGIN.encode():
+            begins.append(at + row.index(bare))
+        elif bare == END.encode():
+            ends.append(at + row.index(bare) + len(bare))
+        conflicts = conflicts or row.startswith(_CONFLICTS)
+        at += len(row) + 1
+    if not begins and not ends:
+        return None
+    if len(begins) != 1 or len(ends) != 1 or ends[0] < begins[0]:
+        raise DocumentError(
+            f"it has {len(begins)} rows '{BEGIN}' and {len(ends)} rows '{END}', not one of each in this order",
+            "take out those that are too many, or all, and what stands between them",
+        )
+    if conflicts:
+        raise DocumentError("git could not merge it (rows with <<<<<<< or >>>>>>>)", "resolve the conflict first")
+    (begin,), (end,) = begins, ends
+    return Fenced(content[:begin], content[begin:end], content[end:])
+
+
+def newline_of(content: bytes) -> str:
+    """How the file's first row ends."""
+    return "\r\n" if content.partition(b"\n")[0].endswith(b"\r") else "\n"
+
+
+def lead_for(content: bytes) -> str:
+    """What a new block needs between itself and the text above it."""
+    newline = newline_of(content)
+    if content == _bom(content):
+        return ""
+    return newline if content.endswith(b"\n") else 2 * newline
+
+
+def opened_fence(content: bytes, lead: str) -> Fenced:
+    """The file with room for a new block at its end."""
+    return Fenced(content + lead.encode(), b"", newline_of(content).encode())
+
+
+def without_block(found: Fenced, lead: str) -> bytes:
+    """The file without its block, its lead and the end of its last row: what it was before there was one."""
+    after = found.after.removeprefix(newline_of(found.before + found.block).encode())
+    return found.before.removesuffix(lead.encode()) + after
+
+
+def _bom(content: bytes) -> bytes:
+    return _BOM if content.startswith(_BOM) else b""
