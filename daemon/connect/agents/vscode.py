@@ -23,6 +23,6 @@ VSCODE = Agent(
     (".config/Code",),
     files,
     advice=(
-        "start the server once from its mcp.json; 'dreamd connect vscode --block AGENTS.md' gives it the memory",
+        "start the server once from its mcp.json; 'dreamd block add AGENTS.md' gives it the memory",
     ),
 )
