@@ -32,9 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
 
         return _shown(block_statuses(workspace_of(arguments)), as_json=arguments.json)
     caller = caller_of(arguments, "block")
-    from daemon.api.operations.setup import AddBlock, RemoveBlock, block_add, block_remove
+    from daemon.api.operations.setup import LONGEST_PATH, AddBlock, RemoveBlock, block_add, block_remove
 
     file = os.path.abspath(arguments.file)  # noqa: PTH100 - `..` is taken out, links are not
+    if len(file) > LONGEST_PATH or file.encode(errors="replace").decode() != file:
+        raise UsageError("the file's name is too long, or not UTF-8", "give it another one")
     if arguments.action == "add":
         reply = caller.ask(block_add, AddBlock(file=file, agent=arguments.agent))
     else:

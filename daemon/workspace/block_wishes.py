@@ -191,8 +191,11 @@ def _status(workspace: Workspace, wishes: Wishes, wish: Wish) -> BlockStatus:
     path, cap, content = file_of(workspace, wish), CAPS[wish.agent], b""
     problem = advice = ""
     try:
-        content = disk_of(workspace, path).read_optional(path, LONGEST) or b""
+        disk = disk_of(workspace, path)
+        content = disk.read_optional(path, LONGEST) or b""
         block_in(content, wishes, wish.code)
+        if (aside := disk.displaced(path)) is not None:
+            is_newer(path, wish, content, aside)
     except NotFoundError as error:
         problem = error.what
         advice = f"'dreamd block add {wish.path}' writes it again, 'dreamd block remove {wish.path}' ends it"
@@ -201,6 +204,27 @@ def _status(workspace: Workspace, wishes: Wishes, wish: Wish) -> BlockStatus:
     lines = rows_in(content)
     share = max(lines / cap.lines, len(content) / cap.bytes)
     return BlockStatus(wish.path, wish.agent, lines, len(content), round(share, 3), wish.left_out, problem, advice)
+
+
+def is_newer(file: Path, wish: Wish, content: bytes | None, aside: bytes) -> bool:
+    """Whether what a write left beside the file is a save of its owner's, and the file what was written over it.
+
+    Raises StorageError when both were saved.
+    """
+    before, after = wish.writing
+    if digest(aside) in (before, after, digest(content)):
+        return False
+    if digest(content) != after:
+        raise saved_beside(file)
+    return True
+
+
+def saved_beside(file: Path) -> StorageError:
+    """The error of a file that was saved just before it was written, and just after."""
+    return StorageError(
+        f"{file.with_name(f'.{file.name}.displaced')} was saved while the block of {file.name} was written",
+        f"take what you miss from it into {file.name}, and remove it",
+    )
 
 
 def rows_in(content: bytes) -> int:
@@ -214,7 +238,7 @@ def resolved(workspace: Workspace, path: Path) -> str:
     Raises StorageError for a path whose folder is not there.
     """
     folder = Path(os.path.realpath(path.parent))
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir may raise here
         raise StorageError(f"{folder} is no folder", "make it first")
     real = folder / path.name
     return str(real.relative_to(workspace.root)) if real.is_relative_to(workspace.root) else str(real)

@@ -5,8 +5,11 @@ and then each block is written anew. So a crash costs a repeated step: an edit t
 nothing, and a block that was not written is written by the next one who opens the workspace.
 """
 
+from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from unicodedata import category
 
 from daemon.workspace.block_wishes import (
     LONGEST,
@@ -17,15 +20,17 @@ from daemon.workspace.block_wishes import (
     digest,
     disk_of,
     file_of,
+    is_newer,
     keep_wishes,
     key_of,
     resolved,
     rows_in,
+    saved_beside,
     wishes_of,
 )
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import shown_of
-from daemon.workspace.stores import Store
+from daemon.workspace.stores import Store, utc_now
 from state.document.agent_block import AgentBlock, Cap, StandingLine, absorbed, edits_of, render_block
 from state.document.agent_caps import CAPS
 from state.document.document import parse
@@ -50,6 +55,9 @@ from state.trust import Trust
 # As of a line that the owner wrote into MEMORY.md.
 _OWNERS_IMPORTANCE = 0.8
 _TRIES = 8
+# What may be wrong with one file, beside which the others are written.
+_IN_THE_WAY = (NotFoundError, DocumentError, ConflictError, StorageError)
+_LEFTOVER_AGE = timedelta(hours=1)
 
 
 def wish(store: Store, path: Path, agent: str) -> str:
@@ -77,7 +85,13 @@ def wish(store: Store, path: Path, agent: str) -> str:
     except (DocumentError, ConflictError) as error:
         raise type(error)(f"{file}: {error.what}", error.advice) from error
     _keep(store, wishes.with_file(replace(known, agent=agent)))
-    _write_all(store, new=name)
+    try:
+        _write_all(store, new=name)
+    except _IN_THE_WAY:
+        with suppress(*_IN_THE_WAY):
+            if fenced(disk_of(store.workspace, file).read_optional(file, LONGEST) or b"") is None:
+                _keep(store, wishes.without_file(name))
+        raise
     return name
 
 
@@ -154,7 +168,7 @@ def _write_all(store: Store, new: str = "") -> None:
     for one in wishes.files:
         try:
             _write(store, one.path, new)
-        except (NotFoundError, DocumentError, ConflictError, StorageError) as error:
+        except _IN_THE_WAY as error:
             if new == one.path:
                 raise
             failed.append(f"{one.path}: {error.what}")
@@ -245,10 +259,7 @@ def _settled(disk: Disk, file: Path, wish: Wish) -> bytes | None:
     content, aside = disk.read_optional(file, LONGEST), disk.displaced(file)
     if aside is None:
         return content
-    before, after = wish.writing
-    if digest(aside) not in (before, after, digest(content)):
-        if digest(content) != after:
-            raise _saved_beside(file)
+    if is_newer(file, wish, content, aside):
         disk.write_atomic(file, aside)  # a save between reading and writing
         content = aside
     disk.settle(file)
@@ -263,19 +274,13 @@ def _swapped(store: Store, disk: Disk, wish: Wish, wishes: Wishes, content: byte
     displaced = disk.exchange(file, target, mode=0o644)
     if displaced in (None, content):
         disk.settle(file)
+        disk.remove_leftovers(file.parent, (utc_now() - _LEFTOVER_AGE).timestamp())
         return True
     if disk.read_optional(file, LONGEST) != target:
-        raise _saved_beside(file)
+        raise saved_beside(file)
     disk.write_atomic(file, displaced)
     disk.settle(file)
     return False
-
-
-def _saved_beside(file: Path) -> StorageError:
-    return StorageError(
-        f"{file.with_name(f'.{file.name}.displaced')} was saved while the block of {file.name} was written",
-        f"take what you miss from it into {file.name}, and remove it",
-    )
 
 
 def _require_free(store: Store, wishes: Wishes, name: str, file: Path) -> None:
@@ -283,7 +288,8 @@ def _require_free(store: Store, wishes: Wishes, name: str, file: Path) -> None:
     workspace = store.workspace
     real = disk_of(workspace, file).target(file)
     own = (workspace.document, workspace.backup, workspace.genome)
-    if file.suffix != ".md" or real in own or real.is_relative_to(workspace.state):
+    is_odd = any(category(sign) in ("Cc", "Cs") for sign in name)
+    if file.suffix != ".md" or is_odd or real in own or real.is_relative_to(workspace.state):
         raise UsageError(f"{file} is no file of an agent's", "name one such as CLAUDE.md, AGENTS.md or GEMINI.md")
     for one in wishes.files:
         other = file_of(workspace, one)

@@ -85,6 +85,7 @@ def test_what_is_wrong_is_said_with_what_to_do(dreamd: Caller, here: Path) -> No
     assert dreamd("block", "add").status == 2
     assert dreamd("block", "add", "CLAUDE.md", "--agent", "hal").status == 2
     assert dreamd("block", "remove", "CLAUDE.md").status == 1
+    assert dreamd("block", "add", os.fsdecode(b"\xff.md")).status == 2
     dreamd("block", "add", "CLAUDE.md")
     file.write_text(file.read_text(encoding="utf-8").replace(END, ""), encoding="utf-8")
     assert "not one of each in this order; take out those that are too many" in dreamd("status").out

@@ -238,7 +238,7 @@ def test_another_folder_may_have_one_and_follows_too(store: Store, tmp_path: Pat
     assert COCOA in lines(store.workspace)
 
 
-@pytest.mark.parametrize("name", ["MEMORY.md", "GENOME.md", ".dreamd/x.md", "notes.txt", ".bashrc"])
+@pytest.mark.parametrize("name", ["MEMORY.md", "GENOME.md", ".dreamd/x.md", "notes.txt", ".bashrc", "a\nb.md"])
 def test_only_files_of_agents_have_one(store: Store, name: str) -> None:
     with pytest.raises(UsageError):
         wish(store, store.workspace.root / name, "codex")
@@ -297,6 +297,29 @@ def test_a_save_in_the_instant_of_writing_is_kept(store: Store, file: Path) -> N
     assert list(file.parent.glob(".*.displaced")) == []
 
 
+def test_saves_before_and_after_the_swap_are_both_kept(store: Store, file: Path) -> None:
+    class Twice(Interrupting):
+        """One more save, over what was written."""
+
+        def exchange(self, one: Path, other: Path, /) -> None:
+            super().exchange(one, other)
+            if other == self.file and not self.saves:
+                edit(self.file, LEDGER, "We decided to use Postgres")
+
+    aside = file.with_name(".CLAUDE.md.displaced")
+    store.disk.system = Twice(file, [lambda text: text.replace("use make", "use just")])
+    dreamt(store, FURTHER)
+    assert b"use just" in aside.read_bytes()
+    assert b"Postgres" in file.read_bytes()
+    assert "was saved while the block of CLAUDE.md was written" in problem_of(store)
+    store.disk.system = Unsynced()
+    write_blocks(store)
+    assert b"use just" in aside.read_bytes()
+    aside.unlink()
+    write_blocks(store)
+    assert (problem_of(store), "We decided to use Postgres" in lines(store.workspace)) == ("", True)
+
+
 def test_a_save_of_memory_in_the_instant_of_taking_in_is_kept(store: Store, file: Path) -> None:
     edit(file, TEA, COCOA)
     document = store.workspace.document
@@ -319,6 +342,14 @@ def test_a_wish_that_cannot_be_read_costs_no_dream(store: Store, file: Path) -> 
     assert FURTHER in lines(store.workspace)
     assert file.read_bytes() == before
     assert any("blocks.json" in str(one) for one in status(store.workspace, Config(), utc_now()).problems)
+
+
+def test_a_wish_that_cannot_be_carried_out_is_none(store: Store) -> None:
+    with pytest.raises(NotFoundError):
+        wish(store, Path("/proc/self/CLAUDE.md"), "claude-code")
+    with pytest.raises(StorageError):
+        wish(store, store.workspace.root / f"{'a' * 300}.md", "codex")
+    assert block_statuses(store.workspace) == ()
 
 
 def test_the_status_is_read_again_when_the_file_changes(store: Store, file: Path) -> None:
