@@ -11,16 +11,20 @@ TRIED = "dreamd-check"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How an agent reads: for which context window it is written, in tokens, and how much a hook may answer."""
+    """How an agent reads: for which context window it is written, in tokens, and how much its hook may answer.
+
+    `size`: in bytes of UTF-8.
+    """
 
     window: int | None = None
     characters: int = HOOK_CHARACTERS
+    size: int | None = None
 
 
-# Codex takes about 2,500 tokens of a hook's answer, which is fewer characters where words are not English.
+# Codex takes 2,500 tokens of a hook's answer, and counts one for every four bytes.
 READERS = {
     "claude-code": Reader(128_000),
-    "codex": Reader(64_000),
+    "codex": Reader(64_000, size=9_500),
     "cursor": Reader(),
     "gemini": Reader(),
     "opencode": Reader(),

@@ -1,9 +1,10 @@
 """Bootstrap: what an agent reads at session start, MEMORY.md within its budget and the pending notes."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 
 from state.scratch import Note
 from state.secrets.policy import DEFAULT, Redaction
@@ -25,6 +26,8 @@ _LOOKED_AT = 4
 _LONGEST_EVERYWHERE = _LOOKED_AT * BUDGETS[0][1]
 # A hundred fit; some may be forgotten.
 _NOTES_LOOKED_AT = 1_000
+# So often room is made where characters take more bytes than those before; at most so many.
+_TRIES, _LONGEST_CHARACTER = 4, 4
 # The heading of the notes, the line about those left out, and the blank lines.
 _AROUND_NOTES = len(NOTES_HEADING) + 60
 _BETWEEN = "\n\n"
@@ -53,7 +56,8 @@ class Bootstrap:
     """Its parts and what they leave out. `truncated`: MEMORY.md was longer than its budget.
 
     `more`: there are more than `left_out` older notes, which were not read. `everywhere` is what the global workspace
-    says, `attention` the one line for a person, `lines` how many rows and notes are given, headings apart.
+    says, `attention` the one line for a person, `lines` how many rows and notes are given, headings apart,
+    and `most` how many characters it may have altogether (0: no limit).
     """
 
     memory: str
@@ -64,6 +68,7 @@ class Bootstrap:
     everywhere: str = ""
     attention: str = ""
     lines: int = 0
+    most: int = 0
     cut: Cut = field(default_factory=Cut)
 
     @property
@@ -97,43 +102,80 @@ def bootstrap(
     more: bool = False,
     everywhere: str = "",
     attention: str = "",
+    most_bytes: int | None = None,
 ) -> Bootstrap:
     """What fits: MEMORY.md cut at a line, and the pending notes, newest first, each on one line; without secrets.
 
-    `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. A model reads
-    it, and what no dream has seen, or the owner wrote by hand, nobody has redacted. `shown_of` says what may be shown
-    of a note besides; of one that says "" nothing is. `more`: there are older notes than these. `everywhere` is the
-    MEMORY.md of the global workspace, of which The Bond and The Phenotype are given, and `attention` a line at the
-    end; both have their room within that of MEMORY.md.
+    `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. `most_bytes`:
+    the same of UTF-8. A model reads it, and what no dream has seen, or the owner wrote by hand, nobody has redacted.
+    `shown_of` says what may be shown of a note besides; of one that says "" nothing is. `more`: there are older notes
+    than these. `everywhere` is the MEMORY.md of the global workspace, of which The Bond and The Phenotype are given,
+    and `attention` a line at the end; both have their room within that of MEMORY.md.
     """
-    budget = budget_for(context_window)
-    room = budget if most is None else min(budget, most)
+    budget, redacted = budget_for(context_window), cache(redaction.of)
     # No more than may be shown is looked through: a log of a million notes, or a file of megabytes, takes no longer.
-    whole = redaction.of(memory[: _LOOKED_AT * budget])
-    taken = len(_BETWEEN) + len(attention) if attention else 0
+    looked_at = _LOOKED_AT * budget
+    newest, count = _newest(notes)
+    rest = memory.count("\n", looked_at) if len(memory) > looked_at else None
+    sources = _Sources(
+        redacted(memory[:looked_at]), rest, newest, count, more, everywhere, attention, budget, redacted, shown_of
+    )
+    ready = _fitting(sources, most)
+    for _ in range(_TRIES):
+        characters, size = len(ready.text), len(ready.text.encode(errors="replace"))
+        if most_bytes is None or size <= most_bytes:
+            return ready
+        ready = _fitting(sources, characters * most_bytes // size - 1)
+    return _fitting(sources, (most_bytes or 0) // _LONGEST_CHARACTER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What a bootstrap is made of: MEMORY.md as far as it is looked at, and how many rows stand below (None: all is).
+
+    `newest` are the pending notes, the newest first, of `count`.
+    """
+
+    whole: str
+    rest: int | None
+    newest: Sequence[Note]
+    count: int
+    more: bool
+    everywhere: str
+    attention: str
+    budget: int
+    redacted: Callable[[str], str]
+    shown_of: Callable[[str], str]
+
+
+def _fitting(sources: _Sources, most: int | None) -> Bootstrap:
+    """What has room in so many characters."""
+    whole, budget = sources.whole, sources.budget
+    room = budget if most is None else min(budget, most)
+    taken = len(_BETWEEN) + len(sources.attention) if sources.attention else 0
     share = int((room - taken) * EVERYWHERE_SHARE)
     # What certainly fits of the project need not be said twice.
-    surely = _cut(whole, room - taken - share)[0] if everywhere else ""
-    shared = _of_everywhere(everywhere, surely, share, redaction, shown_of)
+    surely = _cut(whole, room - taken - share)[0] if sources.everywhere else ""
+    shared = _of_everywhere(sources, surely, share)
     taken += len(_BETWEEN) + len(shared.text) if shared.text else 0
     kept, truncated = _cut(whole, room - taken)
     shown = _marked(kept, room - taken) if truncated else kept
     beside = int(budget * NOTES_SHARE)
     left = beside if most is None else min(beside, most - taken - len(shown) - _AROUND_NOTES)
-    given = _of_notes(notes, left, beside, redaction, shown_of)
+    given = _of_notes(sources, left, beside)
     fitting = _rows(_cut(whole, budget - taken)[0])
-    beyond = memory.count("\n", _LOOKED_AT * budget)
     return Bootstrap(
         shown,
         given.rows,
-        given.count - given.withheld - len(given.rows),
-        truncated=truncated or _LOOKED_AT * budget < len(memory),
-        more=more,
+        sources.count - given.withheld - len(given.rows),
+        truncated=truncated or sources.rest is not None,
+        more=sources.more,
         everywhere=shared.text,
-        attention=attention,
+        attention=sources.attention,
         lines=shared.lines + _rows(kept) + len(given.rows),
+        most=most or 0,
         cut=Cut(
-            budget=_rows(whole) + beyond - fitting,
+            budget=_rows(whole) + (sources.rest or 0) - fitting,
             host=fitting - _rows(kept),
             host_notes=given.kept_out,
             everywhere=shared.cut,
@@ -175,18 +217,16 @@ class _Shared:
     forgotten: int = 0
 
 
-def _of_everywhere(
-    memory: str, project: str, room: int, redaction: Redaction, shown_of: Callable[[str], str]
-) -> _Shared:
+def _of_everywhere(sources: _Sources, project: str, room: int) -> _Shared:
     """The lines of The Bond and of The Phenotype, as they stand, from the top until one has no room."""
-    if not memory.strip():
+    if not sources.everywhere.strip():
         return _Shared()
     # A session start without a global workspace does not wait for it.
     from state.document.document import SectionName, parse
 
-    document = parse(memory[:_LONGEST_EVERYWHERE])
+    document = parse(sources.everywhere[:_LONGEST_EVERYWHERE])
     found = [document.section(name) for name in (SectionName.BOND, SectionName.PHENOTYPE)]
-    parts = parse(redaction.of("".join(part.raw for part in found if part is not None))).parts
+    parts = parse(sources.redacted("".join(part.raw for part in found if part is not None))).parts
     said = {block.text for part in parse(project).parts for block in part.lines}
     rows, size, lines = [EVERYWHERE_HEADING], len(EVERYWHERE_HEADING), 0
     cut = same = forgotten = 0
@@ -195,7 +235,7 @@ def _of_everywhere(
         for block in part.lines if part.name else ():
             if block.text in said:
                 same += 1
-            elif shown_of(block.text) != block.text:
+            elif sources.shown_of(block.text) != block.text:
                 forgotten += 1
             else:
                 said.add(block.text)
@@ -211,30 +251,33 @@ def _of_everywhere(
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Of so many notes the rows that fit; the forgotten ones, and those that a host's limit alone kept out."""
+    """The rows of the notes that fit; how many were forgotten, and how many a host's limit alone kept out."""
 
     rows: tuple[str, ...]
-    count: int
     withheld: int
     kept_out: int
 
 
-def _of_notes(
-    notes: Iterable[Note], room: int, beside: int, redaction: Redaction, shown_of: Callable[[str], str]
-) -> _Given:
-    """The newest notes for which there is room; `beside` is the room that they would have without a host's limit."""
-    rows: list[str] = []
-    count = withheld = kept_out = used = 0
+def _newest(notes: Iterable[Note]) -> tuple[list[Note], int]:
+    """The newest notes, the newest first, no more than may be shown; and how many there are."""
+    count = 0
 
     def numbered() -> Iterator[tuple[datetime, int, Note]]:
         nonlocal count
         for count, note in enumerate(notes, 1):
             yield note.at, count, note
 
-    # Of one second, what was appended later is newer. Of a log of a million notes no more are kept than may be shown.
-    newest_first = heapq.nlargest(_NOTES_LOOKED_AT, numbered(), key=lambda one: one[:2])
-    for _, _, note in newest_first:
-        text = shown_of(redaction.of(note.text))
+    # Of one second, what was appended later is newer.
+    found = heapq.nlargest(_NOTES_LOOKED_AT, numbered(), key=lambda one: one[:2])
+    return [note for _, _, note in found], count
+
+
+def _of_notes(sources: _Sources, room: int, beside: int) -> _Given:
+    """The newest notes for which there is room; `beside` is the room that they would have without a host's limit."""
+    rows: list[str] = []
+    withheld = kept_out = used = 0
+    for note in sources.newest:
+        text = sources.shown_of(sources.redacted(note.text))
         if not text:
             withheld += 1
             continue
@@ -246,7 +289,7 @@ def _of_notes(
             kept_out += 1
             continue
         rows.append(row)
-    return _Given(tuple(rows), count, withheld, kept_out)
+    return _Given(tuple(rows), withheld, kept_out)
 
 
 def _cut(memory: str, room: int) -> tuple[str, bool]:

@@ -64,7 +64,6 @@ def own_places() -> Iterator[None]:
         patch.setenv("XDG_DATA_HOME", f"{folder}/data")
         patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setenv("XDG_CONFIG_HOME", f"{folder}/no-config")
-        patch.setenv("XDG_DATA_HOME", f"{folder}/data")
         yield
     shutil.rmtree(folder)
 

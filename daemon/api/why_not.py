@@ -17,6 +17,7 @@ from daemon.workspace.document import read_document
 from daemon.workspace.redaction import shown_of
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import Store, utc_now
+from state.agents import Reader
 from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
 from state.document.document import SectionName, parse
 from state.document.operations import Fate
@@ -258,9 +259,9 @@ class _Asked:
     def _given_everywhere(self) -> str:
         """What of the global workspace an agent like the last one is given now."""
         one, window = self.receipt, self.store.config.dream.context_window
-        most = one.budget if one is not None else None
+        limits = Reader(characters=one.budget) if one is not None else None
         redaction = self.store.config.secrets.redaction
-        return session(self.store.workspace, window, most, redaction, utc_now()).ready.everywhere
+        return session(self.store.workspace, window, limits, redaction, utc_now()).ready.everywhere
 
     def _changes(self) -> Iterator[Reason]:
         """What waits for the owner."""

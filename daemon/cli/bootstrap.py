@@ -84,30 +84,28 @@ def run(arguments: "argparse.Namespace") -> int:
         window = (agent and reader.window) or context_window(arguments.config, os.environ, DEFAULT_WINDOW)
     if window < 1:
         raise UsageError(f"a context window of {window} tokens is impossible", "give a positive number")
-    most = reader.characters if arguments.format == "hook" else None
-    given = session(workspace, window, most, redaction(arguments.config, os.environ), datetime.now(UTC))
+    limits = reader if arguments.format == "hook" else None
+    given = session(workspace, window, limits, redaction(arguments.config, os.environ), datetime.now(UTC))
     ready = given.ready
     sys.stdout.write(_formatted(ready, arguments.format, agent))
     for notice in given.notices:
         sys.stderr.write(f"notice: {notice}\n")
-    _leave_receipt(workspace, ready, window, most, agent, arguments.format)
+    _leave_receipt(workspace, ready, window, agent, arguments.format)
     if not ready.text:
         sys.stderr.write(f"{workspace.root} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n")
     return 0
 
 
-def _leave_receipt(
-    workspace: Workspace, ready: Bootstrap, window: int, most: int | None, agent: str, form: str
-) -> None:
+def _leave_receipt(workspace: Workspace, ready: Bootstrap, window: int, agent: str, form: str) -> None:
     """Note what was given; an agent that has been given it is not to fail for that."""
     sys.stdout.flush()
     named = _session_of_hook() if form == "hook" else ""
     if named == TRIED:
         return
     how, now = "hook" if form == "hook" else "command line", datetime.now(UTC)
-    budget = budget_for(window) if most is None else min(budget_for(window), most)
+    budget = min(budget_for(window), ready.most or budget_for(window))
     try:
-        leave_receipt(workspace, ready, budget, now, how, named, agent=agent, most=most or 0)
+        leave_receipt(workspace, ready, budget, now, how, named, agent=agent)
     except DreamdError as error:
         sys.stderr.write(f"notice: that this was given is not noted: {error}\n")
 

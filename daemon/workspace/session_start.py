@@ -13,6 +13,7 @@ from functools import cache
 
 from daemon.config.paths import global_root
 from daemon.workspace.adoption import open_workspace
+from state.agents import Reader
 from state.bootstrap import Bootstrap, bootstrap, budget_for, room_taken
 from state.errors import DreamdError
 from state.secrets.policy import Redaction
@@ -50,12 +51,12 @@ class _Facts:
 def session(
     workspace: Workspace,
     window: int,
-    most: int | None,
+    limits: Reader | None,
     redaction: Redaction,
     now: datetime,
     environment: Mapping[str, str] = os.environ,
 ) -> Session:
-    """What an agent reads now, for a context window of so many tokens, in at most so many characters.
+    """What an agent reads now, for a context window of so many tokens, within the limits of its hook.
 
     Raises StorageError when MEMORY.md or the notes cannot be read.
     """
@@ -68,11 +69,12 @@ def session(
         memory,
         newest.notes,
         window,
-        most,
+        limits.characters if limits else None,
         redaction,
         shown_of,
         more=newest.more,
         everywhere=everywhere,
+        most_bytes=limits.size if limits else None,
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
     return Session(ready, tuple(notices))

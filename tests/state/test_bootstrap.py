@@ -73,6 +73,25 @@ def test_no_part_goes_beyond_the_budget(
         assert len(ready.text) <= most
 
 
+@given(MEMORIES, NOTES, globals_(), WINDOWS, st.integers(400, 10_000))
+def test_no_more_bytes_than_a_host_takes(
+    memory: str, notes: list[Note], everywhere: str, window: int, size: int
+) -> None:
+    ready = bootstrap(memory, notes, window, everywhere=everywhere, attention=ATTENTION, most_bytes=size)
+    assert len(ready.text.encode()) <= size
+    if ready.text.isascii():
+        whole = bootstrap(memory, notes, window, everywhere=everywhere, attention=ATTENTION)
+        assert ready == whole or len(whole.text) > size
+
+
+def test_a_text_of_long_characters_keeps_what_fits() -> None:
+    memory = "".join(f"- {number} 東京で会いましょう、また明日\n" for number in range(300))
+    ready = bootstrap(memory, (), 200_000, 9_500, most_bytes=9_500)
+    assert 9_000 < len(ready.text.encode()) <= 9_500
+    assert ready.cut.host > 0
+    assert ready.memory.endswith(f"\n\n{TRUNCATED}\n")
+
+
 @given(MEMORIES, NOTES, globals_(), WINDOWS, st.none() | st.integers(300, 10_000))
 def test_what_is_given_and_what_is_cut_is_everything(
     memory: str, notes: list[Note], everywhere: str, window: int, most: int | None

@@ -79,7 +79,6 @@ def leave_receipt(
     disk: Disk | None = None,
     *,
     agent: str = "",
-    most: int = 0,
 ) -> None:
     """Append the receipt of what an agent was given now; none in a workspace that somebody else made.
 
@@ -103,7 +102,7 @@ def leave_receipt(
         agent=agent if agent in AGENTS else OTHER,
         lines=ready.lines,
         tokens=tokens(ready.text),
-        most=most,
+        most=ready.most,
         cut=ready.cut,
     )
     _append(workspace, disk or Disk(workspace.root), _line(receipt).encode())

@@ -17,7 +17,7 @@ from state.bootstrap import EVERYWHERE_HEADING
 from state.secrets.policy import DEFAULT
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
-from tests.support.running import Caller
+from tests.support.running import Caller, process
 
 NOW = datetime(2026, 3, 12, 9, tzinfo=UTC)
 GLOBAL = "# Working Memory State\n\n## The Bond\n\n- Ada prefers tea.\n\n## Active Context\n\n- Work elsewhere.\n"
@@ -160,3 +160,21 @@ def test_a_database_that_cannot_be_read_keeps_nothing_from_the_agent(dreamd: Cal
     assert ended.status == 0
     assert "The project is a ledger." in ended.out
     assert "Ada moved to Berlin" in ended.out
+
+
+def test_from_a_global_note_to_the_answer_of_a_hook(here: Path, tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    assert process("note", "--global", "Ada prefers tea over coffee", XDG_DATA_HOME=data).status == 0
+    assert process("dream", "--global", XDG_DATA_HOME=data).status == 0
+    message = json.dumps({"hook_event_name": "SessionStart", "session_id": "0193f2a1"}).encode()
+    words = ("bootstrap", str(here), "--format", "hook", "--agent", "codex")
+    for _ in range(2):
+        ended = process(*words, stdin=message, XDG_DATA_HOME=data)
+        assert (ended.status, ended.err.partition(" remembers")[0]) in ((0, ""), (0, str(here)))
+        given = ended.json["hookSpecificOutput"]["additionalContext"]
+        assert given == f"{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea over coffee\n"
+    ended = process(
+        "why-not", "tea over coffee", "-w", str(here), "--session", "0193f2a1", "--json", XDG_DATA_HOME=data
+    )
+    assert [one["code"] for one in ended.json["reasons"]] == ["given"]
+    assert "hook (codex)" in process("status", str(here), XDG_DATA_HOME=data).out
