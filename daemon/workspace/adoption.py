@@ -201,8 +201,8 @@ def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Wo
     start = _folder_in_main(tree, folder)
     for above in (start, *start.parents) if start is not None else ():
         if _has_workspace(above) and not is_everybodys(above, environment):
-            found = open_workspace(above, environment)
-            return None if found.foreign else found
+            is_foreign = _known(Workspace(above), environment).foreign  # asked first: of those nothing else is said
+            return None if is_foreign else open_workspace(above, environment)
     return None
 
 

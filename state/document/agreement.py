@@ -69,6 +69,11 @@ def alike(statements: Collection[Statement]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found, key=lambda pair: (-found[pair], pair))[:_MOST_PAIRS])
 
 
+def may_be_alike(one: str, other: str) -> bool:
+    """Whether two texts have words enough in common for one to say the same as the other, or the opposite."""
+    return normalise(one) == normalise(other) or jaccard(content_terms(one), content_terms(other)) >= _LIKENESS
+
+
 def agreements(statements: Collection[Statement], same: Callable[[str, str], bool]) -> tuple[Agreement, ...]:
     """What at least two workspaces say; `same` is asked of two texts, the one that was said earlier first.
 

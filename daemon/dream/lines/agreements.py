@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +26,7 @@ from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
 from graphs.operation_checks import same_as_deleted
-from state.document.agreement import SECTIONS, Agreement, Statement, agreements, alike
+from state.document.agreement import SECTIONS, Agreement, Statement, agreements, alike, may_be_alike
 from state.document.document import parse
 from state.document.merge import working
 from state.document.operations import Action, Operation
@@ -77,7 +78,9 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
         return 0
     meta, began = Meta(store.crystals.connection), time.time_ns()
     stamps = _in_time(lambda: _stamps(store.workspace.root, environment)) or {}
-    state = hashlib.sha256(repr(stamps).encode()).hexdigest()
+    waiting = [one for one in store.changes.open() if one.is_agreement]
+    # What found no room is looked at again when something was decided.
+    state = hashlib.sha256(repr((stamps, len(waiting) >= _MOST_WAITING)).encode()).hexdigest()
     if not stamps or meta.get(_READ) == state:
         return 0
     others = _in_time(lambda: _read(stamps, environment))
@@ -85,22 +88,21 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
         store.notice("a workspace does not answer: what several of them agree on is looked at by the next dream")
         return 0
     found = agreements(others.statements, _sameness(store, others.statements))
-    staged = _staged(store, found, others.forgotten, now)
-    waiting = [one for one in store.changes.open() if one.is_agreement]
     gone = [] if others.unread else [one for one in waiting if not _is_agreed(one, found)]
     room = max(0, _MOST_WAITING - len(waiting) + len(gone))
+    staged = list(islice(_to_stage(store, found, others.forgotten, now), room))
     with transaction(store.crystals.connection):
         store.check()
         for one in gone:
             store.changes.decide(one.number, Decision.OUTDATED, now)
-        store.changes.propose(f"{now:%Y%m%dT%H%M%S%f}Z", staged[:room], now)
-        # Else it is looked at again: what did not fit, or was written within a tick of the clock.
-        if len(staged) <= room and all(is_settled(each, began) for each in stamps.values()):
+        store.changes.propose(f"{now:%Y%m%dT%H%M%S%f}Z", staged, now)
+        # Else it is looked at again: what is written within a tick of the clock may not show.
+        if all(is_settled(each, began) for each in stamps.values()):
             meta.put(_READ, state)
-    if staged[:room]:
-        said = "1 line" if len(staged[:room]) == 1 else f"{len(staged[:room])} lines"
+    if staged:
+        said = "1 line" if len(staged) == 1 else f"{len(staged)} lines"
         store.notice(f"several of your workspaces agree on {said}: 'dreamd review --global' shows them")
-    return len(staged[:room])
+    return len(staged)
 
 
 def _in_time(read: Callable[[], T]) -> T | None:
@@ -172,28 +174,25 @@ def _sameness(store: Store, statements: Collection[Statement]) -> Callable[[str,
     return same
 
 
-def _staged(
+def _to_stage(
     store: Store, found: Sequence[Agreement], forgotten: Sequence[Tombstones], now: datetime
-) -> list[StagedChange]:
+) -> Iterator[StagedChange]:
     """The agreements that are news, each as a change: a new line, or the new value of one that stands."""
     text, _ = read_document(store)
     lines = owner_edits(store, working(text), now).lines
     known = [*(one.change.operation.text for one in store.changes.agreements()), *store.lineage.tombstones()]
     known += [one.operation.text for one in store.changes.earlier()]
     graves = (store.crystals.forgotten.tombstones(), *forgotten)
-    staged = list[StagedChange]()
+    known += [line.text for line in lines]
     for one in found:
-        said = [each.text for each in one.statements]
-        if any(grave.found(each) for grave in graves for each in said) or any(
-            redacted(store, each) != each for each in said
-        ):
+        said = list(dict.fromkeys(each.text for each in one.statements))
+        if any(_says(each, old) for each in said for old in known):
             continue
-        if any(_says(each, old) for each in said for old in (*known, *(line.text for line in lines))):
+        if any(redacted(store, each) != each or any(grave.found(each) for grave in graves) for each in said):
             continue
-        older = [line for line in lines if compare(line.text, one.text).update >= UPDATE]
+        older = [line for line in lines if _updates(one.text, line.text)]
         if all(not line.pinned and line.born_at < one.statements[-1].said_at for line in older) and len(older) <= 1:
-            staged.append(_change(one, older))
-    return staged
+            yield _change(one, older)
 
 
 def _change(agreement: Agreement, older: Sequence[CurrentLine]) -> StagedChange:
@@ -216,7 +215,11 @@ def _change(agreement: Agreement, older: Sequence[CurrentLine]) -> StagedChange:
 
 
 def _says(text: str, other: str) -> bool:
-    return compare(other, text).same >= SAME or same_as_deleted(text, other)
+    return may_be_alike(text, other) and (compare(other, text).same >= SAME or same_as_deleted(text, other))
+
+
+def _updates(text: str, other: str) -> bool:
+    return may_be_alike(text, other) and compare(other, text).update >= UPDATE
 
 
 def _is_agreed(change: Change, found: Iterable[Agreement]) -> bool:

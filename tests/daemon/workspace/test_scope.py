@@ -80,7 +80,11 @@ def test_a_worktree_shares_nothing_that_this_user_has_not_adopted(tmp_path: Path
     git(main, "worktree", "add", "--detach", tree)
     shutil.copytree(init_workspace(tmp_path / "elsewhere").state, main / ".dreamd")
     assert shared_workspace(tree) is None
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=str(tree)):
+        find_workspace(tree)
+    shutil.rmtree(main / ".dreamd")
+    (main / ".dreamd").symlink_to("/etc")
+    with pytest.raises(UsageError, match=str(tree)):
         find_workspace(tree)
 
 

@@ -261,6 +261,22 @@ def test_nothing_is_read_again_until_something_has_changed(tmp_path: Path, every
     assert proposed(everywhere) == []
 
 
+def test_twenty_wait_at_most_and_the_others_come_when_some_are_decided(tmp_path: Path, everywhere: Workspace) -> None:
+    cities = (
+        "Oslo Bergen Turin Lyon Porto Graz Bern Basel Kiel Ulm Pisa Nice Gent Cork York Bath Lund Riga Brno Cadiz"
+    )
+    texts = [f"Ada has a friend in {city}" for city in (*cities.split(), "Vigo", "Split")]
+    for name in ("one", "two"):
+        project(tmp_path / name, *texts)
+    first = proposed(everywhere)
+    assert len(first) == 20
+    assert len(proposed(everywhere)) == 20
+    decide(everywhere, first[0].number, Decision.DECLINED)
+    later = {one.change.operation.text for one in proposed(everywhere)}
+    assert len(later) == 20
+    assert later > {one.change.operation.text for one in first[1:]}
+
+
 def test_what_fails_while_they_are_written_costs_a_repetition(tmp_path: Path, everywhere: Workspace) -> None:
     for name in ("one", "two"):
         project(tmp_path / name, SHORT)
