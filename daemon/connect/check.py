@@ -133,5 +133,7 @@ def _knows(agent: Agent, project: Path, environment: Mapping[str, str]) -> Check
     except (OSError, subprocess.TimeoutExpired) as error:
         return CheckResult(f"'{asked}' fails: {error}", sound=False, advice=f"run: {asked}")
     knows = ran.returncode == 0 and re.search(agent.knows, ran.stdout) is not None
-    what = f"'{asked}' {'knows' if knows else 'does not know'} the server"
+    told = [line.strip() for line in ran.stdout.splitlines()]
+    status = next((line for line in told if "Status" in line), next((line for line in told if SERVER in line), ""))
+    what = f"'{asked}' {'knows the server' if knows else f'has no such server that works: {status}'.rstrip(': ')}"
     return CheckResult(what, knows, "" if knows else agent.unknown)

@@ -22,7 +22,5 @@ VSCODE = Agent(
     ("code", "code-insiders"),
     (".config/Code",),
     files,
-    advice=(
-        "start the server once from its mcp.json; 'dreamd block add AGENTS.md' gives it the memory",
-    ),
+    advice=("start the server once from its mcp.json; 'dreamd block add AGENTS.md' gives it the memory",),
 )
