@@ -1,7 +1,7 @@
 """Client: the memory of one workspace for a program, one method for each thing that programs ask."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from daemon.api.client import LostError, UnreachableError
 from daemon.client.connection import AddressConnection, Connection, SocketConnection
+from daemon.client.request import made
 from daemon.client.session import Session
 from daemon.dream.progress import Step
 from state.errors import OverloadedError, StoppedError, UsageError
@@ -70,7 +71,7 @@ class Client:
         """Take a note. It is durable when this returns, and the next search finds it."""
         from daemon.api.operations.notes import TakeNote, working_memory_note
 
-        return self.ask(working_memory_note, _given(TakeNote, note=text, importance=importance))
+        return self.ask(working_memory_note, made(TakeNote, note=text, importance=importance))
 
     def search(
         self,
@@ -90,14 +91,14 @@ class Client:
         from daemon.api.operations.search import Search, memory_search
 
         fields = {"origin": origin, "kind": kind, "session": session, "speaker": speaker, "trust": trust}
-        asked = _given(Search, query=query, limit=limit, since=since, until=until, archived=archived, **fields)
+        asked = made(Search, query=query, limit=limit, since=since, until=until, archived=archived, **fields)
         return self.ask(memory_search, asked)
 
     def bootstrap(self, context_window: int | None = None) -> "BootstrapReply":
         """What an agent reads at the start of a session: `text` goes before its first message."""
         from daemon.api.operations.search import BootstrapRequest, memory_bootstrap
 
-        return self.ask(memory_bootstrap, _given(BootstrapRequest, context_window=context_window))
+        return self.ask(memory_bootstrap, made(BootstrapRequest, context_window=context_window))
 
     def memory(self) -> "MemoryDocument":
         """MEMORY.md as it stands."""
@@ -113,7 +114,7 @@ class Client:
         """
         from daemon.api.operations.dreams import DreamNow, dream_now
 
-        return self.ask(dream_now, _given(DreamNow, mode=mode, wait=wait))
+        return self.ask(dream_now, made(DreamNow, mode=mode, wait=wait))
 
     def status(self) -> "Status":
         """The last and the next dream, pending notes, spend, and what is wrong."""
@@ -126,7 +127,7 @@ class Client:
         """Say that what just happened mattered: reward, stress and the like."""
         from daemon.api.operations.notes import Feel, feel_event
 
-        return self.ask(feel_event, _given(Feel, event=event, because=because))
+        return self.ask(feel_event, made(Feel, event=event, because=because))
 
     def preview_forget(self, text: str) -> "Receipt":
         """What forgetting this text would erase; nothing changes."""
@@ -145,7 +146,7 @@ class Client:
         from daemon.api.operations.session_items import Part
         from daemon.api.operations.session_memory import list_
 
-        return self.ask(list_, _given(Part, limit=limit, cursor=cursor))
+        return self.ask(list_, made(Part, limit=limit, cursor=cursor))
 
     @contextmanager
     def session(self, id_: str, policy: Policy = "bounded", **config: Any) -> "Iterator[Session]":  # noqa: ANN401
@@ -176,17 +177,3 @@ class Client:
                     raise
             time.sleep(pause)
             pause *= 2
-
-
-def _given(request: type[RequestT], **fields: Any) -> RequestT:  # noqa: ANN401 - those of the request
-    """The request with these fields, without those that are None. Raises FieldsError naming the fields."""
-    from pydantic import ValidationError
-
-    from daemon.api.operations.operation import FieldsError
-    from state.codec import problems_of
-
-    given: Mapping[str, Any] = {name: value for name, value in fields.items() if value is not None}
-    try:
-        return request.model_validate(given)
-    except ValidationError as error:
-        raise FieldsError(dict(problems_of(error))) from None  # the error holds the values

@@ -38,6 +38,7 @@ from daemon.api.tables.entries import (
     entries_search,
 )
 from daemon.client.client import Client
+from daemon.client.request import made
 from state.entries.fields import WHOLE
 
 # The daemon takes bodies of 1 MiB.
@@ -87,12 +88,13 @@ class DreamdStore(BaseStore):
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _got(self, ops: list[GetOp], *, use: bool) -> Iterator[Item | None]:
-        names = tuple(NamedEntry(namespace=op.namespace, name=op.key) for op in ops)
+        names = tuple(made(NamedEntry, namespace=op.namespace, name=op.key) for op in ops)
         for found in self._client.ask(entries_get, GetEntries(entries=names, use=use)).entries:
             yield Item(**_fields_of(found)) if found is not None else None
 
     def _found(self, op: SearchOp) -> list[SearchItem]:
-        asked = SearchEntries(
+        asked = made(
+            SearchEntries,
             namespace=tuple(op.namespace_prefix),
             query=op.query or "",
             filter=op.filter or {},
@@ -110,7 +112,8 @@ class DreamdStore(BaseStore):
         ends = {one.match_type: tuple(one.path) for one in conditions}
         if len(ends) < len(conditions):
             raise ValueError("a listing has one prefix and one suffix at most")
-        asked = ListNamespaces(
+        asked = made(
+            ListNamespaces,
             starts=ends.get("prefix", ()),
             ends=ends.get("suffix", ()),
             max_depth=op.max_depth,
@@ -121,9 +124,10 @@ class DreamdStore(BaseStore):
 
     def _put(self, op: PutOp) -> PutEntry | NamedEntry:
         if op.value is None:
-            return NamedEntry(namespace=op.namespace, name=op.key)
+            return made(NamedEntry, namespace=op.namespace, name=op.key)
         fields = self._fields if op.index is None else op.index or ()
-        return PutEntry(
+        return made(
+            PutEntry,
             namespace=op.namespace,
             name=op.key,
             value=dict(op.value),

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from daemon.client.request import made
+
 if TYPE_CHECKING:
     from daemon.api.operations.operation import Operation, Request
     from daemon.sessions.answers import (
@@ -41,7 +43,7 @@ class Session:
         """Give the session its policy, and the settings of that (docs/sessions.md)."""
         from daemon.api.operations.session_memory import Open, open_
 
-        return self.ask(open_, Open(session_id=self.id, policy=policy, config=dict(config)))
+        return self.ask(open_, made(Open, session_id=self.id, policy=policy, config=dict(config)))
 
     def add(
         self,
@@ -55,14 +57,14 @@ class Session:
         """Keep this in mind; the reply says what had to leave for it. Durable when this returns."""
         from daemon.api.operations.session_memory import Memorize, memorize
 
-        fields: dict[str, Any] = {"importance": importance} if importance is not None else {}
-        asked = Memorize(
+        asked = made(
+            Memorize,
             session_id=self.id,
             content=content,
+            importance=importance,
             priority=priority,
             tags=tuple(tags),
             metadata=dict(metadata or {}),
-            **fields,
         )
         return self.ask(memorize, asked)
 
@@ -74,36 +76,36 @@ class Session:
         """What the session has in mind as one text for a model's context."""
         from daemon.api.operations.session_memory import Assemble, context
 
-        return self.ask(context, Assemble(session_id=self.id, strategy=strategy, max_tokens=max_tokens))
+        return self.ask(context, made(Assemble, session_id=self.id, strategy=strategy, max_tokens=max_tokens))
 
     def remember(self, prompt: str = "", limit: int = 50, cursor: str = "") -> "Memories":
         """What the session has in mind about this, the most important and newest first."""
         from daemon.api.operations.session_memory import Remember, remember
 
-        return self.ask(remember, Remember(session_id=self.id, prompt=prompt, limit=limit, cursor=cursor))
+        return self.ask(remember, made(Remember, session_id=self.id, prompt=prompt, limit=limit, cursor=cursor))
 
     def recall(self, query: str = "", limit: int = 10, cursor: str = "") -> "Recalled":
         """What left the session."""
         from daemon.api.operations.session_memory import Recall, recall
 
-        return self.ask(recall, Recall(session_id=self.id, query=query, limit=limit, cursor=cursor))
+        return self.ask(recall, made(Recall, session_id=self.id, query=query, limit=limit, cursor=cursor))
 
     def promote(self, memory_id: str) -> "LongTerm":
         """Make a memory long-term now: the workspace's search finds it from then on."""
         from daemon.api.operations.session_items import OfMemory, promote
 
-        return self.ask(promote, OfMemory(session_id=self.id, memory_id=memory_id))
+        return self.ask(promote, made(OfMemory, session_id=self.id, memory_id=memory_id))
 
     def capacity(self) -> "Capacity":
         """How full the session is."""
         from daemon.api.operations.session_items import InSession
         from daemon.api.operations.session_memory import capacity
 
-        return self.ask(capacity, InSession(session_id=self.id))
+        return self.ask(capacity, made(InSession, session_id=self.id))
 
     def close(self) -> "Closed":
         """End the session; the next dream takes in what mattered in it."""
         from daemon.api.operations.session_items import InSession
         from daemon.api.operations.session_memory import close
 
-        return self.ask(close, InSession(session_id=self.id))
+        return self.ask(close, made(InSession, session_id=self.id))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -150,7 +150,7 @@ class _Door:
             except OSError:
                 return
             self.visitors += 1
-            with visitor:
+            with visitor, suppress(OSError):  # who has the reply goes
                 if self.visitors > 1:
                     with socket.socket(socket.AF_UNIX) as real:
                         real.connect(str(self._behind))
