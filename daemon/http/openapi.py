@@ -24,7 +24,8 @@ Json = dict[str, Any]
 _SCHEMAS = "#/components/schemas/"
 _ABOUT = """The memory of agents: notes, searches, dreams. The same operations as the command line's and MCP's.
 
-An error is `{"error": …, "code": …, "details": {}}`. A plain reply has its notices in `Dreamd-Notice` headers,
+An error is `{"error": …, "code": …, "details": {}}`; what answers another method than the one that is asked is 405
+METHOD_NOT_ALLOWED, and what leads nowhere 404 NOT_FOUND. A plain reply has its notices in `Dreamd-Notice` headers,
 percent-encoded. With `Accept: application/x-ndjson` the answer is a line for each step
 (`{"step": {"node", "figures"}}`) and notice (`{"notice": …}`) and at the end `{"reply": …}` or
 `{"error": {"error", "code", "details"}}`; an error before the first step is a plain one. Whoever goes away in the
@@ -59,7 +60,7 @@ def document(*, is_local: bool) -> Json:
         "paths": paths,
         "components": {
             "schemas": {name: components[name] for name in sorted(components)},
-            "responses": {str(status): _error(status, about) for status, about in _statuses().items()},
+            "responses": {str(status): _error(codes) for status, codes in CODES.items()},
             "headers": {"Notice": _notice_header()},
         },
     }
@@ -183,6 +184,7 @@ def _of_daemon(schemas: Mapping[tuple[str, str], Json], *, is_local: bool) -> di
         "/readyz": _route("ready", "That it serves; 503 NOT_READY says why not", state, open_to_all)
         | {"security": []},
     }
+    routes["/readyz"]["responses"]["503"] = _error(CODES[503] | _NOT_READY)
     every: dict[str, Json] = {path: {"get": route} for path, route in routes.items()}
     if is_local:
         path = {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Its root, absolute"}
@@ -221,16 +223,41 @@ def _route(
     }
 
 
+def _codes() -> dict[int, dict[str, str]]:
+    """The codes of every status, each with what it means."""
+    part: dict[int, dict[str, str]] = {}
+    for status, about in OF_HTTP.items():
+        code, _, meaning = about.partition(": ")
+        part.setdefault(status, {})[code] = meaning
+    for kind in _KINDS:
+        part.setdefault(kind.http_status, {})[kind.code] = (kind.__doc__ or "").splitlines()[0]
+    return {status: part[status] for status in sorted(part)}
+
+
+CODES = _codes()
+_PASSING = frozenset(kind.code for kind in _KINDS if kind.passing)
+_NOT_READY = {"NOT_READY": "It does not serve yet, or no more; the message says why"}
+
 _ERROR: Json = {
     "type": "object",
-    "description": "What went wrong: a line for a person, a code for a program",
+    "description": "What went wrong: a line for a person, a code for a program, and what more is known",
     "required": ["error", "code", "details"],
     "properties": {
-        "error": {"type": "string"},
-        "code": {"type": "string"},
+        "error": {"type": "string", "description": "What happened to what, and what to do"},
+        "code": {
+            "type": "string",
+            "enum": sorted({code for codes in (*CODES.values(), _NOT_READY) for code in codes}),
+            "description": "What a program goes by; each status has its own",
+        },
         "details": {
             "type": "object",
-            "properties": {"fields": {"type": "object", "additionalProperties": {"type": "string"}}},
+            "properties": {
+                "fields": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "Of a 422: each field that is wrong, and what is wrong with it",
+                }
+            },
         },
     },
     "additionalProperties": False,
@@ -241,21 +268,15 @@ def _errors(statuses: Iterable[int]) -> Json:
     return {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
 
 
-def _statuses() -> dict[int, str]:
-    """Every error's status, with its codes as the classes of errors describe them."""
-    part: dict[int, list[str]] = {status: [about] for status, about in OF_HTTP.items()}
-    for kind in _KINDS:
-        part.setdefault(kind.http_status, []).append(f"{kind.code}: {(kind.__doc__ or '').splitlines()[0]}")
-    return {status: "\n\n".join(about) for status, about in sorted(part.items())}
-
-
-def _error(status: int, about: str) -> Json:
+def _error(codes: Mapping[str, str]) -> Json:
+    """A response that has one of these codes; a Retry-After belongs to those that pass by themselves."""
+    schema = {"$ref": f"{_SCHEMAS}Error", "properties": {"code": {"enum": sorted(codes)}}}
     part: Json = {
-        "description": about,
-        "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Error"}}},
+        "description": "\n\n".join(f"{code}: {meaning}" for code, meaning in codes.items()),
+        "content": {"application/json": {"schema": schema}},
     }
-    if any(kind.passing for kind in KINDS if kind.http_status == status):
-        about = "Seconds, where it may be asked again soon"
+    if passing := sorted(_PASSING.intersection(codes)):
+        about = f"Of {', '.join(passing)}: after so many seconds it may be asked again"
         part["headers"] = {
             "Retry-After": {"description": about, "schema": {"type": "integer", "example": RETRY_SECONDS}}
         }

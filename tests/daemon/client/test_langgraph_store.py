@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.store.base import GetOp, PutOp, SearchOp
@@ -70,7 +71,14 @@ def test_threads_write_and_read_one_store(store: DreamdStore) -> None:
 
 
 def test_values_come_back_as_they_were(store: DreamdStore) -> None:
-    value = {"none": None, "list": [1, 2.5, None, {"x": []}], "ünï": "👋 \u2028", "": "", "yes": True, "big": 10**18}
+    value: dict[str, Any] = {
+        "none": None,
+        "list": [1, 2.5, None, {"x": []}],
+        "ünï": "👋 \u2028",
+        "": "",
+        "yes": True,
+        "big": 10**18,
+    }
     store.put(HERE, "ключ/1", value)
     item = store.get(HERE, "ключ/1")
     assert item is not None
