@@ -89,6 +89,14 @@ class Client:
         """The JSON of this workspace's status. Raises as `get` does, and UnknownWorkspaceError."""
         return self._json("GET", f"/v1/workspaces/{name_of(root)}/status", None, seconds, _root_header(root))
 
+    def dream_soon(self, root: Path, seconds: float) -> None:
+        """Have the daemon dream at the end of a session; what is imported for `call` is not needed.
+
+        Raises as `status` does, and NothingToDoError.
+        """
+        body = json.dumps({"reason": "session-end", "wait": False}).encode()
+        self._json("POST", f"/v1/workspaces/{name_of(root)}/dream", body, seconds, _root_header(root))
+
     def connection(self, seconds: float) -> http.client.HTTPConnection:
         """A connection that is yet to be made; each wait for the daemon takes at most these seconds.
 

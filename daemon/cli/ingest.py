@@ -1,41 +1,69 @@
 """Read transcripts into the long-term memory: Claude Code and Codex JSONL, OpenAI-style messages, Markdown, text."""
 
-import argparse
+import os
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, config_of, takes_workspace, workspace_of
-from daemon.cli.terminal import counted, out, say, show_json, working
-from state.errors import BusyError, DreamdError, NothingToDoError, UsageError
+from daemon.cli.parsing import caller_of, plain_arguments, takes_workspace, workspace_of
+from state.errors import (
+    BusyError,
+    DreamdError,
+    NotFoundError,
+    NothingToDoError,
+    NotKeptError,
+    StoppedError,
+    StorageError,
+    UnknownWorkspaceError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from types import SimpleNamespace
+
     from daemon.api.dispatch import Caller
     from daemon.api.operations.notes import Ingested
+    from daemon.ingest.agent_hooks import Hook
+    from state.stores.disk.workspace import Workspace
 
 # A daemon often takes in for a moment what was just written; a dream may take longer than anybody waits.
 _PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.2
+# An agent ends its hooks after a second or three.
+_ASKING_SECONDS = 1.0
+# Without a daemon, the turns of a session begin no more than one dream in this time.
+_BETWEEN_DREAMS_SECONDS = 1_800.0
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: "argparse.ArgumentParser") -> None:
     """What to read."""
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files, or folders of them")
     parser.add_argument(
         "--hook",
         action="store_true",
         help="what a hook of Claude Code or Codex runs: link the transcript that its JSON on stdin names into the"
-        " workspace, where dreams and the daemon read it; at the end of a session ask for a dream",
+        " workspace, where dreams and the daemon read it; at the end of a session have it dreamt",
     )
     takes_workspace(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
+    """The arguments of an ordinary hook, without argparse; None when it has to read them."""
+    if "--hook" not in words:
+        return None
+    read = plain_arguments([word for word in words if word != "--hook"], {}, hook=True, paths=())
+    return None if read is None or read.text else read
+
+
+def run(arguments: "argparse.Namespace") -> int:
     """Read what is new in them; 1 when nothing could be read."""
     if arguments.hook:
         return _run_as_hook(arguments)
+    from daemon.cli.terminal import counted, out, say, show_json, working
+
     if not arguments.paths:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
     with working("reading…") as tell:
@@ -67,32 +95,81 @@ def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
             time.sleep(_POLL_SECONDS)
 
 
-def _run_as_hook(arguments: argparse.Namespace) -> int:
+def _run_as_hook(arguments: "argparse.Namespace") -> int:
     """As a hook: nothing on stdout, and never status 2, by which hooks stop what the agent does."""
     try:
         _link_and_dream(arguments)
     except DreamdError as error:
-        say(f"dreamd: {error}")
+        from daemon.observability.printable import safe
+
+        sys.stderr.write(f"dreamd: {safe(' '.join(str(error).split()))}\n")
         return 1
     return 0
 
 
-def _link_and_dream(arguments: argparse.Namespace) -> None:
-    """Link the transcript, so that it is read; at the end of a session ask for a dream.
-
-    The daemon queues that dream; without a daemon it runs here.
-    """
+def _link_and_dream(arguments: "argparse.Namespace") -> None:
+    """Link the transcript, so that it is read; at the end of a session have it dreamt, which nobody waits for."""
+    from daemon.config.layers import transcripts
     from daemon.ingest.agent_hooks import link, parse_hook
 
     if arguments.paths:
         raise UsageError("--hook learns on stdin what to read", "leave out PATH")
     hook = parse_hook(sys.stdin.buffer.read())
+    workspace, globs = workspace_of(arguments), transcripts(arguments.config, os.environ)
+    workspace.require_own()
     if hook.transcript is not None and hook.transcript.exists():  # a session in which nothing was said has none
-        link(workspace_of(arguments), hook.transcript, config_of(arguments).sources.transcripts)
-    if not hook.ends_session:
-        return
-    caller = caller_of(arguments, "ingest")
-    from daemon.api.operations.dreams import DreamNow, dream_now
+        link(workspace, hook.transcript, globs)
+    if (hook.ends_session or hook.ends_turn) and not _left_to_daemon(workspace, hook):
+        _dream_apart(workspace, hook, arguments.config)
 
-    with suppress(NothingToDoError):
-        caller.ask(dream_now, DreamNow(reason="session-end", wait=False))
+
+def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
+    """Whether a daemon keeps the workspace. After a session it is asked for a dream; else it dreams when it is time.
+
+    A daemon that has no time now is one, too: it watches the transcript.
+    """
+    from daemon.api.client import UnreachableError, daemon
+    from state.stores.disk.lock import is_stopped, present_holder
+
+    client = daemon()
+    if client is None or is_stopped(present_holder(workspace)):
+        return False
+    try:
+        if hook.ends_session:
+            client.dream_soon(workspace.root, _ASKING_SECONDS)
+        else:
+            kept = client.get("/v1/workspaces", _ASKING_SECONDS)["workspaces"]
+            return any(one["root"] == str(workspace.root) and one["problem"] is None for one in kept)
+    except (UnreachableError, UnknownWorkspaceError, NotKeptError, NotFoundError):
+        return False
+    except (NothingToDoError, BusyError, StoppedError, StorageError):
+        return True
+    return True
+
+
+def _dream_apart(workspace: "Workspace", hook: "Hook", config: Path | None) -> None:
+    """Begin a dream in a session of its own, which the agent's end does not reach; what it says goes to a log."""
+    import subprocess
+
+    from daemon.config.paths import make_private_folder, program
+    from daemon.workspace.adoption import dream_log
+    from state.stores.disk.syscalls import storage_errors
+
+    log = dream_log(workspace)
+    make_private_folder(log.parent)
+    with storage_errors(log):
+        if hook.ends_turn and log.exists() and abs(time.time() - log.stat().st_mtime) < _BETWEEN_DREAMS_SECONDS:
+            return
+        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.utime(said)
+            named = ["--config", str(config.absolute())] if config is not None else []
+            subprocess.Popen(  # noqa: S603 - the program is this one
+                [*program(), "dream", "--workspace", str(workspace.root), "--reason", "session-end", *named],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
+        finally:
+            os.close(said)

@@ -87,6 +87,14 @@ def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
     return Redaction(on, (*allow, *allowed(environment)))
 
 
+def transcripts(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...] | None:
+    """`sources.transcripts` alone; None where it is not set, or is no list of texts, which the next dream reports."""
+    section = layers(path, environment)[0].get("sources")
+    globs = section.get("transcripts") if isinstance(section, dict) else None
+    is_list = isinstance(globs, list) and all(isinstance(glob, str) for glob in globs)
+    return tuple(globs) if is_list and globs is not None else None
+
+
 def _read(file: Path) -> dict[str, Any]:
     import yaml
 

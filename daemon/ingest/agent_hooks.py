@@ -2,34 +2,25 @@
 
 Claude Code and Codex write one JSON object, with more fields than are read here, and others in every version. At a
 session's end they wait a second or three. So a hook reads no transcript: it puts a link to it where dreams look, and
-the daemon, which watches links too, reads it now and whenever it grows.
+the daemon, which watches links too, reads it now and whenever it grows. Little is imported for that.
 """
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from daemon.workspace.adoption import vouch, vouched
 from daemon.workspace.scan import files
-from state.codec import first_problem
 from state.errors import UsageError
 from state.stores.disk.disk import Disk, leads_elsewhere
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 FOLDER = "transcripts"
-_SESSION_END = "SessionEnd"
-
-
-class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    hook_event_name: str
-    transcript_path: str | None = None
+_SESSION_END, _TURN_END = "SessionEnd", "Stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +35,39 @@ class Hook:
         """Whether nothing more will be said in this session."""
         return self.event == _SESSION_END
 
+    @property
+    def ends_turn(self) -> bool:
+        """Whether the agent waits for its user: in some agents nothing else tells that a session has ended."""
+        return self.event == _TURN_END
+
 
 def parse_hook(message: bytes) -> Hook:
     """The event of this message. Raises UsageError when it is not the JSON that agents send to hooks."""
     try:
-        parsed = _Message.model_validate_json(message)
-    except ValidationError as error:
-        raise UsageError(
-            "--hook reads the JSON that an agent gives its hooks on stdin", first_problem(error, "stdin")
-        ) from None  # the error holds the message
-    path = parsed.transcript_path
-    return Hook(parsed.hook_event_name, Path(path).expanduser().absolute() if path else None)
+        fields = json.loads(message)
+    except (ValueError, RecursionError):  # the error holds the message
+        raise _no_hook("stdin: invalid JSON") from None
+    if not isinstance(fields, dict):
+        raise _no_hook("stdin: input should be an object")
+    if "hook_event_name" not in fields:
+        raise _no_hook("hook_event_name: field required")
+    event, path = fields["hook_event_name"], fields.get("transcript_path")
+    for name, value in (("hook_event_name", event), ("transcript_path", path or "")):
+        if not isinstance(value, str) or "\0" in value:
+            raise _no_hook(f"{name}: input should be a valid string")
+    return Hook(event, Path(path).expanduser().absolute() if path else None)
 
 
-def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
+def _no_hook(problem: str) -> UsageError:
+    return UsageError("--hook reads the JSON that an agent gives its hooks on stdin", problem)
+
+
+def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) -> Path:
     """Put a link to the transcript into the workspace, unless one is there; its path.
 
     Raises ForeignError in a workspace that somebody else made, UsageError when the transcript is no file, and when
-    none of the globs (sources.transcripts) finds the link; it is there then, for the day on which one does.
+    none of the globs (sources.transcripts; None: those of everybody) finds the link; it is there then, for the day on
+    which one does.
     """
     workspace.require_own()
     if not transcript.is_file():
@@ -74,7 +80,7 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str]) -> Path:
     vouch(workspace, transcript)
     linked = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
     # An invalid glob finds nothing; the next dream reports it.
-    if not any(linked in files(workspace.root, glob) for glob in globs):
+    if globs is not None and not any(linked in files(workspace.root, glob) for glob in globs):
         raise UsageError(f"sources.transcripts does not find {linked}", f"add '{FOLDER}/**/*' to it")
     return linked
 

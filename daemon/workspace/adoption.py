@@ -5,6 +5,7 @@ user's own state folder, where no workspace can put it:
 
     $XDG_STATE_HOME/dreamd/adopted/<digest of the root>/mark         the workspace's number, and its root
                                                         transcripts  files outside it that its owner named, one a line
+                                                        dream.log    what the last dream said that a hook began
 """
 
 import os
@@ -28,7 +29,7 @@ except ImportError:
     from hashlib import sha256
 
 _NUMBER = re.compile(rb"[0-9a-f]{32}")
-_MARK, _TRANSCRIPTS = "mark", "transcripts"
+_MARK, _TRANSCRIPTS, _DREAM_LOG = "mark", "transcripts", "dream.log"
 # git leaves out a folder that says so itself, whatever repository the workspace is in.
 _IGNORE = ".gitignore", b"*\n"
 
@@ -162,6 +163,11 @@ def own_folder(workspace: Workspace, environment: Mapping[str, str] = os.environ
 def transcript_list(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
     """The file that lists the transcripts outside the workspace which its owner named."""
     return own_folder(workspace, environment) / _TRANSCRIPTS
+
+
+def dream_log(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Path:
+    """The file of what the last dream said that a hook began without a daemon; it changes when one begins."""
+    return own_folder(workspace, environment) / _DREAM_LOG
 
 
 def vouched(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> frozenset[str]:

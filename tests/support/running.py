@@ -2,7 +2,9 @@
 
 import json
 import os
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from daemon.cli import main
 from daemon.workspace.vector_index import cache_folder
+from state.stores.disk.workspace import Workspace
 from tests.support import forked
 
 ROOT = Path(__file__).parents[2]
@@ -65,3 +68,19 @@ def process(
         words, stdin=stdin, environment={**places, **state, **environment}, before=before, folder=folder
     )
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+
+def until_dreamt_apart(workspace: Workspace) -> None:
+    """Wait for the dream that a hook has begun in a process of its own."""
+    words = [b"dream", b"--workspace", os.fsencode(workspace.root)]
+
+    def is_dreaming(folder: Path) -> bool:
+        with suppress(OSError):
+            given = (folder / "cmdline").read_bytes().split(b"\0")
+            return any(given[at : at + 3] == words for at in range(len(given)))
+        return False
+
+    deadline = time.monotonic() + 300
+    while any(map(is_dreaming, Path("/proc").glob("[0-9]*"))):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

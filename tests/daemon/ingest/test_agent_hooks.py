@@ -1,17 +1,24 @@
 """What hooks are told, and what becomes of the transcript that they name."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from daemon.config.paths import program
 from daemon.config.settings import SourcesSection
 from daemon.ingest.agent_hooks import Hook, link, parse_hook
-from daemon.workspace.adoption import init_workspace
+from daemon.workspace.adoption import dream_log, init_workspace
 from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
-from tests.support.running import process
+from tests.support.running import process, until_dreamt_apart
+from tests.support.serving import noted, repairs
 
 GLOBS = SourcesSection().transcripts
 
@@ -119,6 +126,62 @@ def test_a_hook_that_fails_neither_stops_the_agent_nor_speaks_to_it(
     assert (ended.status, ended.out) == (1, "")
     assert ended.err.startswith("dreamd: ")
     assert ended.err.count("\n") == 1
+
+
+def ending(workspace: Workspace, transcript: Path | None, event: str = "SessionEnd") -> "subprocess.Popen[bytes]":
+    """The hook in a group of its own, as agents start it; stdin has been closed."""
+    process = subprocess.Popen(
+        [*program(), "ingest", "--hook"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=workspace.root,
+        start_new_session=True,
+    )
+    assert process.stdin
+    said = {"hook_event_name": event, "transcript_path": str(transcript) if transcript else None}
+    process.stdin.write(json.dumps(said).encode())
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def test_without_a_daemon_the_dream_outlives_the_hook_and_its_agent(here: Workspace, chat: Path) -> None:
+    """And when two sessions end at once, neither says anything."""
+    noted(here, repairs(3))
+    ends = [ending(here, chat), ending(here, None)]
+    for end in ends:
+        assert end.communicate(timeout=300) == (b"", b"")
+        assert end.returncode == 0
+        with suppress(ProcessLookupError):
+            os.killpg(end.pid, signal.SIGKILL)
+    until_dreamt_apart(here)
+    assert "kettle" in here.document.read_text()
+    assert dream_log(here).stat().st_mode & 0o777 == 0o600
+    assert "I prefer tea" not in dream_log(here).read_text()
+
+
+def test_the_turns_of_a_session_begin_a_dream_now_and_then(here: Workspace, chat: Path) -> None:
+    noted(here, repairs(2))
+    dream_log(here).touch()
+    for dreams in (False, True):
+        assert ending(here, chat, "Stop").communicate(timeout=300) == (b"", b"")
+        until_dreamt_apart(here)
+        assert here.document.exists() == dreams
+        os.utime(dream_log(here), (0, 0))
+    assert [path.name for path in (here.root / "transcripts").iterdir()] == [chat.name]
+
+
+def test_a_hook_loads_little(here: Workspace, chat: Path) -> None:
+    said = json.dumps({"hook_event_name": "PreCompact", "transcript_path": str(chat)})
+    script = (
+        "import sys; from daemon.cli import main; assert main(['ingest', '--hook', '-w', sys.argv[1]]) == 0;"
+        "print(*sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script, here.root], input=said.encode(), capture_output=True, check=True
+    )
+    assert not {"pydantic", "yaml", "argparse", "rich", "subprocess", "sqlite3"} & {*ended.stdout.decode().split()}
 
 
 def test_without_a_path_and_without_a_hook_there_is_nothing_to_read(here: Workspace) -> None:
