@@ -56,3 +56,16 @@ def test_one_that_the_daemon_keeps_is_let_go_by_init_and_stays_so(
         assert dreamd("init", root, "--no-daemon").status == 0
         agent_of(root)()
         assert kept(server) == []
+
+
+def test_a_daemon_keeps_the_global_workspace_from_its_first_note_on(
+    dreamd: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    with running(OwnHouse()) as server:
+        monkeypatch.setenv("DREAMD_SOCKET", str(server.path))
+        assert dreamd("note", "--global", "Ada prefers tea").status == 0
+        assert kept(server) == [str(tmp_path / "data/dreamd/global")]
+        assert dreamd("init", "--global", "--no-daemon").status == 0
+        assert dreamd("note", "--global", "Ada prefers tea").status == 0
+        assert kept(server) == []
