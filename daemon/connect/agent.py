@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from daemon.config.paths import home, socket_path, state_folder
+from daemon.config.paths import global_root, home, socket_path, state_folder
 from daemon.connect.editors.editor import Format
 
 SERVER = "dreamd"
@@ -68,11 +68,14 @@ class Place:
 
     @property
     def needed(self) -> dict[str, str]:
-        """Where the daemon is, and this user's own folder, in which it stands whose the workspace is."""
-        path, plain = socket_path(self.environment), {"HOME": str(self.home)}
-        socket = {} if path == socket_path(plain) else {"DREAMD_SOCKET": str(path)}
-        elsewhere = state_folder(self.environment) != state_folder(plain)
-        return socket | ({"XDG_STATE_HOME": str(state_folder(self.environment).parent)} if elsewhere else {})
+        """Where the daemon is, this user's own folder, in which it stands whose a workspace is, and the global one."""
+        plain, found = {"HOME": str(self.home)}, dict[str, str]()
+        if self.environment.get("DREAMD_SOCKET") or socket_path(self.environment) != socket_path(plain):
+            found["DREAMD_SOCKET"] = str(socket_path(self.environment))
+        for name, folder in (("XDG_STATE_HOME", state_folder), ("XDG_DATA_HOME", lambda it: global_root(it).parent)):
+            if folder(self.environment) != folder(plain):
+                found[name] = str(folder(self.environment).parent)
+        return found
 
     def folder(self, variable: str, usual: str) -> Path:
         """A folder of an agent's own: what the variable names, else the usual one in the home folder."""

@@ -200,7 +200,7 @@ def test_a_large_file_is_edited(kind: Format) -> None:
 
 
 @pytest.mark.parametrize("kind", ["json", "toml"])
-@pytest.mark.parametrize("value", [float("nan"), "\ud800", object(), {1: {2}}, b""], ids=repr)
+@pytest.mark.parametrize("value", [float("nan"), "\ud800", Ellipsis, {1: {2}}, b""], ids=repr)
 def test_what_no_file_holds_is_no_value(kind: Format, value: object) -> None:
     with pytest.raises(UsageError):
         EDITORS[kind].with_value("", ("a",), value)
