@@ -68,7 +68,7 @@ class Place:
 
     @property
     def needed(self) -> dict[str, str]:
-        """Where the daemon is, this user's own folder, in which it stands whose a workspace is, and the global one."""
+        """Where the daemon is, the folder in which it stands whose a workspace is, and that of the global one."""
         plain, found = {"HOME": str(self.home)}, dict[str, str]()
         if self.environment.get("DREAMD_SOCKET") or socket_path(self.environment) != socket_path(plain):
             found["DREAMD_SOCKET"] = str(socket_path(self.environment))
