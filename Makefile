@@ -33,6 +33,8 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 lock:
 	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	    --group dev --python-version 3.11 pyproject.toml -o requirements.lock
+	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	    --python-version 3.11 tests/frameworks/requirements.in -o tests/frameworks/requirements.lock
 
 dream: install
 	@rm -rf $(EXAMPLE) && cp -R docs/example $(EXAMPLE)

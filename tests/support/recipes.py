@@ -79,10 +79,10 @@ class Follower:
         )
         return Ended(run.returncode, run.stdout, run.stderr)
 
-    def example(self, name: str, *words: str, **variables: str) -> Ended:
-        """One of the example programs, run."""
+    def example(self, name: str, *words: str, python: str = sys.executable, **variables: str) -> Ended:
+        """One of the example programs, run by this interpreter."""
         run = subprocess.run(
-            [sys.executable, str(FILES / name), *words],
+            [python, str(FILES / name), *words],
             capture_output=True,
             cwd=self.home.folder,
             env=self.environment(**variables),

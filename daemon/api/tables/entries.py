@@ -31,7 +31,7 @@ _FAR = 2**31
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
 Labels = Annotated[tuple[Name, ...], Field(max_length=MOST_LABELS)]
-Path = Annotated[str, StringConstraints(max_length=LONGEST_NAME)]
+FieldPath = Annotated[str, StringConstraints(max_length=LONGEST_NAME)]
 
 
 class NamedEntry(Request):
@@ -45,7 +45,7 @@ class PutEntry(NamedEntry):
     """An entry to keep, in the place of the one of that name."""
 
     value: dict[str, Any] = Field(description="JSON of 100 KiB at most")
-    fields: tuple[Path, ...] = Field(
+    fields: tuple[FieldPath, ...] = Field(
         default=(WHOLE,),
         max_length=50,
         description="Paths of what is searched by meaning: $ is the value, else title, author.name, tags[*]",
