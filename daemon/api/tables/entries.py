@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator
@@ -242,11 +243,12 @@ def _ordered(store: Store, request: SearchEntries, now: datetime) -> tuple[list[
     entries, prefix = Entries(store.crystals.connection), request.namespace
     if not request.query and not request.filter:
         return entries.latest_keys(prefix, now, request.offset + request.limit + 1), {}, ""
+    if not request.query:
+        chosen = (key for key, value in entries.latest(prefix, now) if passes(value, request.filter))
+        return list(islice(chosen, request.offset + request.limit + 1)), {}, ""
     latest = dict.fromkeys(entries.latest_keys(prefix, now))
     if request.filter:
         latest = {key: None for key, value in entries.latest(prefix, now) if passes(value, request.filter)}
-    if not request.query:
-        return list(latest), {}, ""
     embedder = store.embedder()
     if embedder is not None:
         near = Meanings(store.crystals.connection, embedder).nearest(request.query, prefix, now)

@@ -12,6 +12,7 @@ from state.stores.database.connection import from_text, optional_moment, to_text
 
 _COLUMNS = "key, namespace, name, value, created_at, updated_at, lifetime, expires_at"
 _SWEPT = 1_000
+_READ = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,10 @@ class Entries:
 
     def latest(self, prefix: Namespace, now: datetime) -> Iterator[tuple[int, dict[str, Any]]]:
         """The rows and values below this namespace, the latest change first; read as they are asked for."""
-        where, values = below(prefix, now)
-        statement = f"SELECT key, value FROM entries WHERE {where} ORDER BY updated_at DESC, key DESC"
-        for row in self._connection.execute(statement, values):
-            yield row["key"], json.loads(row["value"])
+        keys = self.latest_keys(prefix, now)
+        for begin in range(0, len(keys), _READ):
+            for kept in self.by_keys(keys[begin : begin + _READ]):
+                yield kept.key, kept.entry.value
 
     def latest_keys(self, prefix: Namespace, now: datetime, limit: int = -1, offset: int = 0) -> list[int]:
         """The rows below this namespace alone, likewise."""

@@ -23,18 +23,22 @@ class Meanings:
         self._embedder = embedder
 
     def embed(self, limit: int = BATCH) -> int:
-        """Embed what waits for it, the latest first, at most so many entries; how many."""
-        rows = self._connection.execute(
-            "SELECT key, value, fields FROM entries WHERE fields <> '[]' AND (embedded_by < ?1 OR embedded_by > ?1)"
-            " ORDER BY updated_at DESC LIMIT ?2",
-            (self._embedder.name, limit),
-        ).fetchall()
+        """Embed what waits for it, what came last first, at most so many entries; how many."""
+        rows = list[sqlite3.Row]()
+        for side in ("<", ">"):  # each from an index, where "other than" would read every row
+            rows += self._connection.execute(
+                f"SELECT key, value, fields FROM entries WHERE fields <> '[]' AND embedded_by {side} ?"
+                " ORDER BY embedded_by, updated_at DESC LIMIT ?",
+                (self._embedder.name, limit - len(rows)),
+            )
+        if not rows:
+            return 0
         texts = [texts_of(json.loads(row["value"]), json.loads(row["fields"])) for row in rows]
         # Outside the transaction, for it may take seconds.
         vectors = iter(self._embedder.embed([text for several in texts for text in several]))
         with transaction(self._connection) as connection:
             for row, several in zip(rows, texts, strict=True):
-                found = [next(vectors) for _ in several]
+                found = [(row["key"], next(vectors).tobytes()) for _ in several]
                 # Another value may have come meanwhile: that one has its own.
                 done = connection.execute(
                     "UPDATE entries SET embedded_by = ? WHERE key = ? AND value = ? AND fields = ?",
@@ -42,28 +46,28 @@ class Meanings:
                 ).rowcount
                 if done:
                     connection.execute("DELETE FROM entry_vectors WHERE entry = ?", (row["key"],))
-                    connection.executemany(
-                        "INSERT INTO entry_vectors VALUES (?, ?, ?)",
-                        [(row["key"], place, vector.tobytes()) for place, vector in enumerate(found)],
-                    )
+                    connection.executemany("INSERT INTO entry_vectors (entry, vector) VALUES (?, ?)", found)
         return len(rows)
 
     def nearest(self, query: str, prefix: Namespace, now: datetime) -> dict[int, float]:
         """How near each entry below this namespace is to the query by the nearest of its texts, the nearest first."""
+        import numpy as np
+
         where, values = below(prefix, now)
         rows = self._connection.execute(
-            "SELECT entry, vector FROM entries JOIN entry_vectors ON entry_vectors.entry = entries.key"
-            f" WHERE {where} AND embedded_by = ?",
+            "SELECT entry, vector FROM entry_vectors WHERE entry IN"
+            f" (SELECT key FROM entries WHERE {where} AND embedded_by = ?)",
             (*values, self._embedder.name),
         ).fetchall()
         if not rows:
             return {}
         (vector,) = self._embedder.embed([query])
-        scores = cosines(matrix([row["vector"] for row in rows]), vector)
+        keys, scores = np.array([row[0] for row in rows]), cosines(matrix([row[1] for row in rows]), vector)
+        order = np.lexsort((-keys, -scores))
         best: dict[int, float] = {}
-        for row, score in zip(rows, scores.tolist(), strict=True):
-            best[row["entry"]] = max(score, best.get(row["entry"], -1.0))
-        return dict(sorted(best.items(), key=lambda pair: (-pair[1], -pair[0])))
+        for key, score in zip(keys[order].tolist(), scores[order].tolist(), strict=True):
+            best.setdefault(key, score)
+        return best
 
 
 def forget_vectors(connection: sqlite3.Connection, keys: Sequence[int] | None = None) -> None:
