@@ -135,6 +135,10 @@ class StorageError(DreamdError):
     code = "STORAGE_ERROR"
 
 
+class ReadOnlyError(StorageError):
+    """This process may read here and not write: the disk, the folder's rights or a sandbox forbid it."""
+
+
 class DocumentError(DreamdError):
     """MEMORY.md (or another file of the workspace) cannot be read as what it should be."""
 

@@ -4,6 +4,7 @@ The protocol is the daemon's HTTP with newline-delimited JSON as the reply: `{"s
 works, `{"reply": …}` or `{"error": …}` at the end.
 """
 
+import errno
 import http.client
 import json
 import os
@@ -41,6 +42,10 @@ LONG_SECONDS = 3_600.0
 
 class UnreachableError(BusyError):
     """No daemon answered: none runs, or it ended before it had done anything."""
+
+
+class SandboxedError(UnreachableError):
+    """Nothing in this process's sandbox may ask the daemon."""
 
 
 class LostError(StorageError):
@@ -224,6 +229,11 @@ def _send(
     except (ConnectionRefusedError, FileNotFoundError) as error:
         raise UnreachableError("no daemon runs", "'dreamd serve' starts one") from error
     except OSError as error:
+        if error.errno == errno.EPERM:  # not the rights of the socket, which are another error
+            raise SandboxedError(
+                "this process may not ask the daemon, as in a sandbox",
+                "ask over MCP (memory_search, working_memory_note), which is outside of it",
+            ) from error
         raise BusyError(f"the daemon does not answer ({error})", "see 'systemctl --user status dreamd'") from error
     try:
         connection.request(method, path, body, headers)

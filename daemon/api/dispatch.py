@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from daemon.api.access import LocalAccess
-from daemon.api.client import LostError, UnreachableError, daemon
+from daemon.api.client import LostError, SandboxedError, UnreachableError, daemon
 from daemon.config.paths import registry_path
 from daemon.config.registry import excluded
 from daemon.config.settings import Config
@@ -86,11 +86,14 @@ def dispatch(
     deadline = time.monotonic() + _STARTING_SECONDS
     retry = operation.only_reads
     register = register and workspace.root not in excluded(registry_path(os.environ))
+    sandboxed: SandboxedError | None = None
     while True:
         client = None if is_stopped(present_holder(workspace)) else daemon()
         if client is not None:
             try:
                 return client.call(workspace.root, operation, request, on_step, on_notice, register=register)
+            except SandboxedError as error:
+                sandboxed = error  # what only reads needs no daemon
             except (UnreachableError, UnknownWorkspaceError, NotKeptError):
                 pass  # a dead daemon's socket, or a workspace that the daemon does not keep, or not now
             except (LostError, StoppedError):
@@ -101,6 +104,8 @@ def dispatch(
         try:
             return here()
         except BusyError:
+            if sandboxed is not None:
+                raise sandboxed from None
             holder = present_holder(workspace)
             if holder is None or holder.command != KEEPER or time.monotonic() >= deadline:
                 raise

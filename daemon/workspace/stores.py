@@ -18,7 +18,15 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.crystals.search import Beside, Searcher
-from state.stores.database.connection import compact, from_text, open_database, to_text, transaction
+from state.stores.database.connection import (
+    compact,
+    from_text,
+    may_write,
+    open_database,
+    open_reading,
+    to_text,
+    transaction,
+)
 from state.stores.database.meta import Meta
 from state.stores.database.tombstones_copy import bring_back
 from state.stores.disk.disk import Disk
@@ -258,9 +266,10 @@ def folders(workspace: Workspace) -> tuple[Path, ...]:
     return (workspace.scratch.parent, *inside)
 
 
-def _database(workspace: Workspace) -> Connection:
+def _database(workspace: Workspace, *, owned: bool) -> Connection:
     if not workspace.foreign:
-        return open_database(workspace.database)
+        is_open = owned or may_write(workspace.database)
+        return open_database(workspace.database) if is_open else open_reading(workspace.database)
     from state.stores.backup.database import open_untrusted
 
     return open_untrusted(workspace.database)
@@ -276,7 +285,7 @@ def _opened(
     owned: bool,
 ) -> Store:
     disk = Disk(workspace.root)
-    connection = _database(workspace)
+    connection = _database(workspace, owned=owned)
     crystals, lineage = Crystals(connection), Lineage(connection)
     crystals.vectors.nearest.file = indexing.file
     segments = Segments(workspace, disk)

@@ -21,7 +21,7 @@ from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
 from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
-from state.errors import BusyError, DreamdError, ForeignError
+from state.errors import BusyError, DreamdError, ForeignError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
 from state.stores.disk.disk import Disk
 from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receipt, receipts
@@ -121,7 +121,7 @@ def memory_search(access: WorkspaceAccess, request: Search) -> SearchReply:
             findings = find(store, request.query, request.limit, request.filters)
             left = _archived(access, store, request, findings)
             reasons = _reasons(store, request, findings)
-    except (BusyError, ForeignError) as why:
+    except (BusyError, ForeignError, ReadOnlyError) as why:
         with access.read() as store:
             store.notice(f"searched as it stands: {why}")
             findings = search(store, request.query, request.limit, request.filters)

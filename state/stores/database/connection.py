@@ -5,6 +5,7 @@ as ISO 8601 text in UTC with microseconds, so that they sort as text. The schema
 (`PRAGMA user_version`); each step of `MIGRATIONS` brings a database from one version to the next.
 """
 
+import errno
 import os
 import re
 import sqlite3
@@ -91,13 +92,49 @@ def open_database(path: Path) -> sqlite3.Connection:
         return connection
 
 
+def open_reading(path: Path) -> sqlite3.Connection:
+    """Open state.db where this process may not write; it is as it stands, with what its owner is writing.
+
+    Raises StorageError as `open_database` does, and when it has another schema.
+    """
+    require_plain(path)
+    with ExitStack() as stack:
+        try:
+            connection = sqlite3.connect(_uri(path, "ro"), uri=True, isolation_level=None, check_same_thread=False)
+            stack.callback(connection.close)
+            connection.row_factory = sqlite3.Row
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            if _version(connection, path) != SCHEMA_VERSION:
+                raise StorageError(f"{path} is of an older dreamd", "run 'dreamd status' where it may be written")
+            require_ours(connection, path)
+        except sqlite3.Error as error:
+            raise explained(error, path) from error
+        stack.pop_all()
+        return connection
+
+
+def may_write(path: Path) -> bool:
+    """Whether this process may write in the file: its rights are not all that counts, there are sandboxes."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM)
+    return True
+
+
+def _uri(path: Path, mode: str) -> str:
+    """The file for SQLite. Beside an owner it reads through the owner's log, else it would have to make one."""
+    has_log = os.path.lexists(f"{path}-wal")
+    fixed = "&immutable=1" if mode == "ro" and not has_log and not may_write(path) else ""
+    return f"file:{quote(str(path))}?mode={mode}{fixed}"
+
+
 @contextmanager
 def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
     """Open a database as it is, beside its owner: it is neither created nor migrated. Raises as `require_plain`."""
     require_plain(path)
-    with closing(
-        sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None)
-    ) as connection:
+    with closing(sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         yield connection

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from state.errors import NotFoundError, StorageError
+from state.errors import NotFoundError, ReadOnlyError, StorageError
 
 # What a kernel or a file system answers that lacks renameat2, one of its flags, or hard links.
 NO_SUCH_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP)
@@ -71,14 +71,17 @@ def storage_errors(path: Path) -> Iterator[None]:
         raise NotFoundError(f"{path}: no such file or folder", "check the path or run 'dreamd init'") from error
     except OSError as error:
         what, advice = _explained(error, path)
-        raise StorageError(f"{path}: {what}", advice) from error
+        kind = ReadOnlyError if error.errno in _FORBIDDING else StorageError
+        raise kind(f"{path}: {what}", advice) from error
 
 
+_FORBIDDING = (errno.EROFS, errno.EACCES, errno.EPERM)
+_SANDBOX = "in an agent's sandbox note over MCP (working_memory_note), which is outside of it"
 # What an error of the kernel means to a person, and what to do.
 _MEANINGS = {
     errno.ENOSPC: ("the disk is full", "free some space and try again"),
     errno.EDQUOT: ("the disk quota is used up", "free some space and try again"),
-    errno.EROFS: ("the file system is read-only", "remount it for writing or move the workspace"),
+    errno.EROFS: ("the file system is read-only", f"{_SANDBOX}; else remount it for writing or move the workspace"),
     errno.ENOTDIR: ("a file stands where a folder should be", "move it away"),
     errno.EISDIR: ("a folder stands where a file should be", "move it away"),
     errno.EXDEV: ("memory/ and .dreamd/ are on different file systems", "keep the workspace on one"),
@@ -103,7 +106,10 @@ def access_to(path: Path) -> str:
             path = path.parent
     if owner == os.geteuid():
         folder = path if os.path.isdir(path) else path.parent  # noqa: PTH112 - Path.is_dir may raise here
-        return f"give this user the folder (chmod u+rwx '{folder}') and the file (chmod u+rw)"
+        rights = f"give this user the folder (chmod u+rwx '{folder}') and the file (chmod u+rw)"
+        # Where the rights allow it, what forbids it is around this process.
+        is_allowed = os.access(folder, os.W_OK) and os.access(path, os.R_OK | os.W_OK)
+        return f"{_SANDBOX}; else {rights}" if is_allowed else rights
     return (
         f"{path} belongs to {_user(owner)}: take a folder of your own; "
         f"'sudo install -d -o {_user(os.geteuid())} DIR' makes one there"

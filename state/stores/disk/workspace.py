@@ -145,7 +145,8 @@ def init_workspace(folder: Path) -> Workspace:
 def open_workspace(folder: Path) -> Workspace:
     """The workspace whose root is this folder.
 
-    Raises UsageError when there is none (yet) and StorageError when this user cannot write in it.
+    Raises UsageError when there is none (yet) and StorageError when this user cannot write in it. On a file system
+    that is read-only it is opened, and whoever writes in it gets the error.
     """
     if not folder.exists():
         raise UsageError(f"{folder} does not exist", f"check the path or run 'dreamd init {folder}'")
@@ -158,6 +159,14 @@ def open_workspace(folder: Path) -> Workspace:
         raise UsageError(f"{folder} is no workspace yet", f"run 'dreamd init {folder}'")
     Disk(workspace.root).target(workspace.state)  # a link that leads out is refused
     for path in (workspace.state, workspace.root):
-        if not os.access(path, os.W_OK | os.X_OK):
+        if not os.access(path, os.W_OK | os.X_OK) and not is_read_only(path):
             raise StorageError(f"{path} is not writable by this user", access_to(path))
     return workspace
+
+
+def is_read_only(folder: Path) -> bool:
+    """Whether the folder's file system is read-only, for this process at least."""
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
