@@ -73,6 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     carry_out_plans(plans, arguments, "connected")
     if not arguments.json:
         _advise(agents)
+        if place.workspace is not None:
+            from daemon.cli.ingest_found import offer
+
+            offer(workspace_of(arguments))
     return 0
 
 

@@ -1,10 +1,13 @@
-"""Read transcripts into the long-term memory: Claude Code and Codex JSONL, OpenAI-style messages, Markdown, text."""
+"""Read transcripts into the long-term memory: Claude Code and Codex JSONL, OpenAI-style messages, Markdown, text.
+
+With --found: what CLAUDE.md, AGENTS.md, GEMINI.md, agents' own memories and past sessions of this project have.
+"""
 
 import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from daemon.cli.parsing import caller_of, plain_arguments, takes_workspace, workspace_of
 from state.errors import (
@@ -25,9 +28,12 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from daemon.api.dispatch import Caller
-    from daemon.api.operations.notes import Ingested
+    from daemon.api.operations.operation import Operation, Request
     from daemon.ingest.agent_hooks import Hook
     from state.stores.disk.workspace import Workspace
+
+    RequestT = TypeVar("RequestT", bound=Request)
+    ReplyT = TypeVar("ReplyT")
 
 # A daemon often takes in for a moment what was just written; a dream may take longer than anybody waits.
 _PATIENCE_SECONDS = 30.0
@@ -40,7 +46,21 @@ _BETWEEN_DREAMS_SECONDS = 1_800.0
 
 def add(parser: "argparse.ArgumentParser") -> None:
     """What to read."""
-    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files, or folders of them")
+    parser.add_argument(
+        "paths", nargs="*", type=Path, metavar="PATH", help="files, or folders of them; with --found, names of agents"
+    )
+    parser.add_argument(
+        "--found", action="store_true", help="show what agents and people wrote down before, and take it in"
+    )
+    parser.add_argument(
+        "--mine",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="with --found: these instructions are your own, or of people you trust as yourself",
+    )
+    parser.add_argument("--yes", action="store_true", help="with --found: take it in, and ask nothing")
     parser.add_argument(
         "--hook",
         action="store_true",
@@ -54,7 +74,7 @@ def plain(words: "Sequence[str]") -> "SimpleNamespace | None":
     """The arguments of an ordinary hook, without argparse; None when it has to read them."""
     if "--hook" not in words:
         return None
-    read = plain_arguments([word for word in words if word != "--hook"], {}, hook=True, paths=())
+    read = plain_arguments([word for word in words if word != "--hook"], {}, hook=True, found=False, paths=())
     return None if read is None or read.text else read
 
 
@@ -62,13 +82,21 @@ def run(arguments: "argparse.Namespace") -> int:
     """Read what is new in them; 1 when nothing could be read."""
     if arguments.hook:
         return _run_as_hook(arguments)
-    from daemon.cli.terminal import counted, out, say, show_json, working
+    if arguments.found:
+        from daemon.cli.ingest_found import run_found
 
+        return run_found(arguments)
+    if arguments.mine or arguments.yes:
+        raise UsageError("--mine and --yes go with --found", "see 'dreamd ingest --help'")
     if not arguments.paths:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
+    from daemon.api.operations.notes import Ingest, ingest
+    from daemon.cli.terminal import counted, out, say, show_json, working
+
     with working("reading…") as tell:
         caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
-        done = _ingested(caller, arguments.paths)
+        paths = tuple(str(path.absolute()) for path in arguments.paths)
+        done = ask_patiently(caller, ingest, Ingest(paths=paths))
     for problem in done.problems:
         say(f"problem: {problem}")
     if arguments.json:
@@ -79,16 +107,14 @@ def run(arguments: "argparse.Namespace") -> int:
     return 1 if done.unread == done.files else 0
 
 
-def _ingested(caller: "Caller", paths: list[Path]) -> "Ingested":
-    """What was read. A daemon that is busy is asked again for a while. Raises BusyError when that is not enough."""
+def ask_patiently(caller: "Caller", operation: "Operation[RequestT, ReplyT]", request: "RequestT") -> "ReplyT":
+    """What the caller answers. A daemon that is busy is asked again for a while. Raises BusyError at its end."""
     from daemon.api.client import daemon
-    from daemon.api.operations.notes import Ingest, ingest
 
-    request = Ingest(paths=tuple(str(path.absolute()) for path in paths))
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return caller.ask(ingest, request)
+            return caller.ask(operation, request)
         except BusyError:
             if daemon() is None or time.monotonic() >= deadline:
                 raise
@@ -112,8 +138,8 @@ def _link_and_dream(arguments: "argparse.Namespace") -> None:
     from daemon.config.layers import transcripts
     from daemon.ingest.agent_hooks import link, parse_hook
 
-    if arguments.paths:
-        raise UsageError("--hook learns on stdin what to read", "leave out PATH")
+    if arguments.paths or arguments.found:
+        raise UsageError("--hook learns on stdin what to read", "leave out PATH and --found")
     hook = parse_hook(sys.stdin.buffer.read())
     workspace, globs = workspace_of(arguments), transcripts(arguments.config, os.environ)
     workspace.require_own()

@@ -90,6 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
     if seeded is not None:
         made, backup = counted(seeded, "crystal"), workspace.backup.name
         out(f"MEMORY.md: {made} made of it; the file is as it was, and {backup} is a copy of it")
+    from daemon.cli.ingest_found import offer
+
+    offer(workspace)
     if arguments.everywhere:
         out("it holds what is true in all your projects: dreamd note --global TEXT, dreamd dream --global")
     else:

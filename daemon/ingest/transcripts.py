@@ -78,7 +78,7 @@ def absorb_transcripts(
 
 
 def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], bool]) -> tuple[int, list[str]]:
-    name = _name(store, path)
+    name = name_of(store, path)
     with storage_errors(path):
         status = path.stat()
     connection = store.crystals.connection
@@ -91,7 +91,7 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     while not complete and not stop():
         reading = read_turns(path, mark)
         complete, mark = reading.complete, reading.watermark
-        crystals = [_with_file(crystal, name) for crystal in _crystals_of(store, reading.turns)]
+        crystals = [_with_file(crystal, name) for crystal in turn_crystals(store, reading.turns)]
         problems += [redacted(store, str(problem)) for problem in reading.problems]
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
         # never skips one.
@@ -127,7 +127,7 @@ def _require_ours(store: Store, path: Path) -> None:
     )
 
 
-def _crystals_of(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
+def turn_crystals(store: Store, turns: Iterable[Turn]) -> list[Crystal]:
     """The crystals of these turns; a long turn loses what is forgotten before it is cut into chunks."""
     forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
     tombstones, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
@@ -146,7 +146,8 @@ def _with_file(crystal: Crystal, file: str) -> Crystal:
     return replace(crystal, source=replace(crystal.source, file=file)) if crystal.source else crystal
 
 
-def _name(store: Store, path: Path) -> str:
+def name_of(store: Store, path: Path) -> str:
+    """The file, links followed, relative to the workspace if it is in it. Raises DocumentError for no UTF-8."""
     real = path.resolve()
     root = store.workspace.root
     name = str(real.relative_to(root)) if real.is_relative_to(root) else str(real)

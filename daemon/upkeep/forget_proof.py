@@ -5,6 +5,7 @@ out only words that are dreamd's own where one of them is the whole value.
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.ingest.agent_hooks import is_trusted
+from daemon.ingest.existing_memory import existing_files
 from daemon.ingest.transcripts import transcript_files
 from daemon.workspace.adoption import transcript_list
 from daemon.workspace.blocks import wished_files
@@ -175,9 +177,11 @@ def all_files(store: Store) -> Iterator[Path]:
 
 
 def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
-    """The owner's files that hold a target: constraints, transcripts, feeds, those with a block."""
+    """The owner's files that hold a target: constraints, transcripts, feeds, instructions, those with a block."""
     workspace = store.workspace
     own = {workspace.genome, *below(workspace.scratch.parent), *wished_files(workspace)} - {workspace.scratch}
+    existing = (path for one in existing_files(workspace, os.environ) for path in one.files)
+    own |= {path for path in existing if is_trusted(workspace, path)}
     try:
         own |= {path for path in transcript_files(store) if is_trusted(workspace, path)}
     except DreamdError:

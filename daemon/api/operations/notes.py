@@ -1,5 +1,6 @@
 """Operations that add to the memory: notes, hormone events, transcripts, what supersedes what; and the mood."""
 
+import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,13 +10,15 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Nothing, Request, operation
 from daemon.dream.progress import Step
+from daemon.ingest.existing_memory import Kind, belonging
 from daemon.ingest.feelings import feel
+from daemon.ingest.memory_files import absorb_memory_file
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import vouch
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.supersession import Cause, Supersession
-from state.errors import NothingToDoError, UsageError
+from state.errors import DreamdError, NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.signals.hormones import Feeling, mood
 from state.stores.crystals.supersessions import Supersessions
@@ -23,6 +26,8 @@ from state.stores.database.connection import transaction
 from state.stores.disk.disk import below
 from state.stores.history.segments import Segments
 from state.trust import Trust
+
+_MOST_PROBLEMS = 100
 
 
 class TakeNote(Request):
@@ -158,6 +163,91 @@ def _files(path: Path) -> list[Path]:
         return [path]
     visible_files = (file for file in sorted(below(path)) if file.is_file())
     return [file for file in visible_files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+
+
+class ExistingFile(Request):
+    """A file of before; `own`: its instructions are the word of the owner, or of people trusted as much."""
+
+    path: str = Field(min_length=1, max_length=4_096, description="Absolute")
+    kind: Kind
+    own: bool = False
+
+
+class TakeIn(Request):
+    """Files that hold what was remembered before there was this workspace."""
+
+    files: tuple[ExistingFile, ...] = Field(min_length=1, max_length=20_000)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """What was read of how many files; `unread` of them could not be, `turns` of sessions and `crystals` are new.
+
+    `imports`: how many files were named in them to be read as well, which they were not. Of `problems` the first
+    hundred are given, and how many more there are.
+    """
+
+    files: int
+    unread: int
+    turns: int
+    crystals: int
+    imports: int
+    problems: tuple[str, ...]
+    more_problems: int
+
+
+@operation("take_in", "/existing-memory", remote=False, long=True)
+def take_in(access: WorkspaceAccess, request: TakeIn) -> TakenIn:
+    """Take in what people and agents wrote down before: instructions, memories, sessions of this machine.
+
+    The files are only read. Instructions are a stranger's word unless they are said to be `own`, memories an agent's.
+    """
+    for one in request.files:
+        if not one.path.startswith("/") or "\0" in one.path:
+            raise UsageError(f"{one.path!r} is no absolute path", "name the file from the root on")
+    access.workspace.require_own()
+    with access.exclusive() as store:
+        return _take_in(store, request.files, access)
+
+
+def _take_in(store: Store, files: tuple[ExistingFile, ...], access: WorkspaceAccess) -> TakenIn:
+    before, unread, turns, imports, problems = store.crystals.count(), 0, 0, 0, list[str]()
+    belongs = belonging(store.workspace, os.environ)
+
+    def tell(line: str) -> None:
+        access.report(Step("ingest", line))
+
+    for one in files:
+        path = Path(one.path)
+        if one.kind is Kind.SESSIONS:
+            read = absorb_transcripts(store, [path], utc_now(), tell)
+            turns += read.turns
+            unread += bool(read.problems and not read.turns)
+            problems += read.problems
+            continue
+        try:
+            vouch(store.workspace, path)  # so that forgetting looks into it
+            taken = absorb_memory_file(store, path, _trust_in(one), belongs)
+        except DreamdError as error:
+            unread += 1
+            problems.append(redacted(store, str(error)))
+            continue
+        imports += taken.imports
+        problems += taken.problems
+        if taken.crystals:
+            tell(f"{path.name}: {taken.crystals} new of {taken.parts} parts")
+    if waiting := store.crystals.vectors.waiting()[0]:
+        access.report(Step("embed", f"{waiting:,} crystals to embed"))
+        store.embed()
+    new = store.crystals.count() - before
+    more = max(0, len(problems) - _MOST_PROBLEMS)
+    return TakenIn(len(files), unread, turns, new, imports, tuple(problems[:_MOST_PROBLEMS]), more)
+
+
+def _trust_in(file: ExistingFile) -> Trust:
+    if file.kind is Kind.MEMORY:
+        return Trust.AGENT
+    return Trust.OWNER if file.own else Trust.WEB
 
 
 class Supersede(Request):

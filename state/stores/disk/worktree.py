@@ -3,9 +3,11 @@
 import os
 import stat
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 _LINK = ".git"
+_MOST_WORKTREES = 500
 _LONGEST_LINE = 4_200  # PATH_MAX and a few words
 
 
@@ -39,6 +41,28 @@ def worktree_at(folder: Path) -> Worktree | None:
     # A bare repository beside its worktrees is that of the folder around it, if that has a `.git` that says so.
     is_main = repository.name == _LINK or _pointed(repository.parent) == repository
     return Worktree(folder, repository, repository.parent if is_main else None)
+
+
+def repository_top(folder: Path) -> Path | None:
+    """The top of the main checkout of the repository that a folder is in; of a linked one without, its own top."""
+    for above in (folder, *folder.parents):
+        if os.path.lexists(above / _LINK):
+            tree = worktree_at(above)
+            return tree.main if tree is not None and tree.main is not None else above
+    return None
+
+
+def worktrees_of(main: Path) -> tuple[Path, ...]:
+    """The tops of the linked worktrees of a main checkout, in the order of their names; a few hundred at most."""
+    repository = _pointed(main) or main / _LINK
+    try:
+        with os.scandir(repository / "worktrees") as entries:
+            known = sorted(entry.path for entry in islice(entries, _MOST_WORKTREES))
+    except OSError:
+        return ()
+    links = ((Path(own), _line(Path(own) / "gitdir")) for own in known)
+    tops = (Path(os.path.realpath((own / link).parent)) for own, link in links if link)
+    return tuple(top for top in tops if (tree := worktree_at(top)) is not None and tree.main == main)
 
 
 def _pointed(folder: Path) -> Path | None:

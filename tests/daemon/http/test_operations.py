@@ -34,6 +34,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("feel", {"event": "reward", "because": "the tests pass"}),
     ("mood", {}),
     ("ingest", {"paths": ["…"]}),
+    ("take_in", {"files": [{"path": "/nowhere/CLAUDE.md", "kind": "instructions", "own": True}]}),
     ("dream_now", {"mode": "propose"}),
     ("proposals", {}),
     ("decide", {"verdict": "approve"}),

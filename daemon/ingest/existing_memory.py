@@ -1,0 +1,284 @@
+"""Existing memory: what people and agents wrote down of a project before dreamd did, and where. Nothing is written.
+
+Layouts of November 2026. Claude Code keeps `projects/<slug>/` for each folder it was started in: sessions, and
+`memory/` with MEMORY.md and a file a topic, which all worktrees of a repository share. Codex keeps the sessions of
+all projects in `sessions/YYYY/MM/DD/`, and its memories of all of them in `memories/`: MEMORY.md has a part for each
+task group that says to which folders it applies, `rollout_summaries/` a file for each session. What belongs to a
+workspace is what was said in a folder whose workspace it is.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+from daemon.config.paths import global_root, home
+from daemon.ingest.memory_text import applies, folder_of_summary
+from daemon.workspace.adoption import find_workspace
+from state.errors import DreamdError
+from state.stores.disk.disk import opened
+from state.stores.disk.workspace import Workspace
+from state.stores.disk.worktree import repository_top, worktrees_of
+
+LONGEST_FILE = 1 << 20
+"""A memory that an agent reads whole is shorter by far."""
+MOST_FILES = 2_000
+_MOST_LOOKED_AT = 50_000
+# The name of a folder is cut here, and gets a digest that is no business of ours.
+_LONGEST_SLUG = 200
+# A header may carry all instructions that the session began with.
+_HEAD_BYTES = 256 * 1024
+
+_CLAUDE, _CODEX, _GEMINI = ("claude-code",), ("codex",), ("gemini",)
+# Files of a project, and who reads them.
+_OF_A_PROJECT = (
+    ("CLAUDE.md", _CLAUDE),
+    ("CLAUDE.local.md", _CLAUDE),
+    (".claude/CLAUDE.md", _CLAUDE),
+    ("AGENTS.md", ("codex", "cursor", "opencode", "vscode")),
+    ("GEMINI.md", _GEMINI),
+)
+
+
+class Kind(StrEnum):
+    """What a file is: instructions that people wrote, memory that an agent wrote by itself, or sessions."""
+
+    INSTRUCTIONS = "instructions"
+    MEMORY = "memory"
+    SESSIONS = "sessions"
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingMemory:
+    """One file, or files of one kind in one folder. `agents` read or wrote it.
+
+    `own`: nobody but this user can have put it there; a file of a project may have come with the project.
+    `more`: there are more than could be listed, the oldest of them.
+    """
+
+    kind: Kind
+    agents: tuple[str, ...]
+    path: Path
+    files: tuple[Path, ...]
+    size_bytes: int
+    own: bool
+    more: bool = False
+
+
+Belongs = Callable[[str], bool]
+
+
+def existing_memory(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
+    """What there is for a workspace; for the global one, what this user wrote for all projects.
+
+    Of sessions the heads are read. What cannot be read is not there. A file that is found twice counts once.
+    """
+    files = existing_files(workspace, environment)
+    if _is_global(workspace, environment):
+        return files
+    belongs = belonging(workspace, environment)
+    claude, codex = _claude(environment), _codex(environment)
+    sessions = (
+        *_sessions_of_claude(workspace.root, claude / "projects", belongs),
+        *_sessions_of_codex(codex, belongs),
+    )
+    return (*files, *sessions)
+
+
+def existing_files(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
+    """The same without sessions."""
+    claude, codex = _claude(environment), _codex(environment)
+    if _is_global(workspace, environment):
+        return tuple(_once(_of_everywhere(claude, codex, home(environment) / ".gemini")))
+    found = (
+        *_instructions(workspace.root, _OF_A_PROJECT, own=False),
+        *_memory_of_claude(workspace.root, claude, home(environment)),
+        *_memory_of_codex(codex / "memories", belonging(workspace, environment)),
+    )
+    return tuple(_once(found))
+
+
+def _is_global(workspace: Workspace, environment: Mapping[str, str]) -> bool:
+    return workspace.root == Path(os.path.realpath(global_root(environment)))
+
+
+def belonging(workspace: Workspace, environment: Mapping[str, str]) -> Belongs:
+    """Whether a folder's memory is this workspace: itself, one below it, or one of a worktree that shares it."""
+
+    @cache
+    def belongs(folder: str) -> bool:
+        with suppress(DreamdError, OSError, ValueError):
+            return folder.startswith("/") and find_workspace(Path(folder), environment).root == workspace.root
+        return False
+
+    return belongs
+
+
+def slug(folder: Path) -> str:
+    """How Claude Code calls a folder: a hyphen for each UTF-16 unit that is no ASCII letter or digit."""
+    return re.sub(r"[^a-zA-Z0-9]", lambda sign: "-" * (1 + (ord(sign[0]) > 0xFFFF)), str(folder))
+
+
+def _claude(environment: Mapping[str, str]) -> Path:
+    return _folder(environment, "CLAUDE_CONFIG_DIR", ".claude")
+
+
+def _codex(environment: Mapping[str, str]) -> Path:
+    return _folder(environment, "CODEX_HOME", ".codex")
+
+
+def _folder(environment: Mapping[str, str], variable: str, usual: str) -> Path:
+    named = environment.get(variable, "")
+    return Path(named) if named.startswith("/") else home(environment) / usual
+
+
+def _of_everywhere(claude: Path, codex: Path, gemini: Path) -> Iterator[ExistingMemory]:
+    for folder, name, agents in (
+        (claude, "CLAUDE.md", _CLAUDE),
+        (codex, "AGENTS.md", _CODEX),
+        (gemini, "GEMINI.md", _GEMINI),
+    ):
+        yield from _instructions(folder, [(name, agents)], own=True)
+    yield from _gathered(Kind.MEMORY, _CODEX, codex / "memories", [codex / "memories" / "memory_summary.md"])
+
+
+def _instructions(
+    folder: Path, names: Iterable[tuple[str, tuple[str, ...]]], *, own: bool
+) -> Iterator[ExistingMemory]:
+    for name, agents in names:
+        path = folder / name
+        if (size := _size(path)) is not None:
+            yield ExistingMemory(Kind.INSTRUCTIONS, agents, path, (path,), size, own)
+
+
+def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingMemory]:
+    """Of the repository, and of the workspace's folder where that is another one; or where the user moved it to.
+
+    A project's settings cannot move it: they may have come with the project.
+    """
+    settings = _parsed(_head(claude / "settings.json"))
+    moved = settings.get("autoMemoryDirectory") if isinstance(settings, dict) else None
+    if isinstance(moved, str) and moved.startswith(("/", "~/")):
+        folders = [own / moved[2:] if moved.startswith("~/") else Path(moved)]
+    else:
+        tops = dict.fromkeys((root, repository_top(root) or root))
+        matching = [_named_like(claude / "projects", top) for top in tops]
+        # Of two whose long names are cut alike nobody can tell which it is.
+        folders = [found[0] / "memory" for found in matching if len(found) == 1]
+    for folder in folders:
+        files = sorted(_files(folder, ".md"), key=lambda path: (path.name != "MEMORY.md", path.name))
+        yield from _gathered(Kind.MEMORY, _CLAUDE, folder, files)
+
+
+def _named_like(projects: Path, top: Path) -> list[Path]:
+    name = slug(top)
+    if len(name) <= _LONGEST_SLUG:
+        return [projects / name]
+    cut = f"{name[:_LONGEST_SLUG]}-"
+    return [folder for folder in _entries(projects) if folder.name.startswith(cut)]
+
+
+def _memory_of_codex(folder: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
+    handbook = folder / "MEMORY.md"
+    files = [handbook] if applies(_head(handbook, LONGEST_FILE), belongs) else []
+    summaries = _files(folder / "rollout_summaries", ".md")
+    files += [path for path in summaries if belongs(folder_of_summary(_head(path, 4_096)))]
+    yield from _gathered(Kind.MEMORY, _CODEX, folder, files)
+
+
+def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
+    """Folders have names alike where their projects' are: what a session says of its folder decides."""
+    tops = (root, *worktrees_of(repository_top(root) or root))
+    cuts = tuple({slug(top)[:_LONGEST_SLUG] for top in tops})
+    for folder in _entries(projects):
+        if folder.name.startswith(cuts):
+            files = [path for path in _files(folder, ".jsonl") if belongs(_folder_of_session(path))]
+            yield from _gathered(Kind.SESSIONS, _CLAUDE, folder, sorted(files, key=_time, reverse=True))
+
+
+def _sessions_of_codex(codex: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
+    for folder in (codex / "sessions", codex / "archived_sessions"):
+        mine = (path for path in islice(_rollouts(folder), _MOST_LOOKED_AT) if belongs(_folder_of_session(path)))
+        yield from _gathered(Kind.SESSIONS, _CODEX, folder, mine)
+
+
+def _rollouts(folder: Path, depth: int = 3) -> Iterator[Path]:
+    """The newest first: folders and files are named by their time."""
+    for path in reversed(_entries(folder)):
+        if path.name.startswith("rollout-") and path.suffix == ".jsonl":
+            yield path
+        elif depth and path.name.isdigit():
+            yield from _rollouts(path, depth - 1)
+
+
+def _gathered(kind: Kind, agents: tuple[str, ...], folder: Path, paths: Iterable[Path]) -> Iterator[ExistingMemory]:
+    sizes = {path: size for path in islice(paths, MOST_FILES + 1) if (size := _size(path)) is not None}
+    files = tuple(sizes)[:MOST_FILES]
+    if files:
+        more = len(sizes) > MOST_FILES
+        yield ExistingMemory(kind, agents, folder, files, sum(sizes[path] for path in files), own=False, more=more)
+
+
+def _once(found: Iterable[ExistingMemory]) -> Iterator[ExistingMemory]:
+    """Without instructions that a link leads to again, as CLAUDE.md often does to AGENTS.md."""
+    known = set[str]()
+    for one in found:
+        real = os.path.realpath(one.path)
+        if one.kind is not Kind.INSTRUCTIONS or real not in known:
+            yield one
+        known.add(real)
+
+
+def _folder_of_session(path: Path) -> str:
+    """In which folder a session began, as one of its first records says; "" where none does."""
+    for line in _head(path).split(b"\n"):
+        if b'"cwd"' in line:
+            record = _parsed(line)
+            inner = record.get("payload") if isinstance(record, dict) else None
+            for one in (record, inner):
+                if isinstance(one, dict) and isinstance(folder := one.get("cwd"), str):
+                    return folder
+    return ""
+
+
+def _head(path: Path, most: int = _HEAD_BYTES) -> bytes:
+    """The beginning of a regular file; nothing of anything else."""
+    with suppress(DreamdError, OSError, ValueError), opened(path) as file:
+        return file.read(most)
+    return b""
+
+
+def _parsed(line: bytes) -> object:
+    with suppress(ValueError, RecursionError):
+        return json.loads(line)
+    return None
+
+
+def _size(path: Path) -> int | None:
+    with suppress(OSError, ValueError):
+        status = path.stat()
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+    return None
+
+
+def _time(path: Path) -> float:
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0
+
+
+def _entries(folder: Path) -> list[Path]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        return sorted(Path(entry.path) for entry in islice(entries, _MOST_LOOKED_AT))
+    return []
+
+
+def _files(folder: Path, suffix: str) -> list[Path]:
+    return [path for path in _entries(folder) if path.suffix == suffix]
