@@ -12,16 +12,20 @@ WHOLE = "$"
 # The embedding model reads some 1,000 characters of a text.
 LONGEST_TEXT = 8_000
 MOST_TEXTS = 32
+# So many places of a value are looked at: a path of 100 characters, such as {a,a}.{a,a}, may lead to a million.
+_MOST_PLACES = 1_000
 _STEP = re.compile(r"\[([^\[\]]*)\]|\{([^{}]*)\}|([^.\[\]{}]+)")
 
 
 def texts_of(value: Mapping[str, Any], fields: Iterable[str]) -> tuple[str, ...]:
     """The texts at these paths, each once, at most 32; a path that leads nowhere has none."""
     found: dict[str, None] = {}
+    whole, seen, places = dict(value), set[int](), iter(range(_MOST_PLACES))
     for path in fields:
-        parts = [dict(value)] if path in ("", WHOLE) else _at(value, list(_steps(path)))
+        parts = [whole] if path in ("", WHOLE) else _at(whole, list(_steps(path)), places)
         for part in parts:
-            if part is not None:
+            if part is not None and id(part) not in seen:
+                seen.add(id(part))
                 found[_said(part)[:LONGEST_TEXT]] = None
             if len(found) == MOST_TEXTS:
                 return tuple(found)
@@ -40,17 +44,20 @@ def _steps(path: str) -> Iterator[tuple[str, str]]:
             yield "", name
 
 
-def _at(value: Any, steps: list[tuple[str, str]]) -> Iterator[Any]:  # noqa: ANN401 - JSON has no better type
+def _at(value: Any, steps: list[tuple[str, str]], places: Iterator[int]) -> Iterator[Any]:  # noqa: ANN401 - JSON
+    """What these steps lead to, until no place is left."""
+    if next(places, None) is None:
+        return
     if not steps:
         yield value
         return
     (kind, said), rest = steps[0], steps[1:]
     if kind == "{":
         for path in said.split(","):
-            yield from _at(value, [*_steps(path.strip()), *rest])
+            yield from _at(value, [*_steps(path.strip()), *rest], places)
         return
     for part in _parts(value, kind, said):
-        yield from _at(part, rest)
+        yield from _at(part, rest, places)
 
 
 def _parts(value: Any, kind: str, said: str) -> Iterable[Any]:  # noqa: ANN401

@@ -1,5 +1,7 @@
 """Which texts of an entry are compared: as LangGraph reads the same paths."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,3 +45,13 @@ def test_the_whole_value_and_bounds() -> None:
 @pytest.mark.parametrize("path", ["[", "]", "{", "a[", "a..b", "[99999999999999999999]", "a.b.c", "{}", "x" * 1_000])
 def test_no_path_does_harm(path: str) -> None:
     texts_of({"a": [1]}, [path])
+
+
+@pytest.mark.parametrize("end", ["", ".b"])
+def test_a_path_that_leads_to_a_million_places_is_followed_for_a_moment(end: str) -> None:
+    value: dict[str, object] = {"c": "x" * 100_000}
+    for _ in range(100):
+        value = {"a": value}
+    began = time.process_time()
+    texts_of(value, [".".join(["{a,a}"] * 100) + end])
+    assert time.process_time() - began < 5
