@@ -21,9 +21,10 @@ from state.trust import Trust
 
 _COMMENT = "<!-- Made by dreamd from MEMORY.md. Edit lines here or there: the next dream takes them over. {} -->"
 _CODE = re.compile(r"<!-- Made by dreamd [^\n]*? ([0-9a-f]{8}) -->")
-# Agents leave comments out, also one that a line would begin and never end; and read the file that follows an @.
+# Agents leave comments out, also one that a line would begin and never end; and read the file that follows an @. They
+# look for it in each piece of Markdown, and a piece begins behind any mark: after a letter or a digit alone it is none.
 _HIDES, _SHOWN = "<!--", "&lt;!--"
-_IMPORTS, _IMPORTED = re.compile(r"(?<!\S)@(?=\S)"), re.compile(r"(?<!\S)\\@(?=\S)")
+_IMPORTS, _IMPORTED = re.compile(r"(?<!\\)((?:\\\\)+|(?<![^\W_]))@(?=\S)"), re.compile(r"(?<![^\W_])\\@(?=\S)")
 # These go first when there is too little room: they lead to a memory, or are no memory.
 _LESS = frozenset((SectionName.NICHE, SectionName.POINTERS, SectionName.GAPS, SectionName.SKILLS))
 
@@ -179,7 +180,7 @@ def _changes(gone: Sequence[StandingLine], come: Sequence[ReadLine]) -> list[Edi
 
 
 def _row_of(line: StandingLine) -> str:
-    return item(_IMPORTS.sub(r"\\@", line.shown.replace(_HIDES, _SHOWN)))
+    return item(_IMPORTS.sub(r"\1\\@", line.shown.replace(_HIDES, _SHOWN)))
 
 
 def _typed(text: str) -> str:
