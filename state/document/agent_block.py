@@ -22,7 +22,7 @@ from state.trust import Trust
 _COMMENT = "<!-- Made by dreamd from MEMORY.md. Edit lines here or there: the next dream takes them over. {} -->"
 _CODE = re.compile(r"<!-- Made by dreamd [^\n]*? ([0-9a-f]{8}) -->")
 # Agents leave comments out, also one that a line would begin and never end; and read the file that follows an @. They
-# look for it in each piece of Markdown, and a piece begins behind any mark: after a letter or a digit alone it is none.
+# look for it in each piece of Markdown, which begins behind any mark: after a letter or a digit alone it is none.
 _HIDES, _SHOWN = "<!--", "&lt;!--"
 _IMPORTS, _IMPORTED = re.compile(r"(?<!\\)((?:\\\\)+|(?<![^\W_]))@(?=\S)"), re.compile(r"(?<![^\W_])\\@(?=\S)")
 # These go first when there is too little room: they lead to a memory, or are no memory.
