@@ -1,0 +1,227 @@
+"""The service under a systemd of its own: process 1 of namespaces in which nothing of this machine can be changed.
+
+What is to be written lies in memory; the disk is read-only there, and systemd knows no units but those of the test.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.running import ROOT, Ended
+from tests.support.serving import until
+
+SYSTEMD = Path("/lib/systemd/systemd")
+ACCOUNT = "nobody"
+_BOOT = """
+set -e
+mount --make-rprivate /
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+mkdir /run/kept /run/units
+number=0
+for path in "$@"; do
+    number=$((number + 1))
+    mkdir /run/kept/$number
+    mount --bind "$path" /run/kept/$number
+    mount -o remount,bind,ro /run/kept/$number
+done
+# First nothing may be written anywhere; then there is memory to write in.
+mount -o remount,bind,ro /
+for folder in /tmp /var/tmp /var/lib /var/log /dev/shm /srv /etc/systemd/system /root /home /mnt; do
+    mount -t tmpfs -o mode=0755 tmpfs "$folder"
+done
+chmod 1777 /tmp /var/tmp /dev/shm
+number=0
+for path in "$@"; do
+    number=$((number + 1))
+    mkdir -p "$path" 2>/dev/null || true
+    mount --bind /run/kept/$number "$path"
+done
+mkdir -p /tmp/etc/dreamd && cp -a /etc/. /tmp/etc/ && mount --bind /tmp/etc /etc
+for name in sysinit basic shutdown network multi-user; do
+    printf '[Unit]\\nDefaultDependencies=no\\n' > /run/units/$name.target
+done
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+umount --recursive /sys/fs/cgroup 2>/dev/null || true
+mount -o remount,bind,ro /sys
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+export container=dreamd-test SYSTEMD_UNIT_PATH=/etc/systemd/system:/run/units
+exec /lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=0
+"""
+
+_ACCOUNTS = (
+    *("setpriv", f"--reuid={ACCOUNT}", "--regid=nogroup", "--clear-groups", "env", "XDG_STATE_HOME=/var/lib"),
+    *("DREAMD_SOCKET=/run/dreamd/dreamd.sock", "HOME=/var/lib/dreamd", sys.executable, "-m", "daemon"),
+)
+# Below these there is memory alone.
+_HIDDEN = ("/tmp/", "/var/tmp/", "/dev/shm/", "/root/", "/home/", "/srv/")  # noqa: S108
+
+pytestmark = pytest.mark.full
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A systemd that runs, by the number of its process here."""
+
+    pid: int
+
+    def root(self, *words: str | Path) -> Ended:
+        """What root does in it."""
+        inside = ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--wd=/"]
+        variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+        done = subprocess.run(
+            [*inside, "--", *map(str, words)],
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def must(self, *words: str | Path) -> str:
+        ended = self.root(*words)
+        assert ended.status == 0, (words, ended.out, ended.err)
+        return ended.out
+
+    def dreamd(self, *words: str | Path) -> Ended:
+        """A command of the account's."""
+        return self.root(*_ACCOUNTS, *words)
+
+    def shows(self, name: str) -> str:
+        return self.must("systemctl", "show", "--property", name, "--value", "dreamd").strip()
+
+
+def refused() -> str:
+    """Why there can be no such systemd here; "" where there can."""
+    if os.geteuid() != 0:
+        return "only root can make the namespaces"
+    missing = [name for name in ("unshare", "nsenter", "setpriv", "systemctl") if shutil.which(name) is None]
+    if missing or not SYSTEMD.exists():
+        return f"{', '.join(missing) or 'systemd'} is not here"
+    tried = "mount --make-rprivate / && mount -o remount,bind,ro / && mount -t cgroup2 c /mnt"
+    made = subprocess.run([*_UNSHARE, "sh", "-c", tried], capture_output=True, text=True, check=False)
+    return made.stderr.strip() and f"the namespaces cannot be made: {made.stderr.strip()}"
+
+
+_UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--cgroup", "--ipc", "--uts"]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    if why := refused():
+        pytest.skip(why)
+    with booted(tmp_path / "console") as one:
+        yield one
+
+
+@contextmanager
+def booted(console: Path) -> Iterator[Machine]:
+    # An editable installation is where the checkout is; its Python may be in a home that is closed to others.
+    kept = dict.fromkeys(str(Path(one).resolve()) for one in (ROOT, sys.prefix, sys.base_prefix))
+    outer = [one for one in kept if not any(one != other and one.startswith(f"{other}/") for other in kept)]
+    needed = [one for one in outer if one.startswith(_HIDDEN)]
+    with console.open("wb") as said:
+        outside = subprocess.Popen(
+            [*_UNSHARE, "sh", "-c", _BOOT, "boot", *needed], stdin=subprocess.DEVNULL, stdout=said, stderr=said
+        )
+    try:
+        children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
+        until(lambda: outside.poll() is not None or children.read_text().split(), console.read_text)
+        assert outside.poll() is None, console.read_text()
+        machine = Machine(int(children.read_text().split()[0]))
+        until(
+            lambda: (
+                outside.poll() is not None or machine.root("systemctl", "is-active", "basic.target").out == "active\n"
+            ),
+            console.read_text,
+        )
+        assert outside.poll() is None, console.read_text()
+        yield machine
+    finally:
+        outside.kill()  # and with it everything in there
+        outside.wait()
+
+
+def test_the_service_is_kept_as_systemd_keeps_it(machine: Machine) -> None:
+    assert machine.root("touch", "/usr/of-a-test").status != 0  # nothing of this machine is in reach
+    machine.must("install", "--directory", f"--owner={ACCOUNT}", "--mode=0700", "/srv/agent")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(120)
+        asked = f"DREAMD_MODEL__NAME=openai/gpt-4o-mini\nDREAMD_MODEL__API_BASE=http://127.0.0.1:{silent.getsockname()[1]}\n"
+        settings = f"{asked}OPENAI_API_KEY=sk-of-a-test\nDREAMD_HTTP__PORT=0\n"
+        machine.must(
+            "sh", "-c", f"mkdir -p /etc/dreamd && printf '{settings}' > /etc/dreamd/environment".replace("\n", "\\n")
+        )
+        _is_installed_and_looks_after_its_workspace(machine)
+        _comes_back_after_a_kill(machine)
+        _refuses_a_bad_configuration_and_goes_on(machine)
+        _stops_at_once_in_the_middle_of_a_dream(machine, silent)
+
+
+def _is_installed_and_looks_after_its_workspace(machine: Machine) -> None:
+    install = [
+        sys.executable,
+        "-m",
+        "daemon",
+        "install-service",
+        "--system",
+        "--user",
+        ACCOUNT,
+        "/srv/agent",
+        "--now",
+    ]
+    said = json.loads(machine.must("env", f"PYTHONPATH={ROOT}", *install, "--json"))
+    assert (said["started"], said["next"]) == (True, [])
+    assert not [one for one in said["notices"] if "/srv/agent" in one]
+    assert machine.shows("ActiveState") == "active"
+    assert machine.must("stat", "--format=%U", "/srv/agent/.dreamd").strip() == ACCOUNT
+    (kept,) = json.loads(machine.dreamd("status", "--json").out)["daemon"]["workspaces"]
+    assert (kept["root"], kept["problem"]) == ("/srv/agent", None)
+    until(lambda: "1 workspace" in machine.shows("StatusText"), lambda: machine.shows("StatusText"))
+
+
+def _comes_back_after_a_kill(machine: Machine) -> None:
+    before = machine.shows("MainPID")
+    machine.must("systemctl", "kill", "--signal=SIGKILL", "--kill-whom=main", "dreamd")
+    until(lambda: machine.shows("MainPID") not in (before, "0") and machine.shows("ActiveState") == "active")
+    assert machine.shows("NRestarts") == "1"
+
+
+def _refuses_a_bad_configuration_and_goes_on(machine: Machine) -> None:
+    machine.must("sh", "-c", "echo 'dream: {mode: never}' > /etc/dreamd/config.yaml")
+    before = machine.shows("MainPID")
+    machine.must("systemctl", "reload", "dreamd")
+    until(lambda: "refused" in machine.dreamd("status", "--json").out)
+    assert (machine.shows("MainPID"), machine.shows("ActiveState")) == (before, "active")
+    machine.must("rm", "/etc/dreamd/config.yaml")
+    machine.must("systemctl", "reload", "dreamd")
+
+
+def _stops_at_once_in_the_middle_of_a_dream(machine: Machine, silent: socket.socket) -> None:
+    noted = machine.dreamd("note", "-w", "/srv/agent", "Ada prefers tea", "--importance", "0.9")
+    assert noted.status == 0, noted.err
+    machine.must("sh", "-c", f"{shlex.join(_ACCOUNTS)} dream /srv/agent > /dev/null 2>&1 &")
+    waiting, _ = silent.accept()  # the model is asked, and does not answer
+    with waiting:
+        begin = time.monotonic()
+        machine.must("systemctl", "stop", "dreamd")
+        spent = time.monotonic() - begin
+    assert machine.shows("Result") == "success"
+    limit = float(re.sub(r"\D", "", machine.shows("TimeoutStopUSec")))
+    assert spent < limit
+    assert "Ada prefers tea" in machine.dreamd("bootstrap", "/srv/agent").out  # without a daemon the note waits
