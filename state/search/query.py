@@ -10,10 +10,13 @@ from state.search.dates import Period, periods_in
 from state.text.languages.loader import table
 from state.text.languages.lookup import Lookup
 from state.text.languages.tables import Statements
-from state.text.words import search_form, stop_words, terms
+from state.text.sentences import ends_as_question
+from state.text.words import content_terms, search_form, stop_words, terms
 from state.trust import AGENT_NAMES
 
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
+# Of the words of a question that is asked again, so many stand in it: "Tell me: " may stand before it.
+_SHARED = 2 / 3
 # A pasted page is a query too; its first words say what it is about.
 _MAX_WORDS = 64
 
@@ -52,6 +55,14 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
 def content_words(text: str) -> tuple[str, ...]:
     """The distinct words of a text that are no stop words, in order."""
     return tuple(dict.fromkeys(term for term in terms(text) if term not in stop_words()))
+
+
+def asks_again(query: str, text: str) -> bool:
+    """Whether a text merely asks what the query asks: it holds the query's words best, and answers nothing."""
+    if not ends_as_question(text):
+        return False
+    words = content_terms(text)
+    return bool(words) and len(words & content_terms(query)) >= _SHARED * len(words)
 
 
 def names_in(text: str) -> tuple[str, ...]:

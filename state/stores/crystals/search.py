@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from state.crystals.crystal import Crystal
 from state.crystals.duplicates import asked_word_for_word
-from state.search.query import Question, names_in, read_question
+from state.search.query import Question, asks_again, names_in, read_question
 from state.search.ranking import (
     ALONE,
     CANDIDATES,
@@ -123,6 +123,7 @@ class Searcher:
         found = {crystals[key].id: (crystals[key], signals[key], match) for key, match in shown.items()}
         if self._beside is not None:
             found = self._matches_beside(self._beside, question, words, vector) | found
+        found = _answers_first(query, found, usual)
         ranked = order(((crystal, match) for crystal, _, match in found.values()), now, hormones)
         if not by_value or (ranked and asked_word_for_word(query, ranked[0][0].text)):
             current = [Ranked(crystal, score) for crystal, score in ranked]
@@ -270,6 +271,21 @@ class Searcher:
                 reply=_is_reply(question, speaker),
             )
         return found
+
+
+def _answers_first(
+    query: str, found: dict[str, tuple[Crystal, Signals, float]], usual: float | None
+) -> dict[str, tuple[Crystal, Signals, float]]:
+    """The same, with a text that merely asks the query again behind all that answers it well.
+
+    Whoever asks the same in every session would find the question in place of the answer.
+    """
+    again = {key for key, (crystal, _, _) in found.items() if asks_again(query, crystal.text)}
+    if not again:
+        return found
+    good = [match for key, (_, known, match) in found.items() if key not in again and score(known, usual) >= GOOD]
+    behind = FADED * min(good, default=1.0 / FADED)
+    return found | {key: (*found[key][:2], min(found[key][2], behind)) for key in again}
 
 
 def _beside(ring: Iterable[tuple[int, int]], cosines: Mapping[int, float]) -> float:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.search.dates import Period, periods_in, tells_time
-from state.search.query import content_words, names_in, read_question
+from state.search.query import asks_again, content_words, names_in, read_question
 from state.text.sentences import ends_as_question
 
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
@@ -96,6 +96,23 @@ def test_any_string_is_a_question(text: str) -> None:
     question = read_question(text, names_in(text), NOW)
     question.topic.encode()
     assert len(question.words) == len(set(question.words))
+
+
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ("What is the name of Ada's cat?", True),
+        ("Tell me: what's the name of Ada's cat?", True),
+        ("cat name?", True),
+        ("The name of Ada's cat is what I asked for.", False),
+        ("Is the name of Ada's cat Zanzibar, as the neighbour told us in May?", False),
+        ("Really?", False),
+        ("?", False),
+        ("", False),
+    ],
+)
+def test_what_merely_asks_the_same_is_told_from_what_says_something(text: str, *, again: bool) -> None:
+    assert asks_again("what is the name of Ada's cat?", text) == again
 
 
 def test_half_a_character_is_replaced_since_no_store_could_look_it_up() -> None:

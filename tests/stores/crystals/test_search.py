@@ -197,6 +197,17 @@ def test_a_question_is_no_answer(crystals: Crystals) -> None:
 # --- hormones and age
 
 
+def test_what_was_asked_before_stands_behind_its_answer(crystals: Crystals) -> None:
+    asked = "Tell me: which replica has the canary?"
+    crystals.upsert(_note(asked, session=f"s{n}", position=0, speaker="user") for n in range(3))
+    for searcher in (_searcher(crystals), Searcher(crystals)):
+        assert _texts(searcher.search("which replica has the canary?", NOW)) == [asked]  # nothing answers it yet
+    crystals.upsert([_note("The canary is on the blue replica")])
+    for searcher in (_searcher(crystals), Searcher(crystals)):
+        found = searcher.search("which replica has the canary?", NOW)
+        assert _texts(found) == ["The canary is on the blue replica", asked]
+
+
 def test_hormones_order_near_ties_only(crystals: Crystals) -> None:
     stressed = Hormones(0.0, 1.0, 0.2, NOW)
     crystals.upsert(
