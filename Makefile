@@ -7,7 +7,7 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install lock dream test test-all check format bench chaos redteam clean
+.PHONY: help install clients lock dream test test-all check format bench chaos redteam clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
@@ -28,6 +28,19 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q daemon graphs prompts state
 	@touch $@
+
+# Agents for the tests, from npm. No script of theirs is run; without npm, or without a registry, their tests are skipped.
+CLIENTS := $(VENV)/clients
+
+clients: install $(CLIENTS)/.installed
+
+$(CLIENTS)/.installed: tests/clients/package.json tests/clients/package-lock.json
+	@mkdir -p $(CLIENTS) && cp tests/clients/package*.json $(CLIENTS)
+	@if command -v npm >/dev/null; then \
+	    echo "installing Claude Code, Codex and the MCP Inspector into $(CLIENTS) (about 900 MB)" && \
+	    npm ci --prefix $(CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || \
+	    echo "they could not be installed: their tests are skipped"; \
+	else echo "there is no npm: the tests of Claude Code, Codex and the MCP Inspector are skipped"; fi
 
 # No address stands in the lock: it installs from whatever index the machine has.
 lock:
@@ -51,7 +64,7 @@ PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
 test: install
 	$(PYTEST)
 
-test-all: install
+test-all: install clients
 	$(PYTEST) -m '' --hypothesis-profile=all
 
 check: install

@@ -1,0 +1,164 @@
+"""Claude Code and Codex themselves, connected by one command: they read, note, find, resume, are compacted and end.
+
+Their models are scripted: what stands in a request has reached the model.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from state.dream import Reason
+from tests.support.agents import KINDS, Agent, claude_code, codex
+from tests.support.native_clients import Person, need
+from tests.support.scripted_apis import Call, Step
+from tests.support.serving import until
+
+CAT = "Ada's cat is called Zanzibar, and sleeps in the piano"
+QUESTION = "what is the name of Ada's cat?"
+BICYCLE = "My bicycle is green and stands in the cellar of the old mill"
+TRAM = "The tram to the mill leaves at ten past eight"
+NOTE, FIND, DREAM = "Remember the cat.", f"Tell me: {QUESTION}", "Fold the tram in now."
+PLANS: dict[str, Sequence[Step]] = {
+    NOTE: (Call("working_memory_note", {"note": CAT, "importance": 0.9}), "I have noted it."),
+    FIND: (Call("memory_search", {"query": QUESTION}), "She is called Zanzibar."),
+    DREAM: (Call("working_memory_note", {"note": TRAM}), Call("dream_now", {"wait": False}), "It is under way."),
+}
+
+pytestmark = pytest.mark.full
+
+
+def plan(prompt: str) -> Sequence[Step]:
+    """Each of the prompts has its call; whatever else is said is understood."""
+    return next((steps for words, steps in PLANS.items() if words in prompt), ("Understood.",))
+
+
+@pytest.fixture(params=KINDS)
+def agent(request: pytest.FixtureRequest, ada: Person) -> Iterator[Agent]:
+    """Each of them, connected."""
+    program, kind = KINDS[request.param]
+    need(program)
+    one = kind(ada, plan)
+    with one.api:
+        connected = one.connect()
+        assert connected.status == 0, connected.err
+        yield one
+
+
+@contextmanager
+def a_daemon(person: Person, *, runs: bool) -> Iterator[None]:
+    """With a daemon that keeps the workspace, or without one."""
+    if not runs:
+        yield
+        return
+    with person.home.serving() as daemon:
+        daemon.until_kept(person.workspace)
+        yield
+
+
+def found(person: Person, query: str) -> list[dict[str, Any]]:
+    """What `dreamd search` finds."""
+    hits: list[dict[str, Any]] = person.dreamd("search", query, "--json").json["hits"]
+    return hits
+
+
+def until_dreamt(person: Person) -> dict[str, Any]:
+    """What `dreamd status` says once a dream about the end of a session was committed."""
+
+    def last() -> dict[str, Any]:
+        said: dict[str, Any] = person.dreamd("status", "--json").json
+        return said
+
+    until(lambda: (last()["last_dream"] or {}).get("reason") == Reason.SESSION_END, lambda: json.dumps(last()))
+    assert last()["last_dream"]["outcome"] == "committed"
+    return last()
+
+
+def texts(answer: Any) -> list[str]:
+    return [hit["text"] for hit in answer["hits"]]
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["alone", "daemon"])
+def test_what_one_session_notes_reaches_the_model_of_the_next(agent: Agent, *, runs: bool) -> None:
+    ada = agent.person
+    with a_daemon(ada, runs=runs):
+        noted = agent.ask(NOTE)
+        assert "crystal" in agent.output(noted)
+        assert not noted.reached(CAT)
+        # Whoever asks next has it before the first word, and finds it.
+        asked = agent.ask(FIND)
+        assert asked.reached(CAT)
+        assert texts(agent.output(asked))[0] == CAT
+        assert agent.output(agent.ask(DREAM))
+        # What was said, and not noted, is read from the transcript.
+        assert agent.ask(BICYCLE).ended.status == 0
+        until(lambda: BICYCLE in [hit["text"] for hit in found(ada, BICYCLE)])
+        (told,) = [hit for hit in found(ada, BICYCLE) if hit["text"] == BICYCLE]
+        assert (told["origin"], told["trust"]) == ("session", "owner")
+        said = until_dreamt(ada)
+        assert said["last_bootstrap"]["agent"] == agent.name
+        again = agent.ask(FIND)
+        assert again.reached(CAT)
+        assert texts(agent.output(again))[0] == CAT
+
+
+def test_a_session_that_goes_on_is_told_again_and_after_a_compaction_too(agent: Agent) -> None:
+    ada = agent.person
+    assert agent.ask(BICYCLE).ended.status == 0
+    assert ada.dreamd("note", CAT).status == 0
+    resumed = agent.go_on("And now?")
+    assert resumed.reached(BICYCLE)
+    assert resumed.reached(CAT)
+    compacted = agent.compact()
+    assert compacted.ended.status == 0, compacted.ended.err
+    after = agent.go_on(FIND)
+    assert after.reached(CAT)
+    assert texts(agent.output(after))[0] == CAT
+    # One session, one transcript, read once.
+    assert len(list((ada.project / "transcripts").iterdir())) == 1
+    until_dreamt(ada)
+    assert [hit["text"] for hit in found(ada, BICYCLE)].count(BICYCLE) == 1
+
+
+def test_asking_the_same_in_eight_sessions_drowns_no_fact(agent: Agent) -> None:
+    assert agent.ask(NOTE).ended.status == 0
+    ranks = [texts(agent.output(agent.ask(FIND))).index(CAT) + 1 for _ in range(8)]
+    assert ranks == [1] * 8
+    # The answers that it was given are no memories, however often they were given.
+    assert [hit["text"] for hit in found(agent.person, QUESTION) if '"hits"' in hit["text"]] == []
+
+
+def test_connecting_again_changes_nothing_and_disconnecting_leaves_nothing(agent: Agent) -> None:
+    ada = agent.person
+    own = {path: path.read_bytes() for path in ada.project.rglob(".[cm]*/*") if path.is_file()}
+    again = agent.connect()
+    assert (again.status, "is connected" in again.out) == (0, True)
+    assert {path: path.read_bytes() for path in own} == own
+    agent.trust()
+    checked = ada.dreamd("connect", agent.name, "--check")
+    assert checked.status == 0, checked.out
+    assert ada.dreamd("note", CAT).status == 0
+    assert ada.dreamd("disconnect", agent.name, "--yes").status == 0
+    alone = agent.ask(FIND)
+    assert alone.ended.status == 0
+    assert not alone.reached(CAT)
+    assert "dreamd" not in json.dumps(alone.requests[0].get("tools"))
+
+
+def test_two_agents_have_one_memory(ada: Person) -> None:
+    need("claude")
+    need("codex")
+    first, second = claude_code(ada, plan), codex(ada, plan)
+    with first.api, second.api:
+        assert (first.connect().status, second.connect().status) == (0, 0)
+        assert first.ask(NOTE).ended.status == 0
+        told = second.ask(FIND)
+        assert told.reached(CAT)
+        assert texts(second.output(told))[0] == CAT
+        assert second.ask(BICYCLE).ended.status == 0
+        until_dreamt(ada)
+        assert BICYCLE in [hit["text"] for hit in found(ada, BICYCLE)]
+        # Claude Code asked for nothing but its model.
+        assert first.api.others == []

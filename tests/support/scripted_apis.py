@@ -1,0 +1,219 @@
+"""The models of Claude Code and Codex, scripted: Anthropic's Messages and OpenAI's Responses, both streaming.
+
+    with MessagesApi(plan) as api:           # ANTHROPIC_BASE_URL=api.url
+    with ResponsesApi(plan) as api:          # base_url of a model_provider: f"{api.url}/v1"
+
+A plan says what the model does about a prompt: its steps one after the other, a call of a tool or a text. Which is
+due is read from the request alone, by the results that stand after the last prompt: a request that is sent twice is
+answered twice with the same. Every request is recorded as it came.
+"""
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool, by the name that it has at its MCP server."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    server: str = "dreamd"  # "": a tool of the agent's own
+
+
+Step = Call | str
+Plan = Callable[[str], Sequence[Step]]
+Event = dict[str, Any]
+
+
+class ScriptedApi(ABC):
+    """The server, from entering the context to leaving it; `requests` are the bodies of what asked the model."""
+
+    path: str
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.requests: list[dict[str, Any]] = []
+        self.others: list[str] = []  # methods and paths of whatever else was asked
+        self._server = _Server(("127.0.0.1", 0), self)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def step(self, request: dict[str, Any]) -> Step:
+        """What the model does now."""
+        prompt, results = self.conversation(request)
+        steps = self.plan(prompt)
+        return steps[min(len(results), len(steps) - 1)]
+
+    @abstractmethod
+    def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
+        """The last prompt, and the results of tools after it."""
+
+    @abstractmethod
+    def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:
+        """The answer as it is streamed."""
+
+
+class MessagesApi(ScriptedApi):
+    """Anthropic's Messages."""
+
+    path = "/v1/messages"
+
+    def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
+        prompt, results = "", list[str]()
+        for message in request["messages"]:
+            if message["role"] != "user":
+                continue
+            blocks = _blocks(message["content"])
+            answers = [_text(block.get("content", "")) for block in blocks if block["type"] == "tool_result"]
+            if answers:
+                results += answers
+            else:
+                prompt, results = _text(blocks), []
+        return prompt, results
+
+    def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:
+        number = len(self.requests)
+        head = {"id": f"msg_{number:024}", "type": "message", "role": "assistant", "model": request["model"]}
+        used = {"input_tokens": 1_000, "output_tokens": 10}
+        yield {
+            "type": "message_start",
+            "message": {**head, "content": [], "stop_reason": None, "stop_sequence": None, "usage": used},
+        }
+        if isinstance(step, Call):
+            name = f"mcp__{step.server}__{step.tool}" if step.server else step.tool
+            block: Event = {"type": "tool_use", "id": f"toolu_{number:024}", "name": name, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(step.arguments)}
+        else:
+            block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": step}
+        yield {"type": "content_block_start", "index": 0, "content_block": block}
+        yield {"type": "content_block_delta", "index": 0, "delta": delta}
+        yield {"type": "content_block_stop", "index": 0}
+        reason = "tool_use" if isinstance(step, Call) else "end_turn"
+        yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": used}
+        yield {"type": "message_stop"}
+
+
+class ResponsesApi(ScriptedApi):
+    """OpenAI's Responses."""
+
+    path = "/v1/responses"
+
+    def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
+        prompt, results = "", list[str]()
+        for item in request["input"]:
+            if item["type"] == "function_call_output":
+                results.append(_text(item["output"]))
+            elif item["type"] == "message" and item["role"] == "user":
+                prompt, results = _text(item["content"]), []
+        return prompt, results
+
+    def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:
+        number = len(self.requests)
+        response = {"id": f"resp_{number}", "object": "response", "model": request["model"]}
+        if isinstance(step, Call):
+            item: Event = {
+                "type": "function_call",
+                "id": f"fc_{number}",
+                "call_id": f"call_{number}",
+                "name": step.tool,
+                "arguments": json.dumps(step.arguments),
+                "status": "completed",
+            }
+            if step.server:
+                item["namespace"] = f"mcp__{step.server}"
+        else:
+            said = {"type": "output_text", "text": step, "annotations": []}
+            item = {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": [said]}
+        used = {
+            "input_tokens": 1_000,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 10,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 1_010,
+        }
+        yield {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}
+        yield {"type": "response.output_item.added", "output_index": 0, "item": item}
+        if not isinstance(step, Call):
+            where = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+            yield {"type": "response.output_text.delta", **where, "delta": step}
+        yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+        done = {**response, "status": "completed", "output": [item], "usage": used}
+        yield {"type": "response.completed", "response": done}
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], api: ScriptedApi) -> None:
+        self.api = api
+        super().__init__(address, _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """An agent that was ended in the middle of an answer is no defect."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._refuse()
+
+    def do_HEAD(self) -> None:
+        self._refuse()
+
+    def do_CONNECT(self) -> None:
+        self._refuse()
+
+    def do_POST(self) -> None:
+        api = self.server.api
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path.partition("?")[0] != api.path:
+            self._refuse()
+            return
+        request = json.loads(body)
+        api.requests.append(request)
+        streamed = b"".join(
+            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            for event in api.events(request, api.step(request))
+        )
+        self._send(200, "text/event-stream", streamed)
+
+    def _refuse(self) -> None:
+        self.server.api.others.append(f"{self.command} {self.path}")
+        self._send(404, "application/json", b'{"error": {"type": "not_found_error", "message": "not scripted"}}')
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _text(content: Any) -> str:
+    """The words of a content, however it is written."""
+    return content if isinstance(content, str) else "\n".join(str(block.get("text", "")) for block in content)
