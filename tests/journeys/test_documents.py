@@ -54,6 +54,8 @@ def test_what_the_documents_say_to_type_works_when_it_is_pasted(home: Home, name
     (root / "docs").symlink_to(ROOT / "docs")
     for place in (".claude/projects/-home-ada-project", ".codex/sessions"):
         transcript(home.folder / place / "one.jsonl", "one", "I prefer tea over coffee")
+    for written in (root / "CLAUDE.md", root / "AGENTS.md", home.folder / ".claude" / "CLAUDE.md"):
+        written.write_text("The linter is called ruff here\n")
     found = blocks_to_run(ROOT / name)
     assert found
     script = in_turn(function_call("memory_search", {"query": "tea"}), "Nothing yet.")
