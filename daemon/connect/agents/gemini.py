@@ -1,4 +1,7 @@
-"""Gemini CLI: `settings.json` in `.gemini`, of a project or of the user. Times are in milliseconds there."""
+"""Gemini CLI: `settings.json` in `.gemini`, of a project or of the user. Times are in milliseconds there.
+
+`trust` has it ask nobody for each call of this server; an untrusted folder turns off every server all the same.
+"""
 
 from collections.abc import Sequence
 
@@ -11,7 +14,7 @@ def files(place: Place, _: Read) -> Sequence[AgentFile]:
     """The one file: server and hooks."""
     folder = (place.home if place.scope is Scope.USER else place.project) / ".gemini"
     command, *arguments = place.server()
-    server = {"command": command, "args": arguments, "env": place.needed, "timeout": 300_000}
+    server = {"command": command, "args": arguments, "env": place.needed, "timeout": 300_000, "trust": True}
     hooks = tuple(
         Setting(
             ("hooks", event), {"hooks": [{"type": "command", "name": SERVER, "command": line, **more}]}, item=True
