@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import islice
@@ -227,13 +227,14 @@ def _gathered(kind: Kind, agents: tuple[str, ...], folder: Path, paths: Iterable
 
 
 def _once(found: Iterable[ExistingMemory]) -> Iterator[ExistingMemory]:
-    """Without instructions that a link leads to again, as CLAUDE.md often does to AGENTS.md."""
-    known = set[str]()
+    """With instructions to which a link leads again once, as read by all: CLAUDE.md is often a link to AGENTS.md."""
+    known = dict[str, ExistingMemory]()
     for one in found:
         real = os.path.realpath(one.path)
-        if one.kind is not Kind.INSTRUCTIONS or real not in known:
-            yield one
-        known.add(real)
+        before = known.get(real) if one.kind is Kind.INSTRUCTIONS else None
+        agents = (*before.agents, *one.agents) if before else one.agents
+        known[real] = replace(before or one, agents=agents)
+    yield from known.values()
 
 
 def _folder_of_session(path: Path) -> str:

@@ -1,6 +1,7 @@
 """A home in which agents have worked on a project before dreamd, each file laid out as the agents lay it out."""
 
 import json
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,4 +128,5 @@ class Home:
 def git(folder: Path, *words: str) -> None:
     """git in a folder, with nobody's configuration."""
     who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *who, *words], cwd=folder, env=environment, check=True, capture_output=True)

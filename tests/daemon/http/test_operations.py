@@ -34,7 +34,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("feel", {"event": "reward", "because": "the tests pass"}),
     ("mood", {}),
     ("ingest", {"paths": ["…"]}),
-    ("take_in", {"files": [{"path": "/nowhere/CLAUDE.md", "kind": "instructions", "own": True}]}),
+    ("take_in", {"files": [{"path": "…", "kind": "instructions", "own": True}]}),
     ("dream_now", {"mode": "propose"}),
     ("proposals", {}),
     ("decide", {"verdict": "approve"}),
@@ -93,6 +93,10 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def fields_of(operation: str, fields: dict[str, Any], folder: Path) -> dict[str, Any]:
+    if operation == "take_in":
+        written = folder / "CLAUDE.md"
+        written.write_text("The linter is called ruff here\n")
+        return {"files": [{**fields["files"][0], "path": str(written)}]}
     if operation != "ingest":
         return fields
     transcript = folder / "chat.jsonl"

@@ -89,6 +89,7 @@ def test_a_link_from_one_file_of_instructions_to_another_is_that_one(home: Home)
     home.write("my_shop/AGENTS.md", "The linter is called ruff here\n")
     (home.project / "CLAUDE.md").symlink_to("AGENTS.md")
     assert names(home) == [("instructions", ["my_shop/CLAUDE.md"])]
+    assert {"claude-code", "codex"} <= set(found(home)[0].agents)
 
 
 def test_worktrees_share_what_was_said_in_each(home: Home) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.stores.disk.worktree import Worktree, worktree_at
+from state.stores.disk.worktree import Worktree, repository_top, worktree_at, worktrees_of
 
 
 def git(folder: Path, *words: str | Path) -> None:
@@ -37,6 +37,29 @@ def test_a_worktree_that_git_made_has_its_main_checkout(main: Path, tmp_path: Pa
         assert worktree_at(top) == Worktree(top, main / ".git", main)
     assert worktree_at(main) is None
     assert worktree_at(tmp_path) is None
+
+
+def test_a_repository_names_its_worktrees_and_each_of_them_its_main_checkout(main: Path, tmp_path: Path) -> None:
+    tops = (tmp_path / "a", main / ".worktrees" / "b")
+    for top in tops:
+        git(main, "worktree", "add", "--detach", top)
+        (top / "inside").mkdir()
+        assert repository_top(top / "inside") == main
+    assert worktrees_of(main) == tops
+    assert repository_top(main / "gone") == main
+    assert repository_top(tmp_path) is None
+    assert worktrees_of(tmp_path) == worktrees_of(tops[0]) == ()
+
+
+def test_a_worktree_that_a_repository_only_claims_is_none_of_its_own(main: Path, tmp_path: Path) -> None:
+    known = main / ".git" / "worktrees"
+    for name, link in (("home", tmp_path / ".git"), ("main", main / ".git"), ("nowhere", "x/.git"), ("nul", "\0")):
+        (known / name).mkdir(parents=True)
+        (known / name / "gitdir").write_text(f"{link}\n", encoding="utf-8")
+    (known / "waits").mkdir()
+    os.mkfifo(known / "waits" / "gitdir")
+    (known / "a file").write_text("x", encoding="utf-8")
+    assert worktrees_of(main) == ()
 
 
 def test_paths_may_be_relative_as_newer_git_writes_them(main: Path, tmp_path: Path) -> None:
