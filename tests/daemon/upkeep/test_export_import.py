@@ -309,7 +309,7 @@ def test_the_daemon_learns_of_it_and_an_agent_can_be_connected(
     assert ended.status == 0, ended
     root = tmp_path / "honest"
     assert known(registry_path(os.environ)) == (root,)
-    assert '"mcpServers"' in ended.out
+    assert "dreamd connect -w" in ended.out
     assert str(root) in ended.out
     shutil.rmtree(root)
     ended = dreamd("import", archive, root, "--json")
