@@ -5,8 +5,8 @@ from dataclasses import dataclass
 # Of what a hook answers, Claude Code gives the model a preview alone when it is longer than 10,000 characters.
 HOOK_CHARACTERS = 9_500
 OTHER = "other"
-# What a start of a session is called that is only tried: no receipt is left of it.
-TRIED = "dreamd-check"
+# With this variable a hook is only tried: no receipt is left of it, and no dream begun.
+TRIED = "DREAMD_TRIED"
 
 
 @dataclass(frozen=True, slots=True)

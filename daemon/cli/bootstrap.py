@@ -99,9 +99,9 @@ def run(arguments: "argparse.Namespace") -> int:
 def _leave_receipt(workspace: Workspace, ready: Bootstrap, window: int, agent: str, form: str) -> None:
     """Note what was given; an agent that has been given it is not to fail for that."""
     sys.stdout.flush()
-    named = _session_of_hook() if form == "hook" else ""
-    if named == TRIED:
+    if os.environ.get(TRIED):
         return
+    named = _session_of_hook() if form == "hook" else ""
     how, now = "hook" if form == "hook" else "command line", datetime.now(UTC)
     budget = min(budget_for(window), ready.most or budget_for(window))
     try:
@@ -111,10 +111,7 @@ def _leave_receipt(workspace: Workspace, ready: Bootstrap, window: int, agent: s
 
 
 def _session_of_hook() -> str:
-    """The session in what the agent gave its hook on stdin; "" when nothing comes, which is hardly waited for.
-
-    TRIED for a start that is none: 'dreamd connect --check' looks whether the hook works.
-    """
+    """The session in what the agent gave its hook on stdin; "" when nothing comes, which is hardly waited for."""
     import json
     import select
 
@@ -127,7 +124,7 @@ def _session_of_hook() -> str:
         return ""
     if not isinstance(message, dict):
         return ""
-    session = TRIED if message.get("source") == TRIED else message.get("session_id")
+    session = message.get("session_id")
     return session if isinstance(session, str) else ""
 
 

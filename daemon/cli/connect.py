@@ -9,13 +9,14 @@ from daemon.cli.parsing import takes_workspace, workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_unified
 from daemon.config.paths import home, program
 from daemon.connect import record
-from daemon.connect.agent import Agent, Place, Scope
+from daemon.connect.agent import Agent, Place, Scope, State
 from daemon.connect.agents.table import AGENTS, agent_of, installed
 from daemon.connect.check import check
 from daemon.connect.plan import Backup, Plan, carry_out, to_connect
-from daemon.connect.record import Connection
+from daemon.connect.record import Record
 from daemon.workspace.adoption import init_global_workspace
 from daemon.workspace.stores import utc_now
+from state.codec import plain as as_json
 from state.errors import NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
 
@@ -55,53 +56,53 @@ def takes_agents(parser: argparse.ArgumentParser, usual: str) -> None:
         help="in all projects: each with its own workspace, and the global one where there is none",
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
-    parser.add_argument("--yes", action="store_true", help="ask nothing")
+    parser.add_argument("--yes", action="store_true", help="ask nothing, and write")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show each change, ask at a terminal, write it with a backup of the file; or check."""
     place, known = place_of(arguments), record.read(os.environ)
-    found = {one.name: known.find(one.name, place.scope, project_of(place)) for one in AGENTS}
-    agents = tuple(map(agent_of, arguments.agents)) or installed(os.environ)
     if arguments.check:
-        meant = [one for one in AGENTS if found[one.name] is not None] if not arguments.agents else agents
-        return _check([(one, found[one.name]) for one in meant or agents], json=arguments.json)
+        return _check(tuple(map(agent_of, arguments.agents)), place, known, json=arguments.json)
+    agents = tuple(map(agent_of, arguments.agents)) or installed(os.environ)
     if not agents:
         names = ", ".join(one.name for one in AGENTS)
         raise NothingToDoError("no agent that dreamd knows is installed here", f"name one all the same: {names}")
-    plans = [to_connect(one, place, found[one.name], utc_now()) for one in agents]
-    carry_out_plans(plans, arguments, "connected")
-    if not arguments.json:
-        _advise(agents)
-        if place.workspace is not None:
-            from daemon.cli.ingest_found import offer
+    if _connected(agents, place, known, arguments) and not arguments.json and place.workspace is not None:
+        from daemon.cli.ingest_found import offer
 
-            offer(workspace_of(arguments))
+        offer(workspace_of(arguments))
     return 0
 
 
 def connect_all(workspace: Workspace, agents: Sequence[Agent]) -> None:
     """What `dreamd connect` does for these agents in the workspace's folder."""
-    known = record.read(os.environ)
     place = Place(Scope.PROJECT, workspace.root, workspace.root, program(), os.environ)
-    plans = [
-        to_connect(one, place, known.find(one.name, place.scope, project_of(place)), utc_now()) for one in agents
-    ]
-    carry_out_plans(plans, argparse.Namespace(json=False, yes=False, dry_run=False), "connected")
-    _advise(agents)
+    _connected(agents, place, record.read(os.environ), argparse.Namespace(json=False, yes=False, dry_run=False))
 
 
-def _advise(agents: Sequence[Agent]) -> None:
+def _connected(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> bool:
+    """Whether anything was written. What is left to do by hand is said then."""
+    plans = [to_connect(one, place, known.find(one.name, project_of(place)), utc_now()) for one in agents]
+    changed = carry_out_plans(plans, arguments, "connected")
+    if changed and place.scope is Scope.USER:
+        init_global_workspace()
     for one in agents:
-        for line in one.advice:
-            say(f"{one.title}: {line}")
+        if one.name in changed and not arguments.json:
+            for line in () if place.trust and one.tries else one.advice:
+                say(f"{one.title}: {line}")
+            if place.scope is Scope.PROJECT and known.find(one.name, "") is not None:
+                say(
+                    f"{one.title}: it is connected in all projects as well, and reads the memory twice;"
+                    f" 'dreamd disconnect {one.name} --user' or without --user takes one of them out"
+                )
+    return bool(changed)
 
 
 def place_of(arguments: argparse.Namespace) -> Place:
     """What is connected to what. Raises UsageError without a workspace, and for a home folder as a project."""
     auto_memory, trust = not getattr(arguments, "no_auto_memory", False), getattr(arguments, "trust", False)
     if arguments.scope is Scope.USER:
-        init_global_workspace()
         return Place(Scope.USER, Path.cwd(), None, program(), os.environ, auto_memory, trust)
     workspace = workspace_of(arguments)
     project = project_folder(Path.cwd(), workspace.root)
@@ -122,31 +123,39 @@ def project_of(place: Place) -> str:
     return "" if place.scope is Scope.USER else str(place.project)
 
 
-def carry_out_plans(plans: list[Plan], arguments: argparse.Namespace, done: str) -> None:
-    """Show what each changes, ask, and do it. `done` is what an agent is afterwards."""
+def carry_out_plans(plans: list[Plan], arguments: argparse.Namespace, done: str) -> list[str]:
+    """Show what each changes, ask, and do it; the agents that are changed. `done` is what one is afterwards.
+
+    A person at a terminal is asked. Without one nothing is written but with --yes.
+    """
     backups, changed = list[Backup](), list[str]()
     for plan in plans:
         if not arguments.json:
             _show(plan, done)
         if arguments.dry_run or (plan.connection == plan.last and not plan.changes):
             continue
-        if not (arguments.yes or arguments.json or not can_ask() or not plan.changes or agreed("Write this?")):
-            continue
-        backups += carry_out(plan, os.environ, utc_now())
-        changed.append(plan.agent)
+        ask = can_ask() and not arguments.json and not arguments.yes
+        if not plan.changes or arguments.yes or (ask and agreed(f"{plan.agent}: write this?")):
+            backups += carry_out(plan, os.environ, utc_now())
+            changed.append(plan.agent)
+        elif not arguments.json:
+            say(f"{plan.agent}: nothing was written" + ("" if ask else "; --yes writes it"))
     if arguments.json:
         show_json({"agents": [_described(plan) for plan in plans], "changed": changed, "backups": backups})
-        return
+        return changed
     for backup in backups:
-        out(f"{backup.path}: written" + (f"; what it held is in {backup.copy}" if backup.copy else ""))
+        what = "written" if backup.remains else "removed, for nothing else was in it"
+        out(f"{backup.path}: {what}" + (f"; what it held is in {backup.copy}" if backup.copy else ""))
     for plan in plans:
-        if plan.agent in changed or not plan.changes:
-            out(f"{plan.agent} is {done}")
+        if plan.agent in changed:
+            left = any(file.change.left for file in plan.files)
+            out(f"{plan.agent} is {done}" + (", but for what somebody changed since" if left else ""))
+    return changed
 
 
 def _show(plan: Plan, done: str) -> None:
     if not plan.changes:
-        say(f"{plan.agent}: nothing to change, it is {done}")
+        out(f"{plan.agent}: nothing to change, it is {done}")
     for file in plan.changes:
         show_unified(file.diff)
     for file in plan.files:
@@ -162,20 +171,21 @@ def _described(plan: Plan) -> dict[str, object]:
     }
 
 
-def _check(agents: Sequence[tuple[Agent, Connection | None]], *, json: bool) -> int:
-    """Try each; 1 when something of one is wrong."""
-    found = list[dict[str, object]]()
-    sound = True
-    for agent, connection in agents:
-        for one in check(agent, connection, os.environ):
-            sound &= one.sound
-            found.append({"agent": agent.name, "what": one.what, "sound": one.sound, "advice": one.advice})
-            if not json:
-                out(f"{agent.name}: {'ok' if one.sound else 'WRONG'}: {one.what}")
-                if not one.sound and one.advice:
-                    out(f"  {one.advice}")
+def _check(agents: Sequence[Agent], place: Place, known: Record, *, json: bool) -> int:
+    """Try each that is meant, connected here or in all projects; 1 when something of one is wrong."""
+    connections = {one.name: known.find(one.name, project_of(place)) or known.find(one.name, "") for one in AGENTS}
+    meant = agents or [one for one in AGENTS if connections[one.name] is not None] or installed(os.environ)
+    found = [
+        (agent, one) for agent in meant for one in check(agent, connections[agent.name], place.project, os.environ)
+    ]
     if json:
-        show_json({"checks": found})
-    elif not found:
+        show_json(
+            {"checks": [{"agent": agent.name, **as_json(one), "sound": one.state is State.OK} for agent, one in found]}
+        )
+    for agent, one in found if not json else ():
+        out(f"{agent.name}: {one.state}: {one.what}")
+        if one.state is not State.OK and one.advice:
+            out(f"  {one.advice}")
+    if not found and not json:
         out("no agent is connected here, and none that dreamd knows is installed")
-    return 0 if sound and found else 1
+    return 0 if found and all(one.state is not State.WRONG for _, one in found) else 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from daemon.cli.parsing import caller_of, plain_arguments, takes_workspace, workspace_of
+from state.agents import TRIED
 from state.errors import (
     BusyError,
     DreamdError,
@@ -123,6 +124,8 @@ def ask_patiently(caller: "Caller", operation: "Operation[RequestT, ReplyT]", re
 
 def _run_as_hook(arguments: "argparse.Namespace") -> int:
     """As a hook: nothing on stdout, and never status 2, by which hooks stop what the agent does."""
+    if os.environ.get(TRIED):
+        return 0
     try:
         _link_and_dream(arguments)
     except DreamdError as error:

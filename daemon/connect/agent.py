@@ -102,12 +102,20 @@ class Place:
 Read = Callable[[Path], object]
 
 
+class State(StrEnum):
+    """How it stands with what was tried: it works, it is wrong, or the agent waits for a word of its owner's."""
+
+    OK = "ok"
+    WRONG = "WRONG"
+    WAITS = "waits for you"
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One thing that was tried. `advice` says what to do where it is not `sound`."""
+    """One thing that was tried. `advice` says what to do where it is not OK."""
 
+    state: State
     what: str
-    sound: bool
     advice: str = ""
 
 
@@ -116,7 +124,8 @@ class Agent:
     """One kind of agent. `name` is what a person types.
 
     It is installed where one of `programs` is on the PATH or one of `folders` is in the home folder. `lists` asks the
-    agent itself which servers it knows, `knows` is a pattern of its answer, `unknown` what to do where it does not.
+    agent itself which servers it knows, `knows` is a pattern of its answer, `waits` of one that waits for its owner,
+    and `unknown` what to do where it does not know the server.
     `tries` sees what else an agent can be asked, in a project and an environment.
     `advice` is what its owner has to know, or do once by hand.
     """
@@ -128,6 +137,7 @@ class Agent:
     files: Callable[[Place, Read], Sequence[AgentFile]]
     lists: tuple[str, ...] = ()
     knows: str = SERVER
+    waits: str = "(?!)"
     unknown: str = ""
     tries: Callable[[Path, Mapping[str, str]], Iterable[CheckResult]] | None = None
     advice: tuple[str, ...] = ()

@@ -14,8 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from daemon.config.paths import home
-from daemon.connect.agent import SERVER, Agent, CheckResult, Setting
+from daemon.connect.agent import SERVER, Agent, CheckResult, Setting, State
 from daemon.connect.change import missing
 from daemon.connect.json_rpc import SECONDS, asked, running
 from daemon.connect.plan import text_of
@@ -28,21 +27,24 @@ _PASSED_ON = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "TERM", "TMPDI
 _PROTOCOL = "2025-06-18"
 
 
-def check(agent: Agent, connection: Connection | None, environment: Mapping[str, str]) -> Iterator[CheckResult]:
-    """Try each thing in turn; nothing is changed, and no receipt is left."""
+def check(
+    agent: Agent, connection: Connection | None, project: Path, environment: Mapping[str, str]
+) -> Iterator[CheckResult]:
+    """Try each thing in turn, in this project; nothing is changed, no receipt is left and no dream begun."""
+    environment = {**environment, TRIED: "1"}
     if connection is None:
-        yield CheckResult("not connected here", sound=False, advice=f"dreamd connect {agent.name}")
+        yield CheckResult(State.WRONG, "not connected here", f"dreamd connect {agent.name}")
         return
-    project = connection.folder or home(environment)
     for written in connection.files:
         try:
             changed = missing(written, text_of(Path(written.path), connection.folder))
         except DreamdError as error:
-            yield CheckResult(f"{written.path}: {error.what}", sound=False, advice=error.advice)
+            yield CheckResult(State.WRONG, f"{written.path}: {error.what}", error.advice)
             continue
         names = ", ".join(".".join(one.path) for one in changed)
         what = f"{written.path}: {f'{names} is not as it was written' if changed else 'as it was written'}"
-        yield CheckResult(what, not changed, f"dreamd connect {agent.name} writes it again" if changed else "")
+        advice = f"dreamd connect {agent.name} writes it again" if changed else ""
+        yield CheckResult(State.WRONG if changed else State.OK, what, advice)
     settings = [one for written in connection.files for one in written.settings]
     for server, variables in filter(None, map(_server_in, settings)):
         yield _answers(server, variables, project, environment)
@@ -76,7 +78,7 @@ def _answers(
     command: Sequence[str], variables: Mapping[str, str], project: Path, environment: Mapping[str, str]
 ) -> CheckResult:
     """Whether the server starts with next to no environment, and has its tools."""
-    about = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": {"name": TRIED, "version": "1"}}
+    about = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": {"name": "dreamd", "version": "1"}}
     passed_on = {name: environment[name] for name in _PASSED_ON if name in environment}
     begin = time.monotonic()
     advice = f"run: {shlex.join(command)}"
@@ -86,16 +88,15 @@ def _answers(
             seconds = time.monotonic() - begin
             tools = asked(server, {"method": "notifications/initialized"}, {"id": 2, "method": "tools/list"})
     except (OSError, ValueError) as error:
-        return CheckResult(f"the server does not answer: {error}", sound=False, advice=advice)
+        return CheckResult(State.WRONG, f"the server does not answer: {error}", advice)
     number = len(tools.get("tools", ()))
-    return CheckResult(
-        f"the server answers after {1000 * seconds:.0f} ms, with {number} tools", number > 0, "" if number else advice
-    )
+    what = f"the server answers after {1000 * seconds:.0f} ms, with {number} tools"
+    return CheckResult(State.OK if number else State.WRONG, what, "" if number else advice)
 
 
 def _gives(command: str, project: Path, environment: Mapping[str, str]) -> CheckResult:
     """Whether the hook gives what goes into the context, in the form that agents take."""
-    said = {"session_id": "", "hook_event_name": "SessionStart", "source": TRIED, "cwd": str(project)}
+    said = {"session_id": "", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
     begin = time.monotonic()
     try:
         ran = subprocess.run(  # noqa: S602 - as agents run their hooks
@@ -104,12 +105,13 @@ def _gives(command: str, project: Path, environment: Mapping[str, str]) -> Check
         )  # fmt: skip
         given = _context_in(json.loads(ran.stdout)) if ran.returncode == 0 else None
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        return CheckResult(f"the hook at session start fails: {error}", sound=False, advice=f"run: {command}")
+        return CheckResult(State.WRONG, f"the hook at session start fails: {error}", f"run: {command}")
     if given is None:
         why = ran.stderr.strip() or "it answers in another form"
-        return CheckResult(f"the hook at session start fails: {why}", sound=False, advice=f"run: {command}")
+        return CheckResult(State.WRONG, f"the hook at session start fails: {why}", f"run: {command}")
     milliseconds = 1000 * (time.monotonic() - begin)
-    return CheckResult(f"session start gives {len(given):,} characters in {milliseconds:.0f} ms", sound=True)
+    given_now = f"{len(given):,} characters" if given else "nothing yet, for the memory is empty,"
+    return CheckResult(State.OK, f"session start gives {given_now} in {milliseconds:.0f} ms")
 
 
 def _context_in(answer: object) -> str | None:
@@ -131,9 +133,12 @@ def _knows(agent: Agent, project: Path, environment: Mapping[str, str]) -> Check
             env=dict(environment), stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
-        return CheckResult(f"'{asked}' fails: {error}", sound=False, advice=f"run: {asked}")
+        return CheckResult(State.WRONG, f"'{asked}' fails: {error}", f"run: {asked}")
     knows = ran.returncode == 0 and re.search(agent.knows, ran.stdout) is not None
     told = [line.strip() for line in ran.stdout.splitlines()]
     status = next((line for line in told if "Status" in line), next((line for line in told if SERVER in line), ""))
     what = f"'{asked}' {'knows the server' if knows else f'has no such server that works: {status}'.rstrip(': ')}"
-    return CheckResult(what, knows, "" if knows else agent.unknown)
+    waits = re.search(agent.waits, ran.stdout) is not None
+    return CheckResult(
+        State.OK if knows else State.WAITS if waits else State.WRONG, what, "" if knows else agent.unknown
+    )

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -60,10 +60,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A file that was changed, and the copy of what it held; "" where there was none."""
+    """A file that was changed, and the copy of what it held; "" where there was none. It may be gone now."""
 
     path: str
     copy: str
+    remains: bool = True
 
 
 def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetime) -> Plan:
@@ -71,6 +72,8 @@ def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetim
 
     Raises ConfigError for a file that is broken, StorageError for one that cannot be read or leads elsewhere.
     """
+    if last is not None:
+        place = replace(place, auto_memory=place.auto_memory and last.auto_memory, trust=place.trust or last.trust)
     files, project = list[PlannedFile](), None if place.scope is Scope.USER else place.project
     known = {one.path: one for one in last.files} if last is not None else {}
 
@@ -86,7 +89,9 @@ def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetim
     files += (_taken_out(old, project) for old in known.values())
     named, workspace = ("", "") if project is None else (str(project), str(place.workspace))
     written_files = tuple(one.written for one in files if one.written is not None)
-    connection = Connection(agent.name, place.scope, named, workspace, now, written_files)
+    connection = Connection(
+        agent.name, place.scope, named, workspace, now, written_files, place.auto_memory, place.trust
+    )
     if last is not None and replace(last, at=now) == connection:
         connection = last
     return Plan(agent.name, tuple(files), connection, last)
@@ -144,11 +149,14 @@ def _replaced(disk: Disk, file: PlannedFile, project: Path | None, now: datetime
     target, folder = _place_of(file.path, project)
     if file.change.after is None:
         folder.remove(target)
+        if target.parent != project:
+            with suppress(OSError):  # something else is in it
+                target.parent.rmdir()
     else:
         for parent in _missing(target.parent):
             folder.make_folder(parent, 0o755)
         folder.write_atomic(target, file.change.after.encode(), 0o644 if folder.root == project else 0o600)
-    return Backup(str(file.path), copy)
+    return Backup(str(file.path), copy, remains=file.change.after is not None)
 
 
 def text_of(path: Path, project: Path | None) -> str | None:

@@ -20,7 +20,10 @@ from state.stores.disk.disk import Disk
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """An agent that was connected. `project` and `workspace` are "" for one of all projects."""
+    """An agent that was connected. `project` and `workspace` are "" for one of all projects.
+
+    `auto_memory` and `trust` are those of the `Place`: what was said once holds until the agent is disconnected.
+    """
 
     agent: str
     scope: Scope
@@ -28,6 +31,8 @@ class Connection:
     workspace: str
     at: datetime
     files: tuple[Written, ...]
+    auto_memory: bool = True
+    trust: bool = False
 
     @property
     def folder(self) -> Path | None:
@@ -35,9 +40,9 @@ class Connection:
         return Path(self.project) if self.project else None
 
     @property
-    def key(self) -> tuple[str, Scope, str]:
+    def key(self) -> tuple[str, str]:
         """Of each agent there is one connection for a project, and one for all."""
-        return self.agent, self.scope, self.project
+        return self.agent, self.project
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +51,9 @@ class Record:
 
     connections: tuple[Connection, ...] = ()
 
-    def find(self, agent: str, scope: Scope, project: str) -> Connection | None:
-        """The connection of this agent there."""
-        return next((one for one in self.connections if one.key == (agent, scope, project)), None)
+    def find(self, agent: str, project: str) -> Connection | None:
+        """The connection of this agent in a project; with "", of all projects."""
+        return next((one for one in self.connections if one.key == (agent, project)), None)
 
     def having(self, connection: Connection) -> "Record":
         """With this connection, in place of the one before."""

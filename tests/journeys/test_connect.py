@@ -33,7 +33,7 @@ class Person:
         return process(*words, folder=folder or self.project, HOME=str(self.home), XDG_STATE_HOME=state, PATH=path)
 
     def connect(self, *words: str, path: str = "/usr/bin:/bin") -> Ended:
-        return self("connect", "-w", self.project, *words, path=path)
+        return self("connect", "-w", self.project, "--yes", *words, path=path)
 
     def files(self) -> dict[str, bytes]:
         """Every file of the home and the project but dreamd's own."""
@@ -83,10 +83,10 @@ def test_every_agent_is_connected_twice_as_once_and_taken_out_again(ada: Person)
             '\\"', '"'
         ), name
     again = ada.connect(*AGENTS)
-    assert (again.status, again.out.count("is connected"), ada.files()) == (0, len(AGENTS), connected)
-    assert ada("disconnect", "-w", ada.project).status == 0
+    assert (again.status, again.out.count("it is connected"), ada.files()) == (0, len(AGENTS), connected)
+    assert ada("disconnect", "--yes", "-w", ada.project).status == 0
     assert ada.files() == before
-    assert ada("disconnect", "-w", ada.project).status == 3
+    assert ada("disconnect", "--yes", "-w", ada.project).status == 3
 
 
 def test_the_change_is_shown_as_a_diff_and_the_old_file_is_kept(ada: Person) -> None:
@@ -136,7 +136,7 @@ def test_the_user_s_own_file_may_be_a_link_into_a_folder_of_dotfiles(ada: Person
     assert (ada.home / ".codex" / "config.toml").is_symlink()
     assert dotfiles.read_text().startswith("# mine\n")
     assert "dreamd" in tomllib.loads(dotfiles.read_text())["mcp_servers"]
-    assert ada("disconnect", "--user").status == 0
+    assert ada("disconnect", "--yes", "--user").status == 0
     assert dotfiles.read_text() == CODEX
 
 
@@ -187,7 +187,39 @@ def test_what_somebody_changed_since_stays_and_is_told(ada: Person) -> None:
         '"args"', '"arguments"'
     ))  # fmt: skip
     edited = servers.read_text()
-    done = ada("disconnect", "-w", ada.project, "cursor")
+    done = ada("disconnect", "--yes", "-w", ada.project, "cursor")
     assert done.status == 0
     assert "mcpServers.dreamd was changed" in done.err
     assert servers.read_text() == edited
+
+
+def test_without_a_terminal_nothing_is_written_but_with_yes(ada: Person) -> None:
+    before = ada.files()
+    shown = ada("connect", "-w", ada.project, "claude-code")
+    assert "+" in shown.out
+    assert "nothing was written; --yes writes it" in shown.err
+    assert ada("connect", "-w", ada.project, "claude-code", "--json").json["changed"] == []
+    assert ada("connect", "--user", "claude-code", "--dry-run").status == 0
+    assert ada.files() == before
+    assert not (ada.home / ".local" / "share").exists()
+
+
+def test_what_was_said_once_holds_until_it_is_disconnected(ada: Person) -> None:
+    settings = ada.project / ".claude" / "settings.local.json"
+    assert ada.connect("claude-code", "codex", "--no-auto-memory", "--trust").status == 0
+    connected = ada.files()
+    assert ada.connect("claude-code", "codex").status == 0
+    assert ada.files() == connected
+    assert parsed(settings)["autoMemoryEnabled"] is False
+    assert parsed(ada.home / ".codex" / "config.toml")["projects"][str(ada.project)] == {"trust_level": "trusted"}
+    assert ada("disconnect", "--yes", "-w", ada.project).status == 0
+    assert ada.connect("claude-code").status == 0
+    assert "autoMemoryEnabled" not in parsed(settings)
+
+
+def test_in_all_projects_and_in_one_of_them_is_told_to_be_twice(ada: Person) -> None:
+    assert ada.connect("claude-code", "--user").status == 0
+    checked = ada("connect", "--check", "-w", ada.project, "--json")
+    assert checked.status == 0, checked.out
+    assert str(ada.home / ".claude" / "settings.json") in checked.out
+    assert "reads the memory twice" in ada.connect("claude-code").err

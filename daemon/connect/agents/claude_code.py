@@ -53,6 +53,7 @@ CLAUDE_CODE = Agent(
     files,
     lists=("claude", "mcp", "get", SERVER),
     knows="Connected",
+    waits="Pending approval",
     unknown="start 'claude' once in the project, and trust the folder",
     advice=(
         "it keeps an auto memory of its own beside; 'dreamd connect claude-code --no-auto-memory' turns that off",

@@ -12,7 +12,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from daemon.connect.agent import SERVER, Agent, AgentFile, CheckResult, Place, Read, Scope, Setting, calls_dreamd
+from daemon.connect.agent import (
+    SERVER,
+    Agent,
+    AgentFile,
+    CheckResult,
+    Place,
+    Read,
+    Scope,
+    Setting,
+    State,
+    calls_dreamd,
+)
 from daemon.connect.change import at
 from daemon.connect.json_rpc import asked, running
 
@@ -87,16 +98,16 @@ def _tries(project: Path, environment: Mapping[str, str]) -> Iterable[CheckResul
                 {"id": 2, "method": "hooks/list", "params": {"cwds": [str(project)]}},
             )
     except (OSError, ValueError) as error:
-        yield CheckResult(f"'codex app-server' does not say whether hooks run: {error}", sound=False, advice=advice)
+        yield CheckResult(State.WRONG, f"'codex app-server' does not say whether hooks run: {error}", advice)
         return
     hooks = [hook for one in listed.get("data", ()) for hook in one.get("hooks", ()) if calls_dreamd(hook)]
     skipped = [str(hook.get("eventName")) for hook in hooks if hook.get("trustStatus") != "trusted"]
     if not hooks:
-        yield CheckResult("Codex sees none of the hooks", sound=False, advice=advice)
+        yield CheckResult(State.WAITS, "Codex sees none of the hooks", advice)
     elif skipped:
-        yield CheckResult(f"Codex skips the hooks of {', '.join(skipped)}", sound=False, advice=advice)
+        yield CheckResult(State.WAITS, f"Codex skips the hooks of {', '.join(skipped)}", advice)
     else:
-        yield CheckResult(f"Codex runs {len(hooks)} hooks", sound=True)
+        yield CheckResult(State.OK, f"Codex runs {len(hooks)} hooks")
 
 
 CODEX = Agent(
@@ -106,6 +117,7 @@ CODEX = Agent(
     (".codex",),
     files,
     lists=("codex", "mcp", "list"),
+    waits="No MCP servers configured",
     unknown="'dreamd connect codex --trust', or start 'codex' once in the project and trust the folder",
     tries=_tries,
     advice=(
