@@ -179,9 +179,8 @@ def _check(agents: Sequence[Agent], place: Place, known: Record, *, json: bool) 
         (agent, one) for agent in meant for one in check(agent, connections[agent.name], place.project, os.environ)
     ]
     if json:
-        show_json(
-            {"checks": [{"agent": agent.name, **as_json(one), "sound": one.state is State.OK} for agent, one in found]}
-        )
+        said = ({"agent": agent.name, **as_json(one), "sound": one.state is State.OK} for agent, one in found)
+        show_json({"checks": list(said)})
     for agent, one in found if not json else ():
         out(f"{agent.name}: {one.state}: {one.what}")
         if one.state is not State.OK and one.advice:

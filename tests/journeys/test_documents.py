@@ -74,7 +74,9 @@ def _needs_a_daemon(block: str) -> bool:
 
 def _pasted(me: Follower, found: list[str], variables: dict[str, str]) -> None:
     for block in found:
-        ended = me.shell(_STRICT + me.own(block), **variables)
+        # A person at a terminal is asked, and says yes.
+        agreed = re.sub(r"^dreamd (dis)?connect", r"\g<0> --yes", me.own(block), flags=re.MULTILINE)
+        ended = me.shell(_STRICT + agreed, **variables)
         assert ended.status == 0, (block, ended.out, ended.err)
         assert "dreamd: " not in ended.err.replace("dreamd: there is nothing new", ""), (block, ended.err)
         assert not re.search(r'^\{"error":', ended.out, re.MULTILINE), (block, ended.out)
