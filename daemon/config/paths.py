@@ -120,9 +120,12 @@ def logins_path(environment: Mapping[str, str]) -> Path:
 
 
 def program() -> tuple[str, ...]:
-    """The command that is this dreamd: the script beside its Python, else the module run by it."""
+    """The command that is this dreamd: the script beside its Python, else the module run by it.
+
+    Agents run it in the folder of a project, and no module comes from there: hence -P.
+    """
     script = Path(sys.prefix) / "bin" / "dreamd"
-    return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-m", "daemon")
+    return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "daemon")
 
 
 def home(environment: Mapping[str, str]) -> Path:

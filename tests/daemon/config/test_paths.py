@@ -12,6 +12,7 @@ import pytest
 from daemon.config.paths import (
     home,
     make_private_folder,
+    program,
     read_or_make_token,
     registry_path,
     socket_path,
@@ -159,3 +160,12 @@ def test_asking_where_the_socket_is_loads_next_to_nothing() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def test_without_a_script_no_module_comes_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "daemon.py").write_text("print('of a cloned repository')")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "none"))
+    ran = subprocess.run([*program(), "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("dreamd ")
