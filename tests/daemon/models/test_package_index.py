@@ -186,6 +186,16 @@ def test_a_password_goes_to_the_index_alone_and_into_no_message(index: Index, tm
         assert "p%40ss" not in refusal(tmp_path, secret)
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["https://ada:s3cret@[torn/simple", "ada:s3cret@host/simple", "https://ada:s3/cret@host/simple", "//ada:s3cret@"],
+)
+def test_an_address_that_cannot_be_read_is_not_repeated(tmp_path: Path, address: str) -> None:
+    with pytest.raises(NotFoundError, match="cannot be read") as refused:
+        fetch(FILE, PROJECT, Indexes((address,)), tmp_path / "part", lambda _: None)
+    assert "s3" not in str(refused.value)
+
+
 def test_a_disk_that_fails_is_not_told_as_an_index_that_does(index: Index, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="folder stands where a file"):
         fetch(FILE, PROJECT, Indexes((index.address,)), tmp_path, lambda _: None)

