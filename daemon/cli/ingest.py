@@ -177,7 +177,11 @@ def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
 
 
 def _dream_apart(workspace: "Workspace", hook: "Hook", config: Path | None) -> None:
-    """Begin a dream in a session of its own, which the agent's end does not reach; what it says goes to a log."""
+    """Begin a dream in a session of its own, which the agent's end does not reach; what it says goes to a log.
+
+    It holds the log's lock as long as it runs: of a thousand sessions that end at once only one begins a dream.
+    """
+    import fcntl
     import subprocess
 
     from daemon.config.paths import make_private_folder, program
@@ -189,8 +193,13 @@ def _dream_apart(workspace: "Workspace", hook: "Hook", config: Path | None) -> N
     with storage_errors(log):
         if hook.ends_turn and log.exists() and abs(time.time() - log.stat().st_mtime) < _BETWEEN_DREAMS_SECONDS:
             return
-        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
+            try:
+                fcntl.flock(said, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            os.truncate(said, 0)
             os.utime(said)
             named = ["--config", str(config.absolute())] if config is not None else []
             subprocess.Popen(  # noqa: S603 - the program is this one

@@ -1,5 +1,6 @@
 """What hooks are told, and what becomes of the transcript that they name."""
 
+import fcntl
 import json
 import os
 import signal
@@ -159,6 +160,19 @@ def test_without_a_daemon_the_dream_outlives_the_hook_and_its_agent(here: Worksp
     assert "kettle" in here.document.read_text()
     assert dream_log(here).stat().st_mode & 0o777 == 0o600
     assert "I prefer tea" not in dream_log(here).read_text()
+
+
+def test_of_sessions_that_end_while_a_dream_goes_on_none_begins_another(here: Workspace) -> None:
+    noted(here, repairs(2))
+    dream_log(here).touch()
+    with dream_log(here).open() as log:
+        fcntl.flock(log, fcntl.LOCK_EX)
+        assert ending(here, None).communicate(timeout=300) == (b"", b"")
+    until_dreamt_apart(here)
+    assert not here.document.exists()
+    assert ending(here, None).communicate(timeout=300) == (b"", b"")
+    until_dreamt_apart(here)
+    assert "kettle" in here.document.read_text()
 
 
 def test_the_turns_of_a_session_begin_a_dream_now_and_then(here: Workspace, chat: Path) -> None:
