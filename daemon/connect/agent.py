@@ -4,6 +4,7 @@ An agent is data: how it is recognised, and a pure function from a `Place` to th
 reads or writes a file.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from daemon.connect.editors.editor import Format
 SERVER = "dreamd"
 # Without a time of its own an agent ends a hook early; a long session is read in less.
 INGEST_SECONDS = 60
+# Of a shell one command and its words: what is quoted may be anything, what is not may begin no other one.
+_ONE_COMMAND = re.compile(r"""(?:'[^']*'|"[^"$`\\]*"|\\[^\n]|[^;&|<>()`$\n'"\\])*""")
 
 
 class Scope(StrEnum):
@@ -162,9 +165,12 @@ def _commands(value: object) -> Iterator[str]:
 
 
 def _is_own(command: str) -> bool:
+    if not _ONE_COMMAND.fullmatch(command):
+        return False
     try:
         words = shlex.split(command)
     except ValueError:  # a quotation without its end
         return False
+    words = [words[0], *words[2:]] if words[1:2] == ["-P"] else words
     program, called = (words[:1], words[1:2]) if words[1:3] != ["-m", "daemon"] else (["dreamd"], words[3:4])
     return [Path(word).name for word in program] == ["dreamd"] and called in (["bootstrap"], ["ingest"])

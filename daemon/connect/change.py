@@ -1,12 +1,17 @@
 """Changes of agents' files, as values: what a file holds before and after, and what to take out of it again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import eq
 
 from daemon.connect.agent import AgentFile, Setting, calls_dreamd
 from daemon.connect.editors.editor import EDITORS, Editor, Format
+from state.errors import DocumentError
 
 _MISSING = object()
+# Each that is taken out has the file read anew; a list with more came from nobody who means it.
+_MOST_OF_OURS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class Change:
 
 
 def connected(file: AgentFile, text: str | None, last: Written | None) -> tuple[Change, Written]:
-    """The file with its settings, in place of those that were written last. Raises ConfigError for a broken text."""
+    """The file with its settings, in place of those written last. Raises DocumentError for a broken text."""
     editor = EDITORS[file.format]
     if (
         last is not None
@@ -63,17 +68,16 @@ def connected(file: AgentFile, text: str | None, last: Written | None) -> tuple[
             replaced += [Setting(setting.path, found)] if found is not _MISSING else []
             current = editor.with_value(current, setting.path, setting.value)
             continue
-        for other in found if isinstance(found, list) else ():
-            if calls_dreamd(other):
-                replaced.append(Setting(setting.path, other, item=True))
-                current = editor.without_item(current, setting.path, other)
+        for other in _of_ours(setting, found, calls_dreamd):
+            replaced.append(Setting(setting.path, other, item=True))
+            current = editor.without_item(current, setting.path, other)
         current = editor.with_item(current, setting.path, setting.value)
     written = Written(str(file.path), file.format, created, file.settings, tuple(made), tuple(known), tuple(replaced))
     return Change(text, current, removed.left), written
 
 
 def disconnected(text: str | None, last: Written) -> Change:
-    """The file without what was written last; what somebody changed since stays. Raises ConfigError."""
+    """The file without what was written last; what somebody changed since stays. Raises DocumentError."""
     if text is None:
         return Change(None, None)
     editor, current, left = EDITORS[last.format], text, list[Setting]()
@@ -83,6 +87,7 @@ def disconnected(text: str | None, last: Written) -> Change:
         if setting.path in last.found:
             continue
         if setting.item:
+            _of_ours(setting, found, partial(eq, setting.value))
             current = editor.without_item(current, setting.path, setting.value, prune=prune)
         elif found != setting.value:
             left += [setting] if found is not _MISSING else []
@@ -112,6 +117,17 @@ def at(value: object, path: Sequence[str]) -> object:
             return _MISSING
         value = value[key]
     return value
+
+
+def _of_ours(setting: Setting, found: object, is_ours: Callable[[object], object]) -> list[object]:
+    """The items of the list at the setting's path that are dreamd's. Raises DocumentError when there are too many."""
+    ours = [one for one in found if is_ours(one) is True] if isinstance(found, list) else []
+    if len(ours) > _MOST_OF_OURS:
+        raise DocumentError(
+            f"{'.'.join(setting.path)} has {len(ours):,} items of dreamd's",
+            "take them out by hand; nothing was changed",
+        )
+    return ours
 
 
 def _empty(known: object, settings: Sequence[Setting]) -> list[Setting]:

@@ -30,8 +30,12 @@ _PROTOCOL = "2025-06-18"
 def check(
     agent: Agent, connection: Connection | None, project: Path, environment: Mapping[str, str]
 ) -> Iterator[CheckResult]:
-    """Try each thing in turn, in this project; nothing is changed, no receipt is left and no dream begun."""
-    environment = {**environment, TRIED: "1"}
+    """Try each thing in turn, in this project; nothing is changed, no receipt is left and no dream begun.
+
+    The agent is asked only where its files are as they were written: to say which servers it knows it starts them. No
+    program comes from the project by a PATH that is relative.
+    """
+    environment, is_as_written = {**environment, TRIED: "1"}, True
     if connection is None:
         yield CheckResult(State.WRONG, "not connected here", f"dreamd connect {agent.name}")
         return
@@ -40,7 +44,9 @@ def check(
             changed = missing(written, text_of(Path(written.path), connection.folder))
         except DreamdError as error:
             yield CheckResult(State.WRONG, f"{written.path}: {error.what}", error.advice)
+            is_as_written = False
             continue
+        is_as_written &= not changed
         names = ", ".join(".".join(one.path) for one in changed)
         what = f"{written.path}: {f'{names} is not as it was written' if changed else 'as it was written'}"
         advice = f"dreamd connect {agent.name} writes it again" if changed else ""
@@ -50,10 +56,12 @@ def check(
         yield _answers(server, variables, project, environment)
     for hook in filter(None, map(_start_in, settings)):
         yield _gives(hook, project, environment)
-    if agent.lists and shutil.which(agent.lists[0], path=environment.get("PATH", os.defpath)):
-        yield _knows(agent, project, environment)
+    folders = environment.get("PATH", os.defpath).split(os.pathsep)
+    asked_in = {**environment, "PATH": os.pathsep.join(folder for folder in folders if folder.startswith("/"))}
+    if is_as_written and agent.lists and shutil.which(agent.lists[0], path=asked_in["PATH"]):
+        yield _knows(agent, project, asked_in)
         if agent.tries is not None:
-            yield from agent.tries(project, environment)
+            yield from agent.tries(project, asked_in)
 
 
 def _server_in(setting: Setting) -> tuple[list[str], dict[str, str]] | None:

@@ -18,6 +18,8 @@ from state.stores.disk.syscalls import storage_errors
 
 # Claude Code keeps more than settings in one of its files; beyond this nobody's settings are read.
 _LONGEST_FILE = 32 << 20
+# A project's may have come with a repository, and an editor takes seconds for a megabyte.
+_LONGEST_OF_PROJECT = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def text_of(path: Path, project: Path | None) -> str | None:
     target, folder = _place_of(path, project)
     if not target.parent.is_dir():
         return None
-    content = folder.read_optional(target, _LONGEST_FILE)
+    content = folder.read_optional(target, _LONGEST_OF_PROJECT if folder.root == project else _LONGEST_FILE)
     try:
         return content.decode() if content is not None else None
     except UnicodeDecodeError as error:

@@ -180,6 +180,29 @@ def test_check_tries_what_was_written(ada: Person) -> None:
     assert "permissions.allow" in wrong["what"]
 
 
+def test_check_runs_nothing_that_came_with_the_project(ada: Person, tmp_path: Path) -> None:
+    ran, folder = ada.home / "ran", ada.project / "bin"
+    assert ada.connect("claude-code").status == 0
+    for place in (folder, tmp_path / "bin"):
+        place.mkdir()
+        (place / "claude").write_text(f"#!/bin/sh\necho $0 >> '{ran}'\necho Connected\n")
+        (place / "claude").chmod(0o755)
+    relative = ada.connect("--check", path="bin:./bin::/usr/bin:/bin")
+    assert (relative.status, ran.exists()) == (0, False)
+    found = ada.connect("--check", path=f"bin:{tmp_path}/bin:/usr/bin:/bin")
+    assert (found.status, ran.read_text()) == (0, f"{tmp_path}/bin/claude\n")
+    servers = ada.project / ".mcp.json"  # the agent would start what a pull has put there
+    servers.write_text(servers.read_text().replace('"mcp"', '"rm"'))
+    assert ada.connect("--check", path=f"{tmp_path}/bin:/usr/bin:/bin").status == 1
+    assert ran.read_text().count("\n") == 1
+
+
+def test_a_project_s_file_of_megabytes_is_refused_at_once(ada: Person) -> None:
+    (ada.project / ".mcp.json").write_text(f'{{"a": "{"x" * 300_000}"}}')
+    refused = ada.connect("claude-code")
+    assert (refused.status, ".mcp.json has 300,009 bytes" in refused.err) == (1, True)
+
+
 def test_what_somebody_changed_since_stays_and_is_told(ada: Person) -> None:
     assert ada.connect("cursor").status == 0
     servers = ada.project / ".cursor" / "mcp.json"

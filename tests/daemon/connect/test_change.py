@@ -1,6 +1,7 @@
 """Connecting changes agents' files as little as can be, and disconnecting undoes exactly that."""
 
 import json
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.connect.agent import AgentFile, Place, Scope, Setting, calls_dreamd
+from daemon.connect.agent import Agent, AgentFile, Place, Scope, Setting, calls_dreamd
 from daemon.connect.agents.table import AGENTS
 from daemon.connect.change import connected, disconnected, missing
 from daemon.connect.editors.editor import EDITORS
@@ -178,6 +179,13 @@ def test_a_new_place_of_the_program_replaces_the_old_one_alone() -> None:
         ("/a/dreamd bootstrap /srv --format hook", True),
         ("'/a b/dreamd' ingest --hook", True),
         ("python -m daemon ingest --hook", True),
+        ("python -P -m daemon ingest --hook", True),
+        ("/a/dreamd bootstrap -w '/R&D; $x'", True),
+        (shlex.join(["dreamd", "bootstrap", "-w", 'Ada\'s "R&D"']), True),
+        ("dreamd bootstrap && lint", False),
+        ("dreamd bootstrap; lint", False),
+        ("dreamd bootstrap\nlint", False),
+        ('dreamd bootstrap "$(lint)"', False),
         ("dreamd note hello", False),
         ("echo dreamd bootstrap", False),
         ("dreamd bootstrap 'torn", False),
@@ -187,3 +195,17 @@ def test_a_new_place_of_the_program_replaces_the_old_one_alone() -> None:
 def test_a_hook_is_known_by_what_it_runs(command: str, *, own: bool) -> None:
     assert calls_dreamd(hook(command)) is own
     assert not calls_dreamd({"hooks": [*hook(command)["hooks"], *hook("lint")["hooks"]]})
+
+
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent.name in ("claude-code", "codex")])
+def test_a_thousand_hooks_that_came_with_a_repository_take_no_hour(agent: Agent) -> None:
+    file = agent.files(HERE, nothing)[0 if agent.name == "codex" else 1]
+    (setting,) = (one for one in file.settings if one.path[-1] == "SessionStart")
+    hooks = [hook(f"dreamd bootstrap {number}") for number in range(1_000)]
+    text = EDITORS[file.format].with_value("", setting.path, hooks)
+    with pytest.raises(DocumentError, match="1,000 items"):
+        connected(file, text, None)
+    _, written = connected(file, None, None)
+    text = EDITORS[file.format].with_value("", setting.path, [setting.value] * 1_000)
+    with pytest.raises(DocumentError, match="1,000 items"):
+        disconnected(text, written)
