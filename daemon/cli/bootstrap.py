@@ -89,10 +89,12 @@ def run(arguments: "argparse.Namespace") -> int:
     ready = given.ready
     sys.stdout.write(_formatted(ready, arguments.format, agent))
     for notice in given.notices:
-        sys.stderr.write(f"notice: {notice}\n")
+        sys.stderr.write(f"notice: {safe(notice)}\n")
     _leave_receipt(workspace, ready, window, agent, arguments.format)
     if not ready.text:
-        sys.stderr.write(f"{workspace.root} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n")
+        sys.stderr.write(
+            f"{safe(str(workspace.root))} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n"
+        )
     return 0
 
 
@@ -107,7 +109,7 @@ def _leave_receipt(workspace: Workspace, ready: Bootstrap, window: int, agent: s
     try:
         leave_receipt(workspace, ready, budget, now, how, named, agent=agent)
     except DreamdError as error:
-        sys.stderr.write(f"notice: that this was given is not noted: {error}\n")
+        sys.stderr.write(f"notice: that this was given is not noted: {safe(str(error))}\n")
 
 
 def _session_of_hook() -> str:
