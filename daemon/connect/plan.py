@@ -1,6 +1,7 @@
 """Plan: what connecting an agent, or taking it out again, changes; shown first, then carried out with backups."""
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -182,7 +183,7 @@ def _place_of(path: Path, project: Path | None) -> tuple[Path, Disk]:
     if project is not None and path.is_relative_to(project):
         return path, Disk(project)
     with storage_errors(path):
-        target = path.resolve()
+        target = Path(os.path.realpath(path))  # Path.resolve raises what is no OSError for a circle
         existing = next(folder for folder in target.parents if folder.exists())
     return target, Disk(existing)
 

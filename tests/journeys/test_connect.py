@@ -140,6 +140,14 @@ def test_the_user_s_own_file_may_be_a_link_into_a_folder_of_dotfiles(ada: Person
     assert dotfiles.read_text() == CODEX
 
 
+def test_a_user_s_own_file_in_a_circle_is_told_in_a_line(ada: Person) -> None:
+    (ada.home / ".codex").mkdir()
+    (ada.home / ".codex" / "config.toml").symlink_to("config.toml")
+    refused = ada.connect("codex", "--user")
+    assert (refused.status, refused.err.count("\n")) == (1, 1)
+    assert "Too many levels of symbolic links" in refused.err
+
+
 def test_only_those_that_are_installed_are_connected_unless_named(ada: Person, tmp_path: Path) -> None:
     nothing = ada.connect()
     assert nothing.status == 3
